@@ -1,0 +1,1 @@
+"""adjudge: verdicts that anyone can check."""

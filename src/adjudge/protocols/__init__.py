@@ -1,0 +1,1 @@
+"""The protocols; none imports another."""

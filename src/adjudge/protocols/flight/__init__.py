@@ -1,0 +1,1 @@
+"""Protocol `flight`: a model's prediction of the next flight state, against physics and safety."""
