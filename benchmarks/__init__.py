@@ -1,0 +1,1 @@
+"""The speed table: `python -m benchmarks`."""
