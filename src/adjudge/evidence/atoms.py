@@ -1,0 +1,107 @@
+"""Atoms as objects: ids and messages, rendered when somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES, Outcome
+
+
+@dataclass(frozen=True)
+class Atom:
+    """What one rule found on one sample, with its id and its message."""
+
+    id: str
+    rule: str
+    family: str
+    title: str
+    field: str | None
+    step: int
+    outcome: str
+    severity: str
+    scope: str
+    observed: float | None
+    limits: dict[str, float]
+    why: str | None
+    message: str
+    position: int
+
+    @property
+    def failed(self) -> bool:
+        """Whether the check was made and did not hold."""
+        return self.outcome == "fail"
+
+
+def atom_id(model: str, sample: str, rule: str, field: str | None, step: int) -> str:
+    """The id of an atom, derived from what it is about: the same in every re-run, process and machine.
+
+    Slashes, percent and @ signs inside a part are percent-encoded, so that an id has one reading.
+    """
+    parts = "/".join(quote(part, safe=" ()+,-._~:=|#") for part in (model, sample))
+    return f"{parts}/{rule}/{'' if field is None else quote(field, safe=' ()+,-._~:=|#')}@{step}"
+
+
+def atoms(evidence: Evidence, index: int, model: str, sample: str) -> Iterator[Atom]:
+    """The atoms of one sample of a batch, in the order of the layout."""
+    layout = evidence.layout
+    for position, place in enumerate(layout.positions):
+        outcome = int(evidence.outcome[position, index])
+        code = layout.codes[int(evidence.code[position, index])]
+        observed = float(evidence.observed[position, index])
+        value = None if np.isnan(observed) else observed
+        why = evidence.reasons.at(position, index)
+        slot = place.slot
+        yield Atom(
+            id=atom_id(model, sample, code, slot["field"], slot["step"]),
+            rule=code,
+            family=place.rule["family"],
+            title=_variant(place.rule, code)["title"],
+            field=slot["field"],
+            step=slot["step"],
+            outcome=OUTCOMES[outcome],
+            severity=SEVERITIES[int(evidence.severity[position, index])],
+            scope=place.rule["scope"],
+            observed=value,
+            limits={name: slot[name] for name in ("low", "high", "critical_low", "critical_high") if name in slot},
+            why=why,
+            message=_message(place.rule, code, slot, outcome, value, why),
+            position=position,
+        )
+
+
+def _variant(rule: dict[str, Any], code: str) -> dict[str, Any]:
+    return next((variant for variant in rule["variants"] if variant["code"] == code), rule)
+
+
+class _Blanks(dict[str, Any]):
+    """Template values; a placeholder without a value stays readable instead of raising."""
+
+    def __missing__(self, key: str) -> str:
+        return "n/a"
+
+
+def _message(
+    rule: dict[str, Any], code: str, slot: dict[str, Any], outcome: int, observed: float | None, why: str | None
+) -> str:
+    if outcome == Outcome.NOT_APPLICABLE:
+        return f"not applicable: {why}" if why else "not applicable"
+    if outcome == Outcome.ERROR:
+        return why or "the rule failed"
+    template = rule["passed"] if outcome == Outcome.PASS else _variant(rule, code)["failed"]
+    values = _Blanks({key: plain(value) if isinstance(value, float) else value for key, value in slot.items()})
+    values["field"] = slot["field"] or "the sample"
+    values["observed"] = "n/a" if observed is None else plain(observed)
+    values["why"] = why or ""
+    return str(template).format_map(values)
+
+
+def plain(number: float) -> str:
+    """A measured number in a message: at most six significant digits, never an exponent for everyday sizes."""
+    text = f"{number:.6g}"
+    return f"{number:.0f}" if "e+" in text and abs(number) < 1e15 else text

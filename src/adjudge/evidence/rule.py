@@ -1,0 +1,195 @@
+"""Rule: one check as data, evaluated over a whole batch at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.vocabulary import Scope
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.int8]
+
+_CODE = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a rule leaves one atom: a field (or none) and a step; `reads` are the (field, step) cells it looks at."""
+
+    field: str | None
+    step: int
+    reads: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on the measured quantity, one number for all slots or one per slot; None is no bound.
+
+    A value strictly outside [low, high] fails, strictly outside [critical_low, critical_high] it fails critically.
+    """
+
+    low: Floats | float | None = None
+    high: Floats | float | None = None
+    critical_low: Floats | float | None = None
+    critical_high: Floats | float | None = None
+
+    def failed(self, observed: Floats) -> Mask:
+        """Which values are strictly outside [low, high]."""
+        return _outside(observed, self.low, self.high)
+
+    def critical(self, observed: Floats) -> Mask:
+        """Which values are strictly outside the critical bounds."""
+        return _outside(observed, self.critical_low, self.critical_high)
+
+    def at(self, slot: int) -> dict[str, float]:
+        """The bounds of one slot, for the rule table and for messages."""
+        bounds: dict[str, float] = {}
+        for name in ("low", "high", "critical_low", "critical_high"):
+            bound = getattr(self, name)
+            if bound is not None:
+                value = float(np.asarray(bound).reshape(-1)[slot] if np.ndim(bound) else bound)
+                if np.isfinite(value):
+                    bounds[name] = value
+        return bounds
+
+
+def _outside(observed: Floats, low: Floats | float | None, high: Floats | float | None) -> Mask:
+    outside: Mask | None = None
+    if high is not None:
+        outside = observed > (high[:, None] if isinstance(high, np.ndarray) and high.ndim == 1 else high)
+    if low is not None:
+        below = observed < (low[:, None] if isinstance(low, np.ndarray) and low.ndim == 1 else low)
+        outside = below if outside is None else outside | below
+    return np.zeros(observed.shape, dtype=bool) if outside is None else outside
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Where a rule applies: a mask over (slots, samples), and the reason given where it is false."""
+
+    holds: Callable[[Any], Mask]
+    otherwise: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another code that an atom of the same slot may carry instead (one atom, several ways to fail)."""
+
+    code: str
+    title: str
+    failed: str
+
+
+@dataclass
+class Finding:
+    """What a check that is more than limits returns, each array shaped (slots, samples)."""
+
+    failed: Mask
+    critical: Mask
+    observed: Floats | None = None
+    variant: Codes | None = None
+    details: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One check with a stable code. Either `quantity` and `limits`, or a `check` of its own.
+
+    `quantity` maps a batch to an array (slots, samples); `limits` may depend on the batch. `needs` names rule codes or
+    families whose atoms on the cells this rule reads must have passed, otherwise the atom is not_applicable.
+    Message templates may use {observed}, {field}, {step}, {unit}, {low}, {high}, {critical_low}, {critical_high}.
+    """
+
+    code: str
+    title: str
+    scope: Scope
+    slots: tuple[Slot, ...]
+    passed: str
+    failed: str
+    needs: tuple[str, ...] = ()
+    unit: str | tuple[str, ...] = ""
+    quantity: Callable[[Any], Floats] | None = None
+    limits: Limits | None = None
+    batch_limits: Callable[[Any], Limits] | None = None
+    check: Callable[[Any], Finding] | None = None
+    conditions: tuple[Condition, ...] = ()
+    variants: tuple[Variant, ...] = ()
+
+    def __post_init__(self) -> None:
+        for code in (self.code, *(variant.code for variant in self.variants)):
+            if not _CODE.fullmatch(code):
+                raise ConfigError(f"rule code {code!r} is not of the form family.rule (lower case, digits, _)")
+        if not self.slots:
+            raise ConfigError(f"rule {self.code} has no slots, so it would never leave evidence")
+        if (self.check is None) == (self.quantity is None):
+            raise ConfigError(f"rule {self.code} must have either a quantity with limits or a check")
+        if self.quantity is not None and (self.limits is None) == (self.batch_limits is None):
+            raise ConfigError(f"rule {self.code} must have either limits or batch_limits beside its quantity")
+
+    @property
+    def family(self) -> str:
+        """The verifier this rule belongs to."""
+        return self.code.partition(".")[0]
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Every code an atom of this rule may carry; the first when it passes."""
+        return (self.code, *(variant.code for variant in self.variants))
+
+    def evaluate(self, batch: Any) -> Finding:
+        """The rule over one batch, before applicability."""
+        if self.check is not None:
+            return self.check(batch)
+        assert self.quantity is not None  # noqa: S101 -- held by __post_init__, told to the type checker
+        observed = self.quantity(batch)
+        limits = self.limits if self.batch_limits is None else self.batch_limits(batch)
+        assert limits is not None  # noqa: S101 -- as above
+        failed = limits.failed(observed)
+        return Finding(failed, limits.critical(observed) & failed if failed.any() else failed, observed)
+
+    def unit_at(self, slot: int) -> str:
+        """The unit of the measured quantity at one slot."""
+        return self.unit if isinstance(self.unit, str) else self.unit[slot]
+
+    def table(self) -> dict[str, Any]:
+        """The rule as plain data, for rules.json: enough to render every message without this code."""
+        return {
+            "code": self.code,
+            "family": self.family,
+            "title": self.title,
+            "scope": str(self.scope),
+            "needs": list(self.needs),
+            "variants": [{"code": v.code, "title": v.title, "failed": v.failed} for v in self.variants],
+            "passed": self.passed,
+            "failed": self.failed,
+            "applies": [condition.otherwise for condition in self.conditions],
+            "slots": [
+                {
+                    "field": slot.field,
+                    "step": slot.step,
+                    "unit": self.unit_at(position),
+                    **({} if self.limits is None else self.limits.at(position)),
+                }
+                for position, slot in enumerate(self.slots)
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """A named set of rules for one protocol, found through the entry-point group `adjudge.rules`.
+
+    `build` receives the protocol's own context (for flight: the task and the constraint library).
+    """
+
+    name: str
+    protocol: str
+    build: Callable[[Any], Sequence[Rule]]

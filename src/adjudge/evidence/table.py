@@ -1,0 +1,208 @@
+"""Evidence: the atoms of a batch as columns, in memory and as an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.errors import RunError
+from adjudge.evidence.layout import Layout
+from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES, Outcome, Severity
+
+SCHEMA = pa.schema(
+    [
+        pa.field("sample", pa.uint32(), nullable=False),
+        pa.field("rule", pa.dictionary(pa.int16(), pa.string()), nullable=False),
+        pa.field("field", pa.dictionary(pa.int16(), pa.string())),
+        pa.field("step", pa.uint8(), nullable=False),
+        pa.field("outcome", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("severity", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("observed", pa.float64()),
+        pa.field("why", pa.dictionary(pa.int32(), pa.string())),
+    ]
+)
+
+
+class Reasons:
+    """Why an atom is not applicable, or in what way a value is no value: texts, held once each."""
+
+    def __init__(self, width: int, n: int) -> None:
+        self.shape = (width, n)
+        self.texts: list[str] = []
+        self._index: dict[str, int] = {}
+        self._codes: NDArray[np.int32] | None = None
+
+    @property
+    def codes(self) -> NDArray[np.int32] | None:
+        """The index into `texts` of each atom, −1 for none; None when no atom has a reason."""
+        return self._codes
+
+    def put(self, position: int, samples: NDArray[np.intp], text: str) -> None:
+        """Give some atoms of one position the same reason."""
+        if samples.size:
+            self._writable()[position, samples] = self._code(text)
+
+    def put_all(self, positions: slice, text: str) -> None:
+        """Give all atoms of some positions the same reason."""
+        self._writable()[positions] = self._code(text)
+
+    def copy(self, source: int, target: int, samples: NDArray[np.intp]) -> None:
+        """Hand a reason on to an atom that depends on another."""
+        if samples.size:
+            codes = self._writable()
+            codes[target, samples] = codes[source, samples]
+
+    def at(self, position: int, sample: int) -> str | None:
+        """The reason of one atom."""
+        code = -1 if self._codes is None else int(self._codes[position, sample])
+        return None if code < 0 else self.texts[code]
+
+    def _writable(self) -> NDArray[np.int32]:
+        if self._codes is None:
+            self._codes = np.full(self.shape, -1, dtype=np.int32)
+        return self._codes
+
+    def _code(self, text: str) -> int:
+        if text not in self._index:
+            self._index[text] = len(self.texts)
+            self.texts.append(text)
+        return self._index[text]
+
+
+@dataclass
+class Evidence:
+    """All atoms of a batch: arrays shaped (positions, samples). `observed` is NaN where nothing was measured."""
+
+    layout: Layout
+    outcome: NDArray[np.uint8]
+    severity: NDArray[np.uint8]
+    observed: NDArray[np.float64]
+    code: NDArray[np.int16]
+    reasons: Reasons
+
+    @property
+    def n(self) -> int:
+        """Samples in the batch."""
+        return int(self.outcome.shape[1])
+
+    def failed(self, severity: Severity | None = None) -> NDArray[np.bool_]:
+        """Which atoms failed, at one severity or at any."""
+        failed: NDArray[np.bool_] = self.outcome == int(Outcome.FAIL)
+        return failed if severity is None else failed & (self.severity == int(severity))
+
+    def to_arrow(self, first_sample: int) -> pa.Table:
+        """The evidence table: by position, then sample. Rule, field and step come from the layout."""
+        width, n = self.outcome.shape
+        rule, field, step = _constant_columns(self.layout, n)
+        if not np.array_equal(self.code, np.broadcast_to(self.layout.slot_code[:, None], self.code.shape)):
+            rule = _dictionary(self.code.ravel(), self.layout.codes, pa.int16())
+        observed = self.observed.ravel()
+        codes = self.reasons.codes
+        why = (
+            pa.DictionaryArray.from_arrays(pa.nulls(width * n, pa.int32()), pa.array([], pa.string()))
+            if codes is None
+            else _dictionary(codes.ravel(), self.reasons.texts, pa.int32())
+        )
+        sample = np.arange(first_sample, first_sample + n, dtype=np.uint32)
+        return pa.Table.from_arrays(
+            [
+                pa.array(np.tile(sample, width)),
+                rule,
+                field,
+                step,
+                _dictionary(self.outcome.view(np.int8).ravel(), OUTCOMES, pa.int8()),
+                _dictionary(self.severity.view(np.int8).ravel(), SEVERITIES, pa.int8()),
+                pa.array(observed, from_pandas=True),
+                why,
+            ],
+            schema=SCHEMA,
+        )
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table, layout: Layout) -> Evidence:
+        """The columns that `to_arrow` wrote; raises RunError when the rows are not those of the layout."""
+        width = layout.width
+        n, rest = divmod(table.num_rows, width)
+        if rest:
+            raise RunError(f"evidence has {table.num_rows} rows, which is no multiple of the {width} atoms a sample")
+        table = table.combine_chunks()
+        sample = _numbers(table, "sample").reshape(width, n)
+        step = _numbers(table, "step").reshape(width, n)
+        field = _codes(table, "field", layout.fields).reshape(width, n)
+        if (
+            (n and (sample != np.arange(sample[0, 0], sample[0, 0] + n)).any())
+            or (step != layout.slot_step[:, None]).any()
+            or (field != layout.slot_field[:, None]).any()
+        ):
+            raise RunError("evidence rows are not in the order of the rule table")
+        reasons = Reasons(width, n)
+        why = table.column("why").combine_chunks()
+        if why.null_count < len(why):
+            reasons.texts = why.dictionary.to_pylist()
+            reasons._codes = why.indices.fill_null(-1).to_numpy().reshape(width, n).copy()  # noqa: SLF001 -- its own class
+        return cls(
+            layout,
+            _codes(table, "outcome", OUTCOMES).reshape(width, n).astype(np.uint8),
+            _codes(table, "severity", SEVERITIES).reshape(width, n).astype(np.uint8),
+            table.column("observed").combine_chunks().to_numpy(zero_copy_only=False).reshape(width, n),
+            _codes(table, "rule", layout.codes).reshape(width, n).astype(np.int16),
+            reasons,
+        )
+
+    def differences(self, other: Evidence) -> list[str]:
+        """Where two evaluations of the same samples disagree, in words; empty when they are the same."""
+        found = []
+        for name in ("outcome", "severity", "code"):
+            found += self._where(name, getattr(self, name) != getattr(other, name))
+        same = (self.observed == other.observed) | (np.isnan(self.observed) & np.isnan(other.observed))
+        found += self._where("observed", ~same)
+        return found
+
+    def _where(self, name: str, different: NDArray[np.bool_]) -> list[str]:
+        if not different.any():
+            return []
+        position, sample = (int(i) for i in np.argwhere(different)[0])
+        return [
+            f"{name} differs on {int(different.sum())} atoms, first sample {sample}, {self.layout.describe(position)}"
+        ]
+
+
+@lru_cache(maxsize=4)
+def _constant_columns(layout: Layout, n: int) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The rule, field and step columns, equal for every batch of one size."""
+    return (
+        _dictionary(np.repeat(layout.slot_code, n), layout.codes, pa.int16()),
+        _dictionary(np.repeat(layout.slot_field, n), layout.fields, pa.int16()),
+        pa.array(np.repeat(layout.slot_step, n)),
+    )
+
+
+def _dictionary(codes: NDArray[Any], words: Sequence[str], index: pa.DataType) -> pa.DictionaryArray:
+    absent = codes < 0
+    indices = pa.array(codes, type=index, mask=absent if absent.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
+
+
+def _numbers(table: pa.Table, name: str) -> NDArray[Any]:
+    numbers: NDArray[Any] = table.column(name).combine_chunks().to_numpy()
+    return numbers
+
+
+def _codes(table: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int16]:
+    """A dictionary column as indices into `words`, −1 for null; a word that is not there is a RunError."""
+    column = table.column(name).combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    where = {word: index for index, word in enumerate(words)}
+    try:
+        translate = np.array([where[word] for word in column.dictionary.to_pylist()] + [-1], dtype=np.int16)
+    except KeyError as error:
+        raise RunError(f"evidence column {name} holds {error.args[0]!r}, which the rule table does not know") from None
+    codes: NDArray[np.int16] = translate[column.indices.fill_null(len(translate) - 1).to_numpy()]
+    return codes

@@ -1,0 +1,164 @@
+"""Protocol and Plan: what a protocol must say so that the engine can run, verify and report it.
+
+A protocol turns options into a Plan. A plan is rebuilt from its configuration alone, in every worker and again when a
+run is verified; so everything that changes a number stands in `config`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+from typing import Protocol as Interface
+
+import pyarrow as pa
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.atoms import Atom
+from adjudge.evidence.table import Evidence
+from adjudge.runs.run import Run
+from adjudge.stats.estimate import Estimate
+
+GROUP = "adjudge.protocols"
+
+
+@dataclass(frozen=True)
+class Input:
+    """One role of input: its files, and how a record's key is read.
+
+    `key(path, line, json)` gives the sample id and the group (for flight, the model) or None; it may raise msgspec
+    errors, to which `expected` is added. `limited` roles are cut by --limit.
+    """
+
+    role: str
+    paths: tuple[str, ...]
+    key: Callable[[str, int, bytes], tuple[str, str | None]]
+    expected: str
+    limited: bool = False
+
+
+class SourceRow(Interface):
+    """A record as the engine hands it on."""
+
+    @property
+    def file(self) -> int:
+        """Index into the names of the input files."""
+
+    @property
+    def line(self) -> int:
+        """Line in that file, from 1."""
+
+    @property
+    def text(self) -> bytes:
+        """The record, as JSON."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The records of one partition, by role, and what is known of the whole input."""
+
+    rows: Mapping[str, Iterable[SourceRow]]
+    groups: tuple[str, ...]
+    files: tuple[str, ...]
+    limited: bool = False
+
+
+class Judged(NamedTuple):
+    """One batch, judged: a row a sample, its evidence, and the raw outputs that `explain` shows."""
+
+    samples: pa.Table
+    evidence: Evidence
+    outputs: pa.Table
+
+
+class Named(NamedTuple):
+    """An estimate with its name and the slice it is about."""
+
+    name: str
+    slice: str
+    estimate: Estimate
+
+
+@dataclass
+class Measured:
+    """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json."""
+
+    estimates: list[Named]
+    buckets: dict[str, Any]
+    metrics: dict[str, float | int | None] = field(default_factory=dict)
+    top: dict[str, Any] = field(default_factory=dict)
+    charts: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+class Plan(ABC):
+    """One configured evaluation."""
+
+    config: dict[str, Any]
+    rules: list[dict[str, Any]]
+    digests: dict[str, str]
+
+    @abstractmethod
+    def inputs(self) -> Sequence[Input]:
+        """What is read."""
+
+    @abstractmethod
+    def judge(self, partition: Partition) -> Iterator[Judged]:
+        """Samples of one partition in the order of (id, model), batch by batch."""
+
+    @abstractmethod
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again from the run's own columns; every difference in words."""
+
+    @abstractmethod
+    def partial(self, samples: pa.Table, evidence: Evidence) -> Any:
+        """What one batch adds to the numbers."""
+
+    @abstractmethod
+    def finish(self, partials: Sequence[Any]) -> Measured:
+        """All numbers, from the partials in order."""
+
+
+class Protocol(ABC):
+    """The value that ties together a reader, rules, an adjudication policy, measures, charts and default gates."""
+
+    name: str
+    version: str
+    title: str
+
+    @abstractmethod
+    def plan(self, config: Mapping[str, Any]) -> Plan:
+        """A plan from a whole or partial configuration; a wrong one is a ConfigError."""
+
+    def record(
+        self,
+        run: Run,
+        row: dict[str, Any],
+        atoms: Sequence[Atom],
+        output: dict[str, Any],
+    ) -> dict[str, Any]:
+        """One sample as an object, for `export --records` and `run.record`."""
+        raise ConfigError(f"protocol {self.name} has no record view")
+
+    def command(self) -> Any:
+        """The protocol's own click command, or None; it is how the CLI grows a subcommand."""
+        return None
+
+
+def protocol(name: str) -> Protocol:
+    """A protocol by name, ours or a user's, from the entry-point group `adjudge.protocols`."""
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in found:
+        raise ConfigError(f"there is no protocol {name!r} (installed: {', '.join(sorted(found)) or 'none'})")
+    value = found[name].load()
+    if not isinstance(value, Protocol):
+        raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(value).__name__}, expected a Protocol")
+    return value
+
+
+def names() -> tuple[str, ...]:
+    """The installed protocols."""
+    return tuple(sorted({entry.name for entry in entry_points(group=GROUP)}))

@@ -1,0 +1,94 @@
+"""FlightBatch: the columns of a batch of flight samples, as the rules read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.protocols.flight.fields import ANGLES, FIELDS, INDEX, Task
+
+Floats = NDArray[np.float64]
+
+# How an output was received; the order is that of STATUSES.
+ANSWERED, UNPARSED, ERRORED, ABSTAINED, MISSING = range(5)
+STATUSES = ("answered", "unparsed", "errored", "abstained", "missing")
+
+# Whether one value of the answer is usable.
+VALID, MISSING_FIELD, ARRAY_SHAPE, INVALID_VALUE = range(4)
+
+ANGLE_ROWS = np.array([INDEX[name] for name in FIELDS if name in ANGLES])
+KNOTS = 1.943844
+
+
+def arc(difference: Floats) -> Floats:
+    """The shortest way round between two directions, in degrees, 0..180."""
+    turned = np.abs(difference) % 360.0
+    return np.minimum(turned, 360.0 - turned)
+
+
+@dataclass
+class FlightBatch:
+    """Samples as columns: answers and gold shaped (steps, 19, n), the last shown state (19, n); NaN is no value."""
+
+    task: Task
+    status: NDArray[np.uint8]
+    answer: Floats
+    validity: NDArray[np.uint8]
+    shown: Floats
+    gold: Floats
+    notes: Mapping[int, str] = field(default_factory=dict)
+    details: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Samples in the batch."""
+        return int(self.status.shape[0])
+
+    def value(self, name: str) -> Floats:
+        """The answered values of one field, (steps, n)."""
+        column: Floats = self.answer[:, INDEX[name]]
+        return column
+
+    def shown_value(self, name: str) -> Floats:
+        """The last shown value of one field, (n,)."""
+        column: Floats = self.shown[INDEX[name]]
+        return column
+
+    @cached_property
+    def before(self) -> Floats:
+        """For every step the state before it: the last shown one, then the answer's own."""
+        return np.concatenate([self.shown[None], self.answer[:-1]])
+
+    @cached_property
+    def steps(self) -> Floats:
+        """The absolute change of every value against the state before it; angles by shortest arc."""
+        change = np.abs(self.answer - self.before)
+        change[:, ANGLE_ROWS] = arc(change[:, ANGLE_ROWS])
+        return change
+
+    @cached_property
+    def vector_speed(self) -> Floats:
+        """The speed of the E/N velocity in knots, (steps, n)."""
+        east, north = self.value("GPS Velocity E (m/s)"), self.value("GPS Velocity N (m/s)")
+        return np.asarray(KNOTS * np.sqrt(east * east + north * north))
+
+    @cached_property
+    def errors(self) -> Floats:
+        """|answer − gold| where both exist, otherwise NaN; angles by shortest arc; (steps, 19, n)."""
+        return difference(self.answer, self.gold)
+
+    @cached_property
+    def persistence_errors(self) -> Floats:
+        """What repeating the last shown state would have cost, on the cells where the answer's error exists."""
+        return np.where(np.isnan(self.errors), np.nan, difference(self.shown[None], self.gold))
+
+
+def difference(values: Floats, gold: Floats) -> Floats:
+    """Absolute errors, angles by shortest arc, fields along the second axis."""
+    error = np.abs(values - gold)
+    error[:, ANGLE_ROWS] = arc(error[:, ANGLE_ROWS])
+    return error

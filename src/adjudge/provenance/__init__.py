@@ -1,0 +1,1 @@
+"""Canonical JSON, content digests, seeds, the environment, the manifest."""

@@ -1,0 +1,1 @@
+"""Bytes to columns: one format per file, and the JSON extractor."""

@@ -1,0 +1,133 @@
+"""Records from any table-like file: JSONL, a JSON list, CSV or Parquet, each record as one line of JSON bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import InputError
+from adjudge.readers.sources import Source
+
+_BOM = b"\xef\xbb\xbf"
+_CSV_FIELD_LIMIT = 1 << 27
+
+
+def records(source: Source) -> Iterator[tuple[int, bytes]]:
+    """(line, JSON) of every record; lines count from 1, and blank lines are not records. An empty file is refused."""
+    empty = True
+    for number, line in _records(source):
+        empty = False
+        yield number, line
+    if empty:
+        raise InputError("is empty; expected one record a line", file=source.name)
+
+
+def _records(source: Source) -> Iterator[tuple[int, bytes]]:
+    head = source.stream.peek(1 << 16)
+    if head[:4] == b"PAR1":
+        return _parquet(source)
+    first = head.removeprefix(_BOM).lstrip()[:1]
+    if first == b"[":
+        return _json_list(source)
+    if first == b"{":
+        return _json_lines(source) if b"\n" not in head or _complete(head) else _json_document(source)
+    if first and (source.name.lower().removesuffix(".gz").removesuffix(".zst").endswith((".csv", ".tsv"))):
+        return _csv(source)
+    if first and not _looks_like_csv(head):
+        return _json_lines(source)
+    return _csv(source) if first else iter(())
+
+
+def _complete(head: bytes) -> bool:
+    """Whether the first line is a whole JSON value, so that the file is JSON Lines and not one indented document."""
+    line = head.removeprefix(_BOM).lstrip().partition(b"\n")[0].strip()
+    return not (line == b"{" or (line.startswith(b"{") and not line.endswith(b"}") and len(line) < 200))
+
+
+def _looks_like_csv(head: bytes) -> bool:
+    header = head.removeprefix(_BOM).partition(b"\n")[0].decode("utf-8", "replace").strip()
+    names = [name.strip().strip('"') for name in header.split(",")]
+    return len(names) > 1 and all(
+        name and name.replace("_", "").replace(".", "").replace(" ", "").isalnum() for name in names
+    )
+
+
+def _json_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(source.stream, 1):
+        text = line.removeprefix(_BOM) if number == 1 else line
+        if not text.isspace():
+            yield number, text.rstrip(b"\r\n")
+
+
+def _json_list(source: Source) -> Iterator[tuple[int, bytes]]:
+    text = source.stream.read().removeprefix(_BOM)
+    try:
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"is not a JSON list: {error}", file=source.name) from None
+    for number, item in enumerate(items, 1):
+        yield number, msgspec.json.format(bytes(item), indent=-1)
+
+
+def _json_document(source: Source) -> Iterator[tuple[int, bytes]]:
+    yield 1, msgspec.json.format(_checked(source), indent=-1)
+
+
+def _checked(source: Source) -> bytes:
+    text = source.stream.read().removeprefix(_BOM)
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(
+            f"is neither JSON Lines nor one JSON document: {error}", file=source.name, line=_line_of(text, str(error))
+        ) from None
+    return text
+
+
+def _line_of(text: bytes, message: str) -> int:
+    digits = message.rpartition("(byte ")[2].rstrip(")")
+    return text[: int(digits)].count(b"\n") + 1 if digits.isdigit() else 1
+
+
+def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
+    csv.field_size_limit(_CSV_FIELD_LIMIT)
+    text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", newline="")
+    delimiter = "\t" if ".tsv" in source.name.lower() else ","
+    reader = csv.DictReader(text, delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                width = len(reader.fieldnames or ())
+                raise InputError(
+                    f"row has another number of cells than the {width} columns of the header",
+                    file=source.name,
+                    line=reader.line_num,
+                )
+            yield reader.line_num, msgspec.json.encode(row)
+    except csv.Error as error:
+        raise InputError(f"is not readable as CSV: {error}", file=source.name, line=reader.line_num) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8: {error.reason}", file=source.name, line=reader.line_num) from None
+
+
+def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(pa.BufferReader(source.stream.read()))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"is not readable as Parquet: {error}", file=source.name) from None
+    number = 0
+    for batch in table.iter_batches(batch_size=4096):
+        for row in batch.to_pylist():
+            number += 1
+            yield number, msgspec.json.encode(_plain(row))
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and value != value else value for key, value in row.items()}  # noqa: PLR0124 -- NaN

@@ -1,0 +1,1 @@
+"""The run directory: written atomically, loaded, checked, queried."""

@@ -1,0 +1,54 @@
+"""SQL over a run: DuckDB on its Parquet files, with views that join evidence to samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.errors import ConfigError
+from adjudge.runs.run import Run
+
+
+def query(run: Run, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`."""
+    import duckdb
+
+    with duckdb.connect(config={"threads": 2}) as connection:
+        for name, body in _views(run).items():
+            connection.execute(f"create view {name} as {body}")
+        folder = _quoted(str(run.path.resolve()) + "/")
+        connection.execute(f"set allowed_directories = [{folder}]")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        try:
+            result = connection.execute(sql)
+            names = [column[0] for column in result.description or ()]
+            return names, result.fetchall()
+        except duckdb.Error as error:
+            raise ConfigError(f"the query failed: {error}") from None
+
+
+def _views(run: Run) -> dict[str, str]:
+    folder = run.path.resolve()
+    samples = f"read_parquet({_quoted(f'{folder}/samples.parquet')})"
+
+    def parts(name: str) -> str:
+        files = ", ".join(_quoted(str(path)) for path in sorted((folder / name).glob("part-*.parquet")))
+        part = "cast(regexp_extract(filename, 'part-([0-9]+)', 1) as usmallint)"
+        return f"select * exclude filename, {part} as part from read_parquet([{files}], filename = true)"  # noqa: S608
+
+    return {
+        "samples": f"select * from {samples}",  # noqa: S608 -- our own paths, quoted, here and above and below
+        "atoms": parts("evidence"),
+        "outputs": parts("outputs"),
+        "evidence": (
+            "select s.sample, s.model, e.rule, e.field, e.step, e.outcome, e.severity, e.observed, e.why, "  # noqa: S608
+            f"e.part, e.sample as row from ({parts('evidence')}) e "
+            f"join {samples} s on s.part = e.part and s.row = e.sample"
+        ),
+        "rules": f"select unnest(rules, max_depth := 2) from read_json({_quoted(f'{folder}/rules.json')})",  # noqa: S608
+        "estimates": f"select unnest(estimates, max_depth := 2) from read_json({_quoted(f'{folder}/metrics.json')})",  # noqa: S608
+    }
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,187 @@
+"""Run: a finished run directory, loaded lazily and never written to."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from adjudge.errors import RunError
+from adjudge.evidence.atoms import Atom, atoms
+from adjudge.evidence.layout import Layout
+from adjudge.evidence.table import Evidence
+from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES, SAMPLES
+from adjudge.stats.estimate import Estimate
+
+Recorder = Callable[["Run", dict[str, Any], Sequence[Atom], dict[str, Any]], dict[str, Any]]
+
+
+class Run:
+    """One evaluation's directory. Tables are read when asked for; `record` needs the protocol's view of a sample."""
+
+    def __init__(self, path: Path, recorder: Recorder | None = None) -> None:
+        self.path = path
+        self._recorder = recorder
+        if not path.is_dir():
+            raise RunError(f"{path} is not a run: there is no such folder")
+        if not (path / MANIFEST).is_file():
+            raise RunError(f"{path} is not a run: it has no {MANIFEST}")
+        if self.manifest.schema_version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
+            raise RunError(
+                f"{path} has schema version {self.manifest.schema_version}; this version reads {SCHEMA_VERSION}"
+            )
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """manifest.json."""
+        try:
+            return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=Manifest)
+        except msgspec.DecodeError as error:
+            raise RunError(f"{self.path / MANIFEST}: {error}") from None
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """metrics.json."""
+        found: dict[str, Any] = self._json(METRICS)
+        return found
+
+    @cached_property
+    def charts(self) -> list[dict[str, Any]]:
+        """charts.json: Vega-Lite specifications."""
+        found: list[dict[str, Any]] = self._json(CHARTS)
+        return found
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Positions of the evidence, from rules.json."""
+        return Layout.of(self._json(RULES)["rules"])
+
+    @cached_property
+    def samples(self) -> pa.Table:
+        """samples.parquet, whole."""
+        return self._table(SAMPLES)
+
+    def estimates(self) -> dict[tuple[str, str], Estimate]:
+        """Every estimate by (name, slice)."""
+        return {(item["name"], item["slice"]): Estimate.from_dict(item) for item in self.metrics["estimates"]}
+
+    def parts(self) -> Iterator[tuple[int, Path]]:
+        """The partitions and their evidence files."""
+        for path in sorted((self.path / "evidence").glob("part-*.parquet")):
+            yield int(path.stem.removeprefix("part-")), path
+
+    def batches(self) -> Iterator[tuple[int, pa.Table, Evidence]]:
+        """(partition, samples, evidence) batch by batch, as they were written."""
+        samples = _open(self.path / SAMPLES)
+        group = 0
+        for part, path in self.parts():
+            evidence = _open(path)
+            for index in range(evidence.num_row_groups):
+                if group >= samples.num_row_groups:
+                    raise RunError(f"{self.path / SAMPLES} has fewer batches than the evidence")
+                yield (
+                    part,
+                    samples.read_row_group(group),
+                    Evidence.from_arrow(evidence.read_row_group(index), self.layout),
+                )
+                group += 1
+        if group != samples.num_row_groups:
+            raise RunError(f"{self.path / SAMPLES} has more batches than the evidence")
+
+    def find(self, sample: str, model: str | None = None) -> list[dict[str, Any]]:
+        """The rows of one sample id, of all models or one; an unknown id is a RunError that suggests a close one."""
+        path = self.path / SAMPLES
+        rows = pq.read_table(path, filters=pc.field("sample") == sample).to_pylist() if path.is_file() else []
+        if not rows:
+            known = [
+                str(name) for name in pq.read_table(path, columns=["sample"]).column(0).unique().to_pylist()[:20_000]
+            ]
+            close = difflib.get_close_matches(sample, known, n=3)
+            hint = f" Did you mean {', '.join(close)}?" if close else f" The first is {known[0]}." if known else ""
+            raise RunError(f"{self.path} has no sample {sample!r}.{hint}")
+        if model is not None:
+            chosen = [row for row in rows if row["model"] == model]
+            if not chosen:
+                raise RunError(
+                    f"sample {sample!r} has no model {model!r}; it has {', '.join(r['model'] for r in rows)}"
+                )
+            return chosen
+        return rows
+
+    def evidence_of(self, part: int, row: int) -> Evidence:
+        """The evidence of one sample, reading only the row group that holds it."""
+        file = _open(self.path / "evidence" / f"part-{part:05d}.parquet")
+        for index in range(file.num_row_groups):
+            bounds = file.metadata.row_group(index).column(0).statistics
+            if bounds.min <= row <= bounds.max:
+                table = file.read_row_group(index)
+                return Evidence.from_arrow(table.filter(pc.equal(table.column("sample"), row)), self.layout)
+        raise RunError(f"{self.path} has no evidence for row {row} of partition {part}")
+
+    def atoms(self, row: dict[str, Any]) -> list[Atom]:
+        """The atoms of a row of `samples`, rendered."""
+        return list(atoms(self.evidence_of(row["part"], row["row"]), 0, row["model"], row["sample"]))
+
+    def output(self, part: int, row: int) -> dict[str, Any]:
+        """The raw output of one sample, as far as the run keeps it."""
+        path = self.path / "outputs" / f"part-{part:05d}.parquet"
+        found = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
+        if len(found) != 1:
+            raise RunError(f"{path} has no output for row {row}")
+        output: dict[str, Any] = found[0]
+        return output
+
+    def record(self, sample: str, model: str | None = None) -> dict[str, Any]:
+        """One sample as an object (the shape is the protocol's); with several models, name one."""
+        rows = self.find(sample, model)
+        if len(rows) > 1:
+            raise RunError(
+                f"sample {sample!r} has {len(rows)} models: name one of {', '.join(r['model'] for r in rows)}"
+            )
+        row = rows[0]
+        return self._record(row, self.atoms(row), self.output(row["part"], row["row"]))
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Every sample as an object, in the order of the run."""
+        opened, outputs, group = -1, None, 0
+        for part, samples, evidence in self.batches():
+            if part != opened:
+                opened, outputs, group = part, _open(self.path / "outputs" / f"part-{part:05d}.parquet"), 0
+            assert outputs is not None  # noqa: S101 -- opened with the first batch
+            texts = outputs.read_row_group(group).to_pylist()
+            group += 1
+            for index, row in enumerate(samples.to_pylist()):
+                yield self._record(row, list(atoms(evidence, index, row["model"], row["sample"])), texts[index])
+
+    def _record(self, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+        if self._recorder is None:
+            raise RunError("this run was opened without a record view; use adjudge.load_run")
+        return self._recorder(self, row, found, output)
+
+    def _json(self, name: str) -> Any:
+        try:
+            return msgspec.json.decode((self.path / name).read_bytes())
+        except FileNotFoundError:
+            raise RunError(f"{self.path} is incomplete: {name} is missing") from None
+        except msgspec.DecodeError as error:
+            raise RunError(f"{self.path / name}: {error}") from None
+
+    def _table(self, name: str) -> pa.Table:
+        return _open(self.path / name).read()
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise RunError(f"the run is incomplete: {path} is missing") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RunError(f"{path} is not readable: {error}") from None

@@ -1,0 +1,164 @@
+"""Writing a run: into a temporary folder beside its place, renamed when whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adjudge.errors import OutputError
+from adjudge.evidence.table import SCHEMA, Evidence
+from adjudge.provenance.canonical import file_digest, pretty
+from adjudge.provenance.manifest import Manifest, RunFile
+
+SAMPLES, METRICS, RULES, CHARTS, MANIFEST = (
+    "samples.parquet",
+    "metrics.json",
+    "rules.json",
+    "charts.json",
+    "manifest.json",
+)
+
+
+class RunWriter:
+    """A run in the making. Leaving the `with` block without `commit` removes every trace of it."""
+
+    def __init__(self, out: Path, *, force: bool = False) -> None:
+        self.out, self.force = out, force
+        self.folder = out.parent / f".{out.name}.{os.getpid()}.part"
+        self._samples: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        if self.out.exists() and not self.force:
+            raise OutputError(f"{self.out} exists already; choose another --out, or --force to replace it")
+        if self.out.exists() and not ((self.out.is_dir() and (self.out / MANIFEST).exists()) or _empty(self.out)):
+            raise OutputError(f"{self.out} exists and is no run of adjudge, so --force does not replace it")
+        try:
+            self.folder.mkdir(parents=True)
+            (self.folder / "evidence").mkdir()
+            (self.folder / "outputs").mkdir()
+            self.scratch.mkdir()
+        except OSError as error:
+            raise OutputError(f"cannot write to {self.out.parent}: {error.strerror}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._samples is not None:
+            self._samples.close()
+            self._samples = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for what the work spills; it never becomes part of the run."""
+        return self.folder / ".scratch"
+
+    def add_samples(self, part: int, table: pa.Table, first_row: int) -> None:
+        """Append the samples of one batch."""
+        table = with_place(table, part, first_row)
+        if self._samples is None:
+            self._samples = pq.ParquetWriter(
+                self.folder / SAMPLES,
+                table.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
+                write_statistics=["part", "row", "sample"],
+            )
+        self._samples.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def write_json(self, name: str, value: Any) -> bytes:
+        """Write one JSON file of the run and return its bytes."""
+        data = pretty(value)
+        (self.folder / name).write_bytes(data)
+        return data
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write one file of the run."""
+        (self.folder / name).write_bytes(data)
+
+    def commit(self, manifest: Manifest) -> Path:
+        """List the files with their digests in the manifest, and put the run in its place in one step."""
+        if self._samples is not None:
+            self._samples.close()
+            self._samples = None
+        shutil.rmtree(self.scratch)
+        manifest.files = [
+            RunFile(path=path.relative_to(self.folder).as_posix(), bytes=path.stat().st_size, sha256=file_digest(path))
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file()
+        ]
+        self.write_json(MANIFEST, manifest)
+        try:
+            if self.out.exists():
+                old = self.out.parent / f".{self.out.name}.{os.getpid()}.old"
+                self.out.rename(old)
+                self.folder.rename(self.out)
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                self.folder.rename(self.out)
+        except OSError as error:
+            raise OutputError(f"cannot put the run in place at {self.out}: {error.strerror}") from None
+        return self.out
+
+
+def with_place(table: pa.Table, part: int, first_row: int) -> pa.Table:
+    """Samples with their partition and row, by which evidence finds them."""
+    rows = pa.array(range(first_row, first_row + table.num_rows), pa.uint32())
+    parts = pa.array([part] * table.num_rows, pa.uint16())
+    return table.add_column(0, "part", parts).add_column(1, "row", rows)
+
+
+class PartWriter:
+    """The evidence and outputs of one partition, batch by batch."""
+
+    def __init__(self, folder: Path, part: int) -> None:
+        self.rows = 0
+        self._evidence = pq.ParquetWriter(
+            folder / "evidence" / f"part-{part:05d}.parquet",
+            SCHEMA,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["rule", "field", "outcome", "severity", "why", "step"],
+            column_encoding={"sample": "DELTA_BINARY_PACKED", "observed": "BYTE_STREAM_SPLIT"},
+            write_statistics=["sample"],
+            store_schema=True,
+        )
+        self._outputs_path = folder / "outputs" / f"part-{part:05d}.parquet"
+        self._outputs: pq.ParquetWriter | None = None
+
+    def add(self, evidence: Evidence, outputs: pa.Table) -> int:
+        """Append one batch; returns the row of its first sample."""
+        first = self.rows
+        table = evidence.to_arrow(first)
+        self._evidence.write_table(table, row_group_size=max(1, table.num_rows))
+        outputs = outputs.add_column(0, "row", pa.array(range(first, first + outputs.num_rows), pa.uint32()))
+        if self._outputs is None:
+            self._outputs = pq.ParquetWriter(
+                self._outputs_path,
+                outputs.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=False,
+                write_statistics=["row"],
+            )
+        self._outputs.write_table(outputs, row_group_size=max(1, outputs.num_rows))
+        self.rows += evidence.n
+        return first
+
+    def close(self) -> None:
+        """Finish both files."""
+        self._evidence.close()
+        if self._outputs is not None:
+            self._outputs.close()
+
+
+def _empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

@@ -1,0 +1,1 @@
+"""Verdicts that cite their evidence: checklist, adjudication, attribution, gates."""

@@ -1,0 +1,69 @@
+"""Attribution: why a sample failed, grouped by rule and field, the worst first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.evidence.atoms import Atom
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One group of failures."""
+
+    rank: int
+    reason: str
+    rule: str
+    field: str | None
+    severity: str
+    count: int
+    evidence_ids: tuple[str, ...]
+
+
+def attribute(found: Sequence[Atom], top: int) -> list[Reason]:
+    """The top groups: criticals first, then by how far over the limit; ties by rule code and place in the layout."""
+    groups: dict[tuple[str, str | None], list[Atom]] = {}
+    for atom in found:
+        if atom.failed:
+            groups.setdefault((atom.rule, atom.field), []).append(atom)
+    ranked = sorted(groups.values(), key=_rank)[:top]
+    return [
+        Reason(
+            rank=rank,
+            reason=_worst(group).message,
+            rule=group[0].rule,
+            field=group[0].field,
+            severity="CRITICAL" if any(atom.severity == "CRITICAL" for atom in group) else "WARNING",
+            count=len(group),
+            evidence_ids=tuple(atom.id for atom in group),
+        )
+        for rank, group in enumerate(ranked, 1)
+    ]
+
+
+def excess(atom: Atom) -> float:
+    """How far over its limit a failed atom is, as a multiple of the limit; infinite where there is nothing to measure.
+
+    For a two-sided range it is the distance outside over the span.
+    """
+    if atom.observed is None:
+        return math.inf
+    low, high = atom.limits.get("low"), atom.limits.get("high")
+    if low is not None and high is not None and high > low:
+        return max(low - atom.observed, atom.observed - high) / (high - low)
+    limit = high if high is not None and atom.observed > high else low
+    if limit is None:
+        return 0.0
+    return abs(atom.observed - limit) / abs(limit) if limit else abs(atom.observed)
+
+
+def _worst(group: Sequence[Atom]) -> Atom:
+    return max(group, key=lambda atom: (atom.severity == "CRITICAL", excess(atom), -atom.position))
+
+
+def _rank(group: Sequence[Atom]) -> tuple[int, float, str, int]:
+    worst = _worst(group)
+    critical = any(atom.severity == "CRITICAL" for atom in group)
+    return (0 if critical else 1, -max(excess(atom) for atom in group), worst.rule, group[0].position)

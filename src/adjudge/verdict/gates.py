@@ -1,0 +1,66 @@
+"""Gates: bounds on estimates that pass, fail, or are unknown with a reason."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.errors import ConfigError
+from adjudge.stats.estimate import Estimate
+
+_OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
+_GATE = re.compile(
+    r"\s*(?P<metric>[^<>=]+?)(?:\.(?P<on>value|low|high))?\s*(?P<op>>=|<=|==|>|<)\s*(?P<bound>[-+.\deE]+)\s*"
+)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A bound on an estimate's value, or on its low or high end."""
+
+    name: str
+    metric: str
+    op: str
+    bound: float
+    on: str = "value"
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """A gate from text such as `eligibility_rate.low >= 0.9`."""
+        match = _GATE.fullmatch(text)
+        if match is None:
+            raise ConfigError(f"gate {text!r} is not of the form METRIC[.value|.low|.high] >= BOUND")
+        try:
+            bound = float(match["bound"])
+        except ValueError:
+            raise ConfigError(f"gate {text!r}: {match['bound']!r} is not a number") from None
+        return cls(text.strip(), match["metric"].strip(), match["op"], bound, match["on"] or "value")
+
+
+def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dict[str, Any], bool | None]:
+    """Every gate with its outcome, and whether all pass (None without gates). Unknown does not pass."""
+    results: dict[str, Any] = {}
+    for gate in gates:
+        estimate = estimates.get(gate.metric)
+        observed = None if estimate is None else getattr(estimate, gate.on)
+        if estimate is None:
+            outcome, why = "unknown", f"there is no estimate {gate.metric!r}"
+        elif observed is None:
+            outcome, why = "unknown", estimate.why or f"the estimate has no {gate.on} end"
+        else:
+            outcome, why = ("pass" if _OPERATORS[gate.op](observed, gate.bound) else "fail"), None
+        results[gate.name] = {
+            "metric": gate.metric,
+            "op": gate.op,
+            "bound": gate.bound,
+            "on": gate.on,
+            "observed": observed,
+            "outcome": outcome,
+            "why": why,
+        }
+    if not gates:
+        return results, None
+    return results, all(result["outcome"] == "pass" for result in results.values())
