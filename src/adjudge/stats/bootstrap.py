@@ -1,0 +1,471 @@
+"""The one bootstrap: clusters, rows, strata or cells are resampled through their sufficient statistics.
+
+A resample is a vector of how often each unit was drawn, so a statistic of sums needs W @ sums and never the rows.
+Intervals: percentile; BCa (Efron 1987, JASA 82:171-185); expanded percentile (Hesterberg 2015, The American
+Statistician 69:371-386), which widens the percentile levels by Student's t and by sqrt(m/(m-1)) and is the default.
+Where clusters differ in size, m is their effective number (Σ size)² / Σ size². Columns of sums are put on a binary
+grid so coarse that every product W @ sums is exact in float64: the same bits whatever order BLAS adds in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, exact
+from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import FEW_CLUSTERS
+from adjudge.stats.resampling import ENUMERATE_UP_TO, generator, resamples_of, weights
+
+__all__ = [
+    "RESAMPLES",
+    "Method",
+    "effective_number",
+    "generator",
+    "interval_of",
+    "mean",
+    "multinomial_cells",
+    "on_grid",
+    "ratio_of_sums",
+    "resample",
+    "statistic_of_counts",
+    "weights",
+]
+
+RESAMPLES = 2000
+BLOCKS = 512
+Method = Literal["expanded", "percentile", "bca"]
+Statistic = Callable[[FloatArray], FloatArray]
+"""From counts (resamples, k) to one value a resample; NaN where the statistic is undefined."""
+
+_NAMES = {"expanded": "expanded percentile", "percentile": "percentile", "bca": "BCa"}
+_CELL_ROWS = 1 << 18
+
+
+def ratio_of_sums(
+    numerators: npt.ArrayLike,
+    denominators: npt.ArrayLike,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    strata: npt.ArrayLike | None = None,
+    n: int | None = None,
+    unit: str = "cluster",
+) -> Estimate:
+    """Σ numerators / Σ denominators over clusters: a mean is sums over counts, a rate is successes over trials.
+
+    `n` is the number of rows behind the value; by default the denominators' sum where they are counts, else the
+    number of clusters.
+    """
+    top, bottom = _checks.column(numerators, "numerators"), _checks.column(denominators, "denominators")
+    _checks.same_length(bottom.size, top.size, "numerators")
+    if n is None:
+        n = int(bottom.sum()) if (bottom == np.floor(bottom)).all() else bottom.size
+    divisor = exact.total(bottom)
+    if divisor == 0:
+        return Estimate.null("nothing to divide by: the denominators add up to 0", n=n, level=_checks.level(level))
+    value = exact.total(top) / divisor
+    return statistic_of_counts(
+        np.column_stack([top, bottom]),
+        _ratio,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        strata=strata,
+        n=n,
+        value=value,
+        sizes=np.abs(bottom),
+        unit=unit,
+    )
+
+
+def mean(
+    values: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """The mean of a column, resampled by cluster, or row by row when there are no clusters.
+
+    Many independent rows are resampled as `BLOCKS` blocks of the sorted column, each at its mean; the replicates are
+    then stretched about the value so that their variance is that of the rows. The cost does not grow with the
+    resamples × rows.
+    """
+    column = _checks.column(values, "values")
+    level = _checks.level(level)
+    n = column.size
+    if n == 0:
+        return Estimate.null("no values", level=level)
+    if clusters is not None:
+        labels = np.asarray(clusters)
+        _checks.same_length(n, labels.size, "clusters")
+        _, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        return ratio_of_sums(
+            exact.group_sums(column, place, sizes.size),
+            sizes,
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+        )
+    ordered = np.sort(column)
+    if n <= BLOCKS:
+        return ratio_of_sums(
+            ordered, np.ones(n), seed=seed, stream=stream, resamples=resamples, level=level, method=method, unit="row"
+        )
+    return _mean_of_blocks(ordered, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def statistic_of_counts(
+    counts: npt.ArrayLike,
+    function: Statistic,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    strata: npt.ArrayLike | None = None,
+    n: int | None = None,
+    value: float | None = None,
+    sizes: npt.ArrayLike | None = None,
+    unit: str = "cluster",
+    why_null: str = "the statistic is undefined on these counts",
+) -> Estimate:
+    """A statistic of summed columns (F1, κ, MCC, ECE …): counts[m, k] per cluster, `function` from (rows, k) to rows.
+
+    `value` is passed where the caller has it more exactly than `function` of the summed columns; `sizes` are the rows
+    of each cluster, where they differ.
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2:
+        raise StatsError(f"counts has {table.ndim} dimensions; it has one row a cluster and one column a count")
+    m = len(table)
+    if n is None:
+        n = m
+    if m == 0:
+        return Estimate.null(f"no {unit}s", level=_checks.level(level))
+    totals = np.array([[math.fsum(column) for column in table.T]])
+    if value is None:
+        value = _one(function(totals))
+    if value is None:
+        return Estimate.null(why_null, n=n, level=_checks.level(level))
+    grid = on_grid(table, m)
+    return resample(
+        value,
+        m,
+        lambda drawn: function(drawn @ grid),
+        lambda: function(totals - table),
+        n=n,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        strata=strata,
+        sizes=sizes,
+        unit=unit,
+    )
+
+
+def resample(
+    value: float,
+    m: int,
+    replicate: Statistic,
+    leave_one_out: Callable[[], FloatArray],
+    *,
+    n: int,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    strata: npt.ArrayLike | None = None,
+    sizes: npt.ArrayLike | None = None,
+    unit: str = "cluster",
+) -> Estimate:
+    """Any statistic of m units: `replicate` maps counts of draws (rows, m) to values, `leave_one_out` serves BCa.
+
+    `sizes` are the rows behind each unit, from which the effective number of units follows; by default all are equal.
+    Up to eight units all distinct resamples are enumerated, and the method says so.
+    """
+    level = _checks.level(level)
+    if m == 1:
+        return Estimate(
+            value=value,
+            level=level,
+            n=n,
+            method=f"{unit} bootstrap",
+            warnings=(f"one {unit} only: its variation cannot be seen, so there is no interval",),
+        )
+    plan = resamples_of(m, resamples, seed=seed, stream=stream, strata=strata)
+    replicates = np.concatenate([np.asarray(replicate(drawn), dtype=np.float64) for drawn in plan.chunks()])
+    design = f"stratified {unit}" if len(plan.strata) > 1 else unit
+    return interval_of(
+        value,
+        replicates,
+        units=m if sizes is None else effective_number(sizes),
+        strata=len(plan.strata),
+        jackknife=leave_one_out() if method == "bca" else None,
+        n=n,
+        level=level,
+        method=method,
+        seed=plan.recorded_seed,
+        name=f"{design} bootstrap, {_NAMES[method]}, {plan.says}",
+        probabilities=plan.probabilities,
+        warnings=_few(m, unit),
+    )
+
+
+def multinomial_cells(
+    cells: npt.ArrayLike,
+    function: Statistic,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    value: float | None = None,
+    why_null: str = "the statistic is undefined on these counts",
+) -> Estimate:
+    """A statistic of independent rows in cells: counts[k], or counts[h, k] resampled within each stratum h."""
+    table = np.atleast_2d(_checks.counts(cells, "cells"))
+    level = _checks.level(level)
+    n = int(table.sum())
+    totals = table.sum(axis=0).astype(np.float64)
+    if n == 0:
+        return Estimate.null("no rows", level=level)
+    if value is None:
+        value = _one(function(totals[None, :]))
+    if value is None:
+        return Estimate.null(why_null, n=n, level=level)
+    table = table[table.sum(axis=1) > 0]
+    if n <= ENUMERATE_UP_TO:
+        stratum, cell = (np.repeat(index.ravel(), table.ravel()) for index in np.indices(table.shape))
+        return statistic_of_counts(
+            np.eye(table.shape[1])[cell],
+            function,
+            seed=seed,
+            stream=stream,
+            level=level,
+            method=method,
+            strata=stratum,
+            value=value,
+            unit="row",
+        )
+    random = generator(seed, stream)
+    replicates = np.concatenate(
+        [
+            function(_draw_cells(random, table, min(_CELL_ROWS, resamples - start)))
+            for start in range(0, resamples, _CELL_ROWS)
+        ]
+    )
+    design = "stratified row" if len(table) > 1 else "row"
+    return interval_of(
+        value,
+        replicates,
+        units=n,
+        strata=len(table),
+        jackknife=function(totals - np.eye(totals.size)[totals > 0]) if method == "bca" else None,
+        jackknife_weights=totals[totals > 0] if method == "bca" else None,
+        n=n,
+        level=level,
+        method=method,
+        seed=seed,
+        name=f"{design} bootstrap, {_NAMES[method]}, {resamples} resamples",
+        warnings=_few(n, "row"),
+    )
+
+
+def interval_of(
+    value: float,
+    replicates: FloatArray,
+    *,
+    units: float,
+    n: int,
+    level: float,
+    method: Method,
+    seed: int | None,
+    name: str,
+    strata: int = 1,
+    jackknife: FloatArray | None = None,
+    jackknife_weights: FloatArray | None = None,
+    probabilities: FloatArray | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Estimate:
+    """The estimate from replicates of `units` resampled units; undefined ones (NaN) are left out and reported."""
+    defined = np.isfinite(replicates)
+    kept = int(defined.sum())
+    if kept < replicates.size:
+        lost = replicates.size - kept
+        warnings = (*warnings, f"undefined in {lost} of {replicates.size} resamples, which the interval leaves out")
+        replicates = replicates[defined]
+        probabilities = None if probabilities is None else probabilities[defined] / probabilities[defined].sum()
+    if 2 * kept < defined.size or kept == 0:
+        warnings = (*warnings, "no interval: the statistic is undefined in most resamples")
+        return Estimate(value=value, level=level, n=n, method=name, seed=seed, warnings=warnings)
+    if method == "bca":
+        bounds = _bca_levels(value, replicates, probabilities, jackknife, jackknife_weights, level)
+    elif method == "expanded":
+        bounds = _expanded_levels(units, strata, level)
+    else:
+        bounds = ((1.0 - level) / 2.0, 0.5 + level / 2.0)
+    low, high = _quantiles(replicates, probabilities, bounds)
+    return Estimate(value=value, low=low, high=high, level=level, n=n, method=name, seed=seed, warnings=warnings)
+
+
+def effective_number(sizes: npt.ArrayLike) -> float:
+    """How many equal clusters tell as much as clusters of these sizes: (Σ size)² / Σ size² (Kish 1965)."""
+    share = np.asarray(sizes, dtype=np.float64)
+    largest = float(share.max(initial=0.0))
+    if largest <= 0:
+        return float(share.size)
+    share = share / largest
+    return float(share.sum() ** 2 / (share**2).sum())
+
+
+def on_grid(table: FloatArray, m: int) -> FloatArray:
+    """Columns rounded to multiples of a power of two so that any sum with m draws is exact in float64.
+
+    Whole numbers up to 2^53 / m stay as they are; else the error is below 2^-52 · m of the column's largest entry.
+    """
+    largest = np.abs(table).max(axis=0)
+    _, exponent = np.frexp(np.where(largest > 0, largest, 1.0))
+    step = np.ldexp(1.0, exponent + math.ceil(math.log2(max(m, 2))) - 52)
+    whole = (table == np.floor(table)).all(axis=0) & (largest < 2.0**52 / m)
+    gridded: FloatArray = np.where(whole, table, np.round(table / step) * step)
+    return gridded
+
+
+def _mean_of_blocks(
+    ordered: FloatArray, *, seed: int, stream: str, resamples: int, level: float, method: Method
+) -> Estimate:
+    n = ordered.size
+    value = exact.mean_of(ordered)
+    edges = np.arange(BLOCKS + 1) * n // BLOCKS
+    sizes = np.diff(edges)
+    deviations = ordered - value
+    block = np.add.reduceat(deviations, edges[:-1]) / sizes
+    between = float((sizes * block**2).sum())
+    within_and_between = float((deviations**2).sum())
+    stretch = math.sqrt(within_and_between / between) if between > 0 else 1.0
+    # Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for n draws.
+    grid = on_grid((block * stretch)[:, None], 8 * math.isqrt(n * BLOCKS))[:, 0]
+    random = generator(seed, stream)
+    rows = _CELL_ROWS // BLOCKS
+    moves = [
+        (random.multinomial(n, sizes / n, size=min(rows, resamples - start)) - sizes).astype(np.float64) @ grid
+        for start in range(0, resamples, rows)
+    ]
+    replicates = value + np.concatenate(moves) / n
+    # Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves.
+    return interval_of(
+        value,
+        replicates,
+        units=n,
+        jackknife=-block if method == "bca" else None,
+        jackknife_weights=sizes.astype(np.float64) if method == "bca" else None,
+        n=n,
+        level=level,
+        method=method,
+        seed=seed,
+        name=f"row bootstrap, {_NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
+    )
+
+
+def _draw_cells(random: np.random.Generator, table: IntArray, rows: int) -> FloatArray:
+    drawn = np.zeros((rows, table.shape[1]))
+    for stratum in table:
+        used = np.flatnonzero(stratum)
+        size = int(stratum.sum())
+        drawn[:, used] += random.multinomial(size, stratum[used] / size, size=rows)
+    return drawn
+
+
+def _ratio(sums: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(sums[:, 1] != 0, sums[:, 0] / sums[:, 1], np.nan))
+
+
+def _one(values: FloatArray) -> float | None:
+    value = float(np.asarray(values, dtype=np.float64).reshape(-1)[0])
+    return value if math.isfinite(value) else None
+
+
+def _few(m: int, unit: str) -> tuple[str, ...]:
+    if m >= FEW_CLUSTERS:
+        return ()
+    return (f"only {m} {unit}s: an interval over fewer than {FEW_CLUSTERS} is a rough guide",)
+
+
+def _expanded_levels(units: float, strata: int, level: float) -> tuple[float, float]:
+    from scipy.special import ndtr, stdtrit
+
+    freedom = max(units - strata, 1.0)
+    reach = math.sqrt(units / freedom) * float(stdtrit(freedom, 0.5 + level / 2.0))
+    return float(ndtr(-reach)), float(ndtr(reach))
+
+
+def _bca_levels(
+    value: float,
+    replicates: FloatArray,
+    probabilities: FloatArray | None,
+    jackknife: FloatArray | None,
+    jackknife_weights: FloatArray | None,
+    level: float,
+) -> tuple[float, float]:
+    from scipy.special import ndtr, ndtri
+
+    share = np.full(replicates.size, 1.0 / replicates.size) if probabilities is None else probabilities
+    below = float(share[replicates < value].sum()) + 0.5 * float(share[replicates == value].sum())
+    edge = 0.5 / replicates.size
+    bias = float(ndtri(min(max(below, edge), 1.0 - edge)))
+    acceleration = _acceleration(jackknife, jackknife_weights)
+    z = float(ndtri(0.5 + level / 2.0))
+    ends = []
+    for quantile in (-z, z):
+        scale = 1.0 - acceleration * (bias + quantile)
+        shifted = bias + (bias + quantile) / scale if scale > 0 else math.copysign(math.inf, quantile)
+        ends.append(float(ndtr(shifted)))
+    return ends[0], ends[1]
+
+
+def _acceleration(jackknife: FloatArray | None, jackknife_weights: FloatArray | None) -> float:
+    if jackknife is None:
+        raise StatsError("BCa needs the leave-one-out values of the statistic")
+    defined = np.isfinite(jackknife)
+    moves = jackknife[defined]
+    share = np.ones(moves.size) if jackknife_weights is None else jackknife_weights[defined]
+    moves = (share @ moves) / share.sum() - moves
+    spread = float(share @ moves**2)
+    return 0.0 if spread == 0 else float(share @ moves**3) / (6.0 * spread**1.5)
+
+
+def _quantiles(
+    replicates: FloatArray, probabilities: FloatArray | None, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    if probabilities is None:
+        low, high = np.quantile(replicates, bounds, method="weibull").tolist()
+        return float(low), float(high)
+    order = np.argsort(replicates, kind="stable")
+    ordered, cumulative = replicates[order], np.cumsum(probabilities[order])
+    first = int(np.searchsorted(cumulative, bounds[0] - 1e-12))
+    last = int(np.searchsorted(cumulative, bounds[1] - 1e-12))
+    return float(ordered[min(first, ordered.size - 1)]), float(ordered[min(last, ordered.size - 1)])

@@ -1,0 +1,144 @@
+"""How far predictions are from the truth: MAE, RMSE, shortest-arc differences, tail quantiles, exceedance.
+
+Quantiles are order statistics of the sorted column with the distribution-free interval whose coverage is a binomial
+probability (David and Nagaraja 2003, Order Statistics, section 7.1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, bootstrap
+from adjudge.stats._checks import FloatArray
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import cluster_wilson, wilson
+
+
+def differences(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> FloatArray:
+    """Predicted - actual."""
+    ours, truth = _checks.column(predicted, "predicted"), _checks.column(actual, "actual")
+    _checks.same_length(truth.size, ours.size, "predicted")
+    return ours - truth
+
+
+def circular_differences(predicted: npt.ArrayLike, actual: npt.ArrayLike, *, period: float = 360.0) -> FloatArray:
+    """The signed shortest way round from actual to predicted, in (-period/2, period/2]."""
+    if not (math.isfinite(period) and period > 0):
+        raise StatsError(f"period {period!r} is not a positive number")
+    around = np.fmod(differences(predicted, actual), period)
+    half = period / 2.0
+    around = np.where(around > half, around - period, around)
+    return np.asarray(np.where(around <= -half, around + period, around), dtype=np.float64)
+
+
+def mae(
+    errors: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean absolute error of signed errors."""
+    size = np.abs(_checks.column(errors, "errors"))
+    return bootstrap.mean(size, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level)
+
+
+def rmse(
+    errors: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """The root of the mean squared error; its interval is the root of the interval of the mean square."""
+    squares = np.square(_checks.column(errors, "errors"))
+    square = bootstrap.mean(squares, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level)
+    if square.value is None:
+        return square
+    return Estimate(
+        value=math.sqrt(square.value),
+        low=None if square.low is None else math.sqrt(max(square.low, 0.0)),
+        high=None if square.high is None else math.sqrt(square.high),
+        level=level,
+        n=square.n,
+        method=square.method,
+        seed=square.seed,
+        warnings=square.warnings,
+    )
+
+
+def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted: bool = False) -> Estimate:
+    """The smallest value that at least a share q of the column does not exceed, with an order-statistic interval.
+
+    The interval [x_(l), x_(u)] covers the true quantile with probability P(l ≤ Binomial(n, q) < u), whatever the
+    distribution. Where the column is too short for an end at this level, that end is null and a warning says so.
+    """
+    column = _checks.column(values, "values")
+    level = _checks.level(level)
+    if not 0.0 < q < 1.0:
+        raise StatsError(f"quantile {q!r} is not between 0 and 1")
+    method = "order statistics"
+    n = column.size
+    if n == 0:
+        return Estimate.null("no values", level=level, method=method)
+    ordered = column if is_sorted else np.sort(column)
+    below, above = _order_places(n, q, (1.0 - level) / 2.0)
+    warnings: list[str] = []
+    if below < 1:
+        warnings.append(f"{n} values are too few for a lower end of the {q:g} quantile at this level")
+    if above > n:
+        warnings.append(f"{n} values are too few for an upper end of the {q:g} quantile at this level")
+    return Estimate(
+        value=float(ordered[order_statistic(n, q) - 1]),
+        low=float(ordered[below - 1]) if below >= 1 else None,
+        high=float(ordered[above - 1]) if above <= n else None,
+        level=level,
+        n=n,
+        method=method,
+        warnings=tuple(warnings),
+    )
+
+
+def order_statistic(n: int, q: float) -> int:
+    """ceil(n·q) in 1 … n: the rank of the q quantile as the inverse of the empirical distribution."""
+    # n·q is a decimal share meant exactly: 0.95 of 20 is the 19th value, not the 20th because 0.95 is not a double.
+    return min(max(math.ceil(n * q * (1.0 - 4e-16)), 1), n)
+
+
+def exceedance(
+    values: npt.ArrayLike, limit: float, *, clusters: npt.ArrayLike | None = None, level: float = 0.95
+) -> Estimate:
+    """The share of values above the limit (a value at the limit does not exceed it), with Wilson's interval."""
+    column = _checks.column(values, "values")
+    over = column > limit
+    if clusters is None:
+        return wilson(int(over.sum()), column.size, level=level)
+    labels = np.asarray(clusters)
+    _checks.same_length(column.size, labels.size, "clusters")
+    _, place = np.unique(labels, return_inverse=True)
+    return cluster_wilson(
+        np.bincount(place[over], minlength=place.max(initial=-1) + 1), np.bincount(place), level=level
+    )
+
+
+def _order_places(n: int, q: float, tail: float) -> tuple[int, int]:
+    # The largest l with P(Bin ≤ l - 1) ≤ tail and the smallest u with P(Bin ≥ u) ≤ tail; 0 and n + 1 mean none.
+    from scipy.special import bdtr, ndtri
+
+    spread = math.sqrt(n * q * (1.0 - q)) + 1.0
+    reach = (abs(float(ndtri(tail))) + 4.0) * spread + 4.0
+    ranks = np.arange(max(0, math.floor(n * q - reach)), min(n, math.ceil(n * q + reach)) + 1)
+    cumulative = bdtr(ranks.astype(np.float64), n, q)
+    fits = ranks[cumulative <= tail]
+    below = int(fits[-1]) + 1 if fits.size else 0
+    enough = ranks[cumulative >= 1.0 - tail]
+    above = int(enough[0]) + 1 if enough.size else n + 1
+    return below, above

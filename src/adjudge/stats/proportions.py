@@ -1,0 +1,202 @@
+"""A share of successes with its interval, and the difference of two shares.
+
+Wilson: Wilson 1927, JASA 22:209-212. Clopper and Pearson 1934, Biometrika 26:404-413. Jeffreys: Brown, Cai and
+DasGupta 2001, Statistical Science 16:101-133. Differences: Newcombe 1998, Statistics in Medicine 17:873-890 (method
+10, independent) and 17:2635-2650 (method 10, paired). Design effect: Rao and Scott 1992, Biometrics 48:577-585.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks
+from adjudge.stats.estimate import Estimate
+
+FEW_CLUSTERS = 10
+
+
+def wilson(successes: int, n: int, *, level: float = 0.95, design_effect: float = 1.0) -> Estimate:
+    """The share of successes with Wilson's score interval; never of zero width, not even at 0/n.
+
+    `design_effect` is how many times larger the variance is than that of independent trials: the interval is that of
+    n / design_effect trials.
+    """
+    hits, trials = _checks.successes(successes, n)
+    level = _checks.level(level)
+    if not (math.isfinite(design_effect) and design_effect > 0):
+        raise StatsError(f"design effect {design_effect!r} is not a positive number")
+    method = "wilson" if design_effect == 1.0 else f"wilson, design effect {design_effect:.6g}"
+    if trials == 0:
+        return Estimate.null("no trials", level=level, method=method)
+    low, high = _score_interval(hits, trials, _normal_quantile(level), trials / design_effect)
+    return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method=method)
+
+
+def clopper_pearson(successes: int, n: int, *, level: float = 0.95) -> Estimate:
+    """The share of successes with the exact interval: coverage is never below the level, and mostly above it."""
+    hits, trials = _checks.successes(successes, n)
+    level = _checks.level(level)
+    if trials == 0:
+        return Estimate.null("no trials", level=level, method="clopper-pearson")
+    tail = (1.0 - level) / 2.0
+    low = 0.0 if hits == 0 else _beta_quantile(hits, trials - hits + 1, tail)
+    high = 1.0 if hits == trials else _beta_quantile(hits + 1, trials - hits, 1.0 - tail)
+    return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method="clopper-pearson")
+
+
+def jeffreys(successes: int, n: int, *, level: float = 0.95) -> Estimate:
+    """The share of successes with the equal-tailed interval of the Beta(1/2, 1/2) prior; 0 at 0/n and 1 at n/n."""
+    hits, trials = _checks.successes(successes, n)
+    level = _checks.level(level)
+    if trials == 0:
+        return Estimate.null("no trials", level=level, method="jeffreys")
+    tail = (1.0 - level) / 2.0
+    low = 0.0 if hits == 0 else _beta_quantile(hits + 0.5, trials - hits + 0.5, tail)
+    high = 1.0 if hits == trials else _beta_quantile(hits + 0.5, trials - hits + 0.5, 1.0 - tail)
+    return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method="jeffreys")
+
+
+def newcombe_difference(a: int, n_a: int, b: int, n_b: int, *, level: float = 0.95) -> Estimate:
+    """The share a/n_a minus the share b/n_b of two independent groups."""
+    hits_a, trials_a = _checks.successes(a, n_a, "a")
+    hits_b, trials_b = _checks.successes(b, n_b, "b")
+    level = _checks.level(level)
+    if trials_a == 0 or trials_b == 0:
+        return Estimate.null(
+            "no trials in one of the groups", n=trials_a + trials_b, level=level, method="newcombe score difference"
+        )
+    z = _normal_quantile(level)
+    p, q = hits_a / trials_a, hits_b / trials_b
+    low_a, high_a = _score_interval(hits_a, trials_a, z, trials_a)
+    low_b, high_b = _score_interval(hits_b, trials_b, z, trials_b)
+    return Estimate(
+        value=p - q,
+        low=max(-1.0, (p - q) - math.hypot(p - low_a, high_b - q)),
+        high=min(1.0, (p - q) + math.hypot(high_a - p, q - low_b)),
+        level=level,
+        n=trials_a + trials_b,
+        method="newcombe score difference",
+    )
+
+
+def newcombe_paired_difference(both: int, only_a: int, only_b: int, neither: int, *, level: float = 0.95) -> Estimate:
+    """The share of A's successes minus the share of B's on the same trials, from the four counts of the pairs."""
+    e, f, g, h = (
+        _checks.count(value, name)
+        for value, name in ((both, "both"), (only_a, "only_a"), (only_b, "only_b"), (neither, "neither"))
+    )
+    level = _checks.level(level)
+    method = "newcombe paired score difference"
+    n = e + f + g + h
+    if n == 0:
+        return Estimate.null("no pairs", level=level, method=method)
+    z = _normal_quantile(level)
+    p, q = (e + f) / n, (e + g) / n
+    low_a, high_a = _score_interval(e + f, n, z, n)
+    low_b, high_b = _score_interval(e + g, n, z, n)
+    phi = _pair_correlation(e, f, g, h)
+    down_a, up_a, down_b, up_b = p - low_a, high_a - p, q - low_b, high_b - q
+    below = math.sqrt(max(0.0, down_a**2 - 2.0 * phi * down_a * up_b + up_b**2))
+    above = math.sqrt(max(0.0, up_a**2 - 2.0 * phi * up_a * down_b + down_b**2))
+    difference = (f - g) / n
+    return Estimate(
+        value=difference,
+        low=max(-1.0, difference - below),
+        high=min(1.0, difference + above),
+        level=level,
+        n=n,
+        method=method,
+    )
+
+
+def design_effect(successes: npt.ArrayLike, trials: npt.ArrayLike) -> float:
+    """How many times larger the variance of a share is because trials come in clusters, from counts per cluster.
+
+    Var = m/(m-1) · Σ(x_i - n_i p)² / n² against p(1-p)/n; not below 1. Where the data cannot show it (all trials equal,
+    one cluster), every cluster counts as a single trial: Σ n_i² / n, the value at intra-class correlation 1.
+    """
+    x, sizes = _checks.counts(successes, "successes"), _checks.counts(trials, "trials")
+    _checks.same_length(sizes.size, x.size, "successes")
+    if (x > sizes).any():
+        raise StatsError("a cluster has more successes than trials")
+    x, sizes = x[sizes > 0], sizes[sizes > 0]
+    m, n, hits = sizes.size, int(sizes.sum()), int(x.sum())
+    if n == 0:
+        raise StatsError("a design effect needs at least one trial")
+    largest = float((sizes.astype(float) ** 2).sum() / n)
+    if m < 2 or hits in {0, n}:
+        return largest
+    share = hits / n
+    variance = m / (m - 1) * float(((x - sizes * share) ** 2).sum()) / n**2
+    return max(1.0, variance * n / (share * (1.0 - share)))
+
+
+def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The share of successes over clusters with Wilson's interval at the effective number of trials.
+
+    The effective number is n / design effect, reduced by (z/t)² with t on m - 1 degrees of freedom because the design
+    effect itself is estimated from m clusters (Korn and Graubard 1998, Survey Methodology 24:193-201).
+    """
+    from scipy.special import stdtrit
+
+    level = _checks.level(level)
+    x, sizes = _checks.counts(successes, "successes"), _checks.counts(trials, "trials")
+    _checks.same_length(sizes.size, x.size, "successes")
+    n, hits, m = int(sizes.sum()), int(x.sum()), int((sizes > 0).sum())
+    if n == 0:
+        return Estimate.null("no trials", level=level, method="wilson, cluster design effect")
+    effect = design_effect(x, sizes)
+    z = _normal_quantile(level)
+    t = float(stdtrit(max(m - 1, 1), 0.5 + level / 2.0))
+    low, high = _score_interval(hits, n, z, n / effect * (z / t) ** 2)
+    return Estimate(
+        value=hits / n,
+        low=low,
+        high=high,
+        level=level,
+        n=n,
+        method=f"wilson, cluster design effect {effect:.6g}, {m} clusters",
+        warnings=few_clusters(m),
+    )
+
+
+def few_clusters(m: int) -> tuple[str, ...]:
+    """The warning that an interval over fewer than ten clusters carries."""
+    if m >= FEW_CLUSTERS:
+        return ()
+    return (f"only {m} cluster{'s' if m != 1 else ''}: an interval over fewer than {FEW_CLUSTERS} is a rough guide",)
+
+
+def _score_interval(hits: int, trials: int, z: float, effective: float) -> tuple[float, float]:
+    share = hits / trials
+    scale = 1.0 + z * z / effective
+    centre = share + z * z / (2.0 * effective)
+    half = z * math.sqrt(share * (1.0 - share) / effective + (z / (2.0 * effective)) ** 2)
+    low = 0.0 if hits == 0 else max(0.0, (centre - half) / scale)
+    high = 1.0 if hits == trials else min(1.0, (centre + half) / scale)
+    return low, high
+
+
+def _pair_correlation(e: int, f: int, g: int, h: int) -> float:
+    # Newcombe's φ: the correlation of the pairs, its numerator shrunk by n/2 towards 0 where it is positive.
+    margins = (e + f) * (g + h) * (e + g) * (f + h)
+    if margins == 0:
+        return 0.0
+    cross = e * h - f * g
+    numerator = max(cross - (e + f + g + h) / 2.0, 0.0) if cross > 0 else float(cross)
+    return numerator / math.sqrt(margins)
+
+
+def _normal_quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2.0))
+
+
+def _beta_quantile(a: float, b: float, q: float) -> float:
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, b, q))

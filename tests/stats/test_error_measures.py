@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import mean_absolute_error, root_mean_squared_error
+
+from adjudge.errors import StatsError
+from adjudge.stats import error_measures as em
+
+finite = st.floats(-1e6, 1e6)
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=30))
+def test_mae_and_rmse_equal_scikit_learn(rows):
+    predicted, actual = np.array(rows).T
+    errors = em.differences(predicted, actual)
+    for ours, theirs in ((em.mae, mean_absolute_error), (em.rmse, root_mean_squared_error)):
+        expected = theirs(actual, predicted)
+        assert ours(errors, seed=1, stream="e", resamples=20).value == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_rmse_interval_is_on_the_scale_of_the_errors():
+    errors = np.random.default_rng(1).normal(0, 10, 400)
+    estimate = em.rmse(errors, seed=1, stream="e")
+    assert estimate.low < estimate.value < estimate.high
+    # Standard error of the root mean square of normal errors: sigma / sqrt(2n).
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 10 / np.sqrt(800), rel=0.2)
+    clustered = em.rmse(errors, clusters=np.arange(400) // 50, seed=1, stream="e")
+    assert clustered.value == pytest.approx(estimate.value, rel=1e-12)
+    assert "cluster" in clustered.method
+
+
+def test_no_errors_are_null():
+    assert em.mae([], seed=1, stream="e").why == "no values"
+    assert em.rmse([], seed=1, stream="e").value is None
+    assert em.quantile([], 0.5).why == "no values"
+    assert em.exceedance([], 1.0).why == "no trials"
+    assert em.exceedance([], 1.0, clusters=[]).why == "no trials"
+
+
+@pytest.mark.parametrize(
+    "predicted, actual, expected",
+    [
+        (1, 359, 2),
+        (359, 1, -2),
+        (180, 0, 180),
+        (0, 180, 180),
+        (90, 0, 90),
+        (720.5, 0, 0.5),
+        (-10, 350, 0),
+        (0, 361, -1),
+    ],
+)
+def test_shortest_arc(predicted, actual, expected):
+    assert em.circular_differences([predicted], [actual]).tolist() == [expected]
+
+
+@given(finite, finite, st.integers(-3, 3))
+def test_full_turns_do_not_matter(predicted, actual, turns):
+    one = em.circular_differences([predicted], [actual])[0]
+    other = em.circular_differences([predicted + 360.0 * turns], [actual])[0]
+    assert -180 < one <= 180
+    assert abs(one - other) == pytest.approx(0, abs=1e-6) or abs(one - other) == pytest.approx(360, abs=1e-6)
+
+
+def test_period_must_be_positive():
+    with pytest.raises(StatsError, match="period"):
+        em.circular_differences([1], [2], period=0.0)
+    with pytest.raises(StatsError, match="rows"):
+        em.differences([1.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "n, q, rank", [(20, 0.95, 19), (100, 0.99, 99), (10, 0.5, 5), (11, 0.5, 6), (3, 0.99, 3), (7, 0.01, 1)]
+)
+def test_quantile_is_the_inverse_of_the_distribution(n, q, rank):
+    values = np.arange(1.0, n + 1)[::-1]
+    assert em.quantile(values, q).value == rank
+
+
+@given(st.lists(finite, min_size=1, max_size=50), st.sampled_from([0.05, 0.25, 0.5, 0.9, 0.95]))
+def test_quantile_equals_numpy(values, q):
+    expected = np.quantile(values, q, method="inverted_cdf")
+    assert em.quantile(values, q).value == expected
+    assert em.quantile(np.sort(values), q, is_sorted=True).value == expected
+
+
+@pytest.mark.parametrize("n, q, level", [(50, 0.5, 0.95), (100, 0.9, 0.95), (400, 0.95, 0.9), (2000, 0.99, 0.99)])
+def test_interval_of_a_quantile_covers_by_the_binomial(n, q, level):
+    estimate = em.quantile(np.arange(1.0, n + 1), q, level=level)
+    low, high = int(estimate.low), int(estimate.high)
+    binomial = stats.binom(n, q)
+    # The true quantile lies in [x_low, x_high) exactly when low to high - 1 values are below it.
+    assert binomial.cdf(high - 1) - binomial.cdf(low - 1) >= level
+    assert binomial.cdf(low) > (1 - level) / 2
+    assert binomial.sf(high - 2) > (1 - level) / 2
+
+
+def test_quantile_of_too_few_values_has_no_upper_end():
+    estimate = em.quantile(np.arange(20.0), 0.95)
+    assert estimate.value == 18.0
+    assert estimate.high is None
+    assert estimate.low is not None
+    assert "too few for an upper end" in estimate.warnings[0]
+    with pytest.raises(StatsError, match="quantile"):
+        em.quantile([1.0], 1.0)
+
+
+def test_exceedance_is_strict():
+    estimate = em.exceedance([1.0, 2.0, 3.0, 4.0], 3.0)
+    assert (estimate.value, estimate.n, estimate.method) == (0.25, 4, "wilson")
+    clustered = em.exceedance([1.0, 2.0, 3.0, 4.0], 3.0, clusters=["a", "a", "b", "b"])
+    assert clustered.value == 0.25
+    assert "2 clusters" in clustered.method
