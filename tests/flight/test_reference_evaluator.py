@@ -430,3 +430,39 @@ def test_checklist_binds_each_rule_to_its_atoms(reference):
     assert {item.constraint_id for item in shown.checklist if item.status == "fail"} == {
         "jump_dynamics.mutation_violation"
     }
+
+
+@pytest.mark.parametrize(
+    "a, b, expected",
+    [(359.5, 0.5, 1), (0, 360, 0), (10, 350, 20), (0, 180, 180), (-90, 270, 0), (725, 0, 5)],
+)
+def test_arc_is_the_shortest_way_round(reference, a, b, expected):
+    assert reference.change(HEADING, a, b) == reference.change(HEADING, b, a) == pytest.approx(expected, abs=1e-12)
+
+
+def test_arc_survives_a_difference_that_overflows(reference):
+    assert 0 <= reference.change(HEADING, 1.7e308, -1.7e308) <= 180
+
+
+def test_rubric_grades_each_rate_on_its_own(reference):
+    def rubric(**changes):
+        return reference.evaluate("M3", arrays(**changes), None, None).rubric
+
+    one_of_nine = {BARO_ALTITUDE: [2499, 2501, 2501]}  # altitude consistency fails once: 11 %
+    assert rubric(**one_of_nine).physics == "C"
+    three_of_nine = {BARO_ALTITUDE: [2499, 2499, 2499]}
+    assert rubric(**three_of_nine).physics == "D"
+    one_of_44 = {PITCH: [16, 16, 15], VELOCITY_U: [0.1, 2, 2]}
+    assert rubric(**one_of_44).physics == "B"
+    one_of_twelve = {VERTICAL_SPEED: [-2001, -2000, -2000]}
+    assert rubric(**one_of_twelve).safety == "B"
+    three_of_twelve = {VERTICAL_SPEED: [-2001, -2001, -2001]}
+    assert rubric(**three_of_twelve).safety == "C"
+    assert rubric(**three_of_twelve).overall == 100 * (1 + 1 + 1 + 0.5) / 4
+
+
+def test_excess_of_a_low_limit(reference):
+    judged = reference.evaluate("S1", state(GPS_Altitude=-1500, Indicated_Airspeed=15), None, None)
+    assert atom(judged, "extreme_altitude").excess == pytest.approx(0.1)
+    assert atom(judged, "extreme_speed").excess == pytest.approx(0.5)
+    assert atom(judged, "out_of_range", GPS_ALTITUDE).excess == pytest.approx(0.15)
