@@ -1,0 +1,339 @@
+"""Garmin G3X and G1000 flight logs: three header lines and a row a second become columns under the 19 fields.
+
+Which of the two a log is, its header says: the second line of a G1000 log holds units and starts with `#`, that of a
+G3X log holds long headings. A blank cell is NaN, and so is a cell that is no number, which is remembered apart.
+
+Derived where a log has no such column, and named in `FlightLog.derived`:
+
+| field | from |
+|---|---|
+| GPS Velocity E, N | ground speed and track: V = GS / 1.943844, E = V sin(track), N = V cos(track) |
+| GPS Velocity U | vertical speed / 196.850394 |
+| Turn Rate | change of heading since the second before, shortest arc; NaN where no row stands exactly 1 s before |
+| Slip/Skid | lateral acceleration: the ball moves with it |
+| Pressure Altitude | baro altitude + 145366.45 · (1 − (setting / 29.92126)^0.190284) ft |
+
+The last is the exact power law of the standard atmosphere (U.S. Standard Atmosphere 1976: 15 °C, 6.5 K/km), 29.92126
+inHg being 1013.25 hPa; near sea level it is the pilot's 1 inHg for about 920 ft. G1000 normal acceleration rests at 0
+and G3X at 1; ours rests at 1, so 1 is added to what a G1000 recorded. Tracks are taken as true.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import InputError
+
+from .fields import (
+    AIRSPEED,
+    BARO_ALTITUDE,
+    FIELDS,
+    GPS_ALTITUDE,
+    GROUND_SPEED,
+    HEADING,
+    LATERAL_ACCELERATION,
+    LATITUDE,
+    LONGITUDE,
+    NORMAL_ACCELERATION,
+    PITCH,
+    PRESSURE_ALTITUDE,
+    ROLL,
+    SLIP,
+    TRACK,
+    TURN_RATE,
+    VELOCITY_E,
+    VELOCITY_N,
+    VELOCITY_U,
+    VERTICAL_SPEED,
+)
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+KNOTS_PER_MS = 1.943844
+FPM_PER_MS = 196.850394
+STANDARD_PRESSURE_INHG = 29.92126
+
+FIRST_LINE = "#airframe_info"
+DATE, TIME, OFFSET, SETTING = "date", "time", "UTC offset", "altimeter setting"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one kind of log names its columns: the first name is the usual one, the others are accepted too."""
+
+    system: str
+    header_line: int
+    names: dict[str, tuple[str, ...]]
+    normal_acceleration_at_rest: float
+
+
+G3X = Layout(
+    "G3X",
+    2,
+    {
+        DATE: ("Date (yyyy-mm-dd)",),
+        TIME: ("Time (hh:mm:ss)",),
+        OFFSET: ("UTC Offset (hh:mm)",),
+        SETTING: ("Baro Setting (inch Hg)",),
+        LATITUDE: ("Latitude (deg)",),
+        LONGITUDE: ("Longitude (deg)",),
+        GPS_ALTITUDE: ("GPS Altitude (ft)",),
+        TRACK: ("GPS Ground Track (deg)",),
+        HEADING: (),
+        VELOCITY_E: ("GPS Velocity E (m/sec)",),
+        VELOCITY_N: ("GPS Velocity N (m/sec)",),
+        VELOCITY_U: ("GPS Velocity U (m/sec)",),
+        VERTICAL_SPEED: ("Vertical Speed (ft/min)",),
+    },
+    1.0,
+)
+G1000 = Layout(
+    "G1000",
+    3,
+    {
+        DATE: ("Lcl Date",),
+        TIME: ("Lcl Time",),
+        OFFSET: ("UTCOfst",),
+        SETTING: ("BaroA", "Baro"),
+        LATITUDE: ("Latitude",),
+        LONGITUDE: ("Longitude",),
+        GPS_ALTITUDE: ("AltGPS",),
+        TRACK: ("TRK",),
+        HEADING: ("HDG",),
+        VELOCITY_E: ("GPSVelE",),
+        VELOCITY_N: ("GPSVelN",),
+        VELOCITY_U: ("GPSVelU",),
+        GROUND_SPEED: ("GndSpd",),
+        ROLL: ("Roll",),
+        PITCH: ("Pitch",),
+        NORMAL_ACCELERATION: ("NormAc",),
+        LATERAL_ACCELERATION: ("LatAc",),
+        VERTICAL_SPEED: ("VSpd",),
+        AIRSPEED: ("IAS",),
+        BARO_ALTITUDE: ("AltB", "AltInd"),
+        PRESSURE_ALTITUDE: ("AltP",),
+    },
+    0.0,
+)
+
+
+@dataclass(frozen=True)
+class FlightLog:
+    """One log as columns of equal length; `time` is UTC in seconds since 1970, NaN where a row has no stamp."""
+
+    path: Path
+    system: str
+    time: Floats
+    lines: npt.NDArray[np.int64]
+    columns: dict[str, Floats]
+    unreadable: dict[str, Bools]
+    derived: tuple[str, ...]
+
+
+def read_log(path: str | Path) -> FlightLog:
+    """Read one log, whichever kind it is; InputError where it is none or lacks a column that a state needs."""
+    path = Path(path)
+    rows = _rows(path)
+    layout, header = _header(path, rows)
+    positions = _positions(path, layout, header)
+    lines, cells = [], []
+    for line, row in rows:
+        if any(cell.strip("\0 \t") for cell in row):
+            lines.append(line)
+            cells.append(row)
+    if not cells:
+        raise InputError("no data rows after the three header lines; expected one row a second.", file=str(path))
+
+    def texts(name: str) -> list[str]:
+        at = positions[name]
+        return [row[at].strip("\0 \t") if at < len(row) else "" for row in cells]
+
+    columns, unreadable = {}, {}
+    for name in (*FIELDS, SETTING):
+        if name in positions:
+            columns[name], unreadable[name] = _numbers(texts(name))
+    columns[NORMAL_ACCELERATION] = np.round(columns[NORMAL_ACCELERATION] + 1.0 - layout.normal_acceleration_at_rest, 6)
+    offsets = texts(OFFSET) if OFFSET in positions else None
+    time = _stamps(texts(DATE), texts(TIME), offsets)
+    derived = tuple(field for field in FIELDS if field not in positions)
+    for field in derived:
+        columns[field] = DERIVATIONS[field].compute(time, columns)
+    return FlightLog(
+        path,
+        layout.system,
+        time,
+        np.array(lines, dtype=np.int64),
+        {field: columns[field] for field in FIELDS},
+        {field: unreadable[field] for field in FIELDS if field in unreadable},
+        derived,
+    )
+
+
+def turn_rate(time: Floats, heading: Floats) -> Floats:
+    """Degrees a second from the second before to this one, right turns positive; NaN without a second before."""
+    rate = np.full(len(time), np.nan)
+    step = (np.diff(heading) + 180.0) % 360.0 - 180.0
+    rate[1:] = np.where(np.diff(time) == 1.0, step, np.nan)
+    return np.round(rate, 3)
+
+
+def pressure_altitude(baro_altitude: Floats, setting_inhg: Floats) -> Floats:
+    """Altitude above the standard pressure level, in feet, from the indicated altitude and the altimeter setting."""
+    setting = np.where(setting_inhg > 0, setting_inhg, np.nan)
+    return np.round(baro_altitude + 145366.45 * (1.0 - (setting / STANDARD_PRESSURE_INHG) ** 0.190284), 1)
+
+
+def _velocity_e(_: Floats, columns: dict[str, Floats]) -> Floats:
+    return np.round(columns[GROUND_SPEED] / KNOTS_PER_MS * np.sin(np.radians(columns[TRACK])), 3)
+
+
+def _velocity_n(_: Floats, columns: dict[str, Floats]) -> Floats:
+    return np.round(columns[GROUND_SPEED] / KNOTS_PER_MS * np.cos(np.radians(columns[TRACK])), 3)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How a field comes from other columns of the log."""
+
+    sources: tuple[str, ...]
+    compute: Callable[[Floats, dict[str, Floats]], Floats]
+
+
+DERIVATIONS = {
+    VELOCITY_E: Derivation((GROUND_SPEED, TRACK), _velocity_e),
+    VELOCITY_N: Derivation((GROUND_SPEED, TRACK), _velocity_n),
+    VELOCITY_U: Derivation((VERTICAL_SPEED,), lambda _, columns: np.round(columns[VERTICAL_SPEED] / FPM_PER_MS, 3)),
+    TURN_RATE: Derivation((HEADING,), lambda time, columns: turn_rate(time, columns[HEADING])),
+    SLIP: Derivation((LATERAL_ACCELERATION,), lambda _, columns: columns[LATERAL_ACCELERATION]),
+    PRESSURE_ALTITUDE: Derivation(
+        (BARO_ALTITUDE, SETTING),
+        lambda _, columns: pressure_altitude(columns[BARO_ALTITUDE], columns[SETTING]),
+    ),
+}
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of the file with their line numbers."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            reader = csv.reader(stream, skipinitialspace=True)
+            while True:
+                try:
+                    row = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    raise InputError(
+                        f"not readable as CSV ({error}); expected a Garmin log.", file=str(path), line=reader.line_num
+                    ) from error
+                yield reader.line_num, row
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror}).", file=str(path)) from error
+
+
+def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[Layout, list[str]]:
+    head = [row for _, row in zip(range(3), (row for _, row in rows), strict=False)]
+    if not head:
+        raise InputError("the file is empty; expected a Garmin G3X or G1000 log.", file=str(path))
+    first = head[0][0] if head[0] else ""
+    if not first.startswith(FIRST_LINE):
+        raise InputError(
+            f"not a Garmin G3X or G1000 log: the first line starts with {first[:40]!r}, expected {FIRST_LINE!r}.",
+            file=str(path),
+            line=1,
+        )
+    if len(head) < 3:
+        raise InputError(
+            f"the header ends after {len(head)} of 3 lines; expected airframe, units or headings, and column names.",
+            file=str(path),
+            line=len(head),
+        )
+    layout = G1000 if head[1] and head[1][0].startswith("#") else G3X
+    header = [cell.strip() for cell in head[layout.header_line - 1]]
+    if not set(header) & {name for names in layout.names.values() for name in names}:
+        found = ", ".join(header[:4])
+        raise InputError(
+            f"not a {layout.system} header: it starts with {found[:80]!r}, expected columns such as "
+            f"{layout.names[DATE][0]!r} and {layout.names[LATITUDE][0]!r}.",
+            file=str(path),
+            line=layout.header_line,
+        )
+    return layout, header
+
+
+def _positions(path: Path, layout: Layout, header: list[str]) -> dict[str, int]:
+    """Where each needed column stands; a column that is neither there nor derivable is an error that names it."""
+    positions = {}
+    for name in (DATE, TIME, OFFSET, SETTING, *FIELDS):
+        accepted = (*layout.names.get(name, ()), name)
+        found = next((candidate for candidate in accepted if candidate in header), None)
+        if found is not None:
+            positions[name] = header.index(found)
+    missing: dict[str, str] = {}
+    for name in (DATE, TIME, *FIELDS):
+        if name in positions:
+            continue
+        sources = DERIVATIONS[name].sources if name in DERIVATIONS else (name,)
+        for source in sources:
+            if source not in positions:
+                missing.setdefault((*layout.names.get(source, ()), source)[0], name)
+    if missing:
+        columns = ", ".join(
+            f"{column!r} (for {name})" if column != name else repr(name) for column, name in missing.items()
+        )
+        raise InputError(
+            f"the {layout.system} header lacks {'a column' if len(missing) == 1 else 'columns'} "
+            f"that a flight state needs: {columns}.",
+            file=str(path),
+            line=layout.header_line,
+        )
+    return positions
+
+
+def _numbers(texts: list[str]) -> tuple[Floats, Bools]:
+    """Numbers with NaN for blank, and where a cell holds something that is no finite number."""
+    numbers = np.full(len(texts), np.nan)
+    unreadable = np.zeros(len(texts), dtype=np.bool_)
+    for row, text in enumerate(texts):
+        if not text:
+            continue
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            numbers[row] = number + 0.0  # -0.00 is 0
+        else:
+            unreadable[row] = True
+    return numbers, unreadable
+
+
+def _stamps(dates: list[str], times: list[str], offsets: list[str] | None) -> Floats:
+    """UTC seconds of each row; local time where the log never states an offset."""
+    shifts = [0.0] * len(dates) if offsets is None or not any(offsets) else [_offset(text) for text in offsets]
+    return np.array([_stamp(*row) for row in zip(dates, times, shifts, strict=True)])
+
+
+def _stamp(date: str, time: str, shift: float) -> float:
+    try:
+        return datetime.fromisoformat(f"{date}T{time}").replace(tzinfo=UTC).timestamp() - shift
+    except ValueError:
+        return math.nan
+
+
+def _offset(text: str) -> float:
+    match = re.fullmatch(r"([+-]?)(\d{1,2}):(\d{2})", text)
+    if match is None:
+        return math.nan
+    sign, hours, minutes = match.groups()
+    return (-1.0 if sign == "-" else 1.0) * (int(hours) * 3600 + int(minutes) * 60)

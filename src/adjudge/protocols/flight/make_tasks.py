@@ -1,0 +1,217 @@
+"""Flight logs to tasks: windows of true consecutive seconds with every needed column, and a count of what was left out.
+
+A window is as many consecutive rows as a task shows and asks for. It becomes a task if each step is exactly 1 s forward
+and all 19 fields have a value. Otherwise it counts once, under the first of these reasons that holds:
+
+1. `no time stamp`
+2. the first step that is not 1 s: `gap of 2 s`, `step of 0.5 s`, `repeated stamp`, `backward stamp`
+3. the first recorded field, in the order of the 19, with a cell that is blank or no number: `blank …`, `unreadable …`
+4. the first derived field without a value: `derived … missing`
+
+So tasks and left-out windows add up to all windows of the log.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adjudge.errors import ConfigError, InputError
+
+from .fields import FIELDS, Task
+from .garmin import Bools, FlightLog, Floats, read_log
+from .task_files import State, reference_record, task_named, task_record, write_whole
+
+TASKS_FILE, REFERENCE_FILE = "tasks.jsonl", "reference.jsonl"
+
+
+@dataclass(frozen=True)
+class LogCounts:
+    """What became of the windows of one log; `recorded` are those complete in all that the log itself records."""
+
+    log: str
+    system: str
+    rows: int
+    windows: int
+    recorded: int
+    tasks: int
+    left_out: dict[str, int]
+    derived: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TaskCounts:
+    """What became of the windows of all logs: `tasks` and `left_out` add up to `windows`."""
+
+    task: str
+    logs: tuple[LogCounts, ...]
+    tasks_path: Path
+    reference_path: Path
+
+    @property
+    def windows(self) -> int:
+        """All windows of the logs."""
+        return sum(log.windows for log in self.logs)
+
+    @property
+    def recorded(self) -> int:
+        """Windows complete in all that the logs themselves record."""
+        return sum(log.recorded for log in self.logs)
+
+    @property
+    def tasks(self) -> int:
+        """Windows that became tasks."""
+        return sum(log.tasks for log in self.logs)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Windows left out, by reason, over all logs."""
+        total: Counter[str] = Counter()
+        for log in self.logs:
+            total.update(log.left_out)
+        return dict(total)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of one log: first rows of those that became tasks, and the reason of each other one."""
+
+    starts: list[int]
+    reasons: list[str]
+    recorded: int
+
+
+def make_tasks(
+    log_paths: Sequence[str | Path],
+    task: str,
+    out_dir: str | Path,
+    *,
+    flight_id: str | None = None,
+    force: bool = False,
+) -> TaskCounts:
+    """Write tasks.jsonl and reference.jsonl from logs, in the order given.
+
+    Without `flight_id` each log is a flight of its own, named by its file; with it all logs are recordings of that one
+    flight. Existing files are refused unless `force`; on any error nothing is written.
+    """
+    asked = task_named(task)
+    paths = [Path(path) for path in log_paths]
+    if not paths:
+        raise ConfigError("make-tasks needs at least one log.")
+    repeated = [stem for stem, count in Counter(path.stem for path in paths).items() if count > 1]
+    if repeated:
+        raise ConfigError(f"two logs are called {repeated[0]!r}, so their ids would clash; rename one of them.")
+
+    task_lines: list[dict[str, Any]] = []
+    reference_lines: list[dict[str, Any]] = []
+    counts: list[LogCounts] = []
+    for path in paths:
+        log = read_log(path)
+        windows = find_windows(log, asked)
+        flight = path.stem if flight_id is None else flight_id
+        states = _states(log)
+        for start, sample_id in zip(windows.starts, _ids(log, asked, windows.starts), strict=True):
+            shown = states[start : start + asked.shown]
+            gold = states[start + asked.shown : start + asked.shown + asked.steps]
+            task_lines.append(task_record(asked, sample_id, flight, shown, log.derived))
+            reference_lines.append(reference_record(asked, sample_id, flight, shown, gold))
+        counts.append(
+            LogCounts(
+                log=str(path),
+                system=log.system,
+                rows=len(log.time),
+                windows=len(windows.starts) + len(windows.reasons),
+                recorded=windows.recorded,
+                tasks=len(windows.starts),
+                left_out=dict(Counter(windows.reasons)),
+                derived=log.derived,
+            )
+        )
+    out = Path(out_dir)
+    result = TaskCounts(asked.name, tuple(counts), out / TASKS_FILE, out / REFERENCE_FILE)
+    if not task_lines:
+        why = ", ".join(f"{count} {reason}" for reason, count in result.left_out.items()) or "too few rows"
+        length = asked.shown + asked.steps
+        raise InputError(
+            f"no {length} consecutive seconds with all needed columns, so no {task} task; left out: {why}.",
+            file=", ".join(str(path) for path in paths),
+        )
+    write_whole({result.tasks_path: task_lines, result.reference_path: reference_lines}, force=force)
+    return result
+
+
+def find_windows(log: FlightLog, task: Task) -> Windows:
+    """Sort every window of a log into tasks and reasons."""
+    length = task.shown + task.steps
+    total = max(0, len(log.time) - length + 1)
+    reasons: list[str | None] = [None] * total
+
+    def give(where: Bools, name: str) -> None:
+        for start in np.flatnonzero(where):
+            if reasons[start] is None:
+                reasons[start] = name
+
+    def touched(rows: Bools) -> Bools:
+        """Windows in which any row is marked."""
+        marks = np.zeros(total, dtype=np.bool_)
+        for step in range(length):
+            marks |= rows[step : step + total]
+        return marks
+
+    give(touched(np.isnan(log.time)), "no time stamp")
+    steps = np.diff(log.time)
+    for position in range(length - 1):
+        for start in np.flatnonzero(steps[position : position + total] != 1.0):
+            if reasons[start] is None:
+                reasons[start] = _step_reason(float(steps[start + position]))
+    recorded_fields = [field for field in FIELDS if field not in log.derived]
+    for field in recorded_fields:
+        give(touched(log.unreadable[field]), f"unreadable {field}")
+        give(touched(np.isnan(log.columns[field])), f"blank {field}")
+    recorded = reasons.count(None)
+    for field in log.derived:
+        give(touched(np.isnan(log.columns[field])), f"derived {field} missing")
+    return Windows(
+        [start for start, reason in enumerate(reasons) if reason is None],
+        [reason for reason in reasons if reason is not None],
+        recorded,
+    )
+
+
+def _step_reason(step: float) -> str:
+    if step == 0:
+        return "repeated stamp"
+    if step < 0:
+        return "backward stamp"
+    return f"gap of {step:g} s" if step > 1 else f"step of {step:g} s"
+
+
+def _states(log: FlightLog) -> list[State]:
+    columns: list[list[float]] = [_plain(log.columns[field]) for field in FIELDS]
+    return [dict(zip(FIELDS, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _plain(column: Floats) -> list[float]:
+    return [float(value) for value in column + 0.0]
+
+
+def _ids(log: FlightLog, task: Task, starts: list[int]) -> list[str]:
+    """`<log>-<UTC stamp of the last shown second>`; where stamps recur the later ones also name their line."""
+    seen: set[str] = set()
+    ids = []
+    for start in starts:
+        row = start + task.shown - 1
+        moment = datetime.fromtimestamp(float(log.time[row]), UTC)
+        stamp = moment.strftime("%Y%m%dT%H%M%S") + (f".{moment.microsecond:06d}" if moment.microsecond else "") + "Z"
+        sample_id = f"{log.path.stem}-{stamp}"
+        if sample_id in seen:
+            sample_id = f"{sample_id}-L{log.lines[row]}"
+        seen.add(sample_id)
+        ids.append(sample_id)
+    return ids
