@@ -12,6 +12,8 @@ import numpy as np
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES, Outcome
 
+_BOUNDS = ("low", "high", "critical_low", "critical_high", "span")
+
 
 @dataclass(frozen=True)
 class Atom:
@@ -68,7 +70,7 @@ def atoms(evidence: Evidence, index: int, model: str, sample: str) -> Iterator[A
             severity=SEVERITIES[int(evidence.severity[position, index])],
             scope=place.rule["scope"],
             observed=value,
-            limits={name: slot[name] for name in ("low", "high", "critical_low", "critical_high") if name in slot},
+            limits={name: slot[name] for name in _BOUNDS if name in slot},
             why=why,
             message=_message(place.rule, code, slot, outcome, value, why),
             position=position,

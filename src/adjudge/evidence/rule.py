@@ -34,12 +34,14 @@ class Limits:
     """Bounds on the measured quantity, one number for all slots or one per slot; None is no bound.
 
     A value strictly outside [low, high] fails, strictly outside [critical_low, critical_high] it fails critically.
+    `by_span` says that the distance outside is counted in spans of the range, not in multiples of the limit.
     """
 
     low: Floats | float | None = None
     high: Floats | float | None = None
     critical_low: Floats | float | None = None
     critical_high: Floats | float | None = None
+    by_span: bool = False
 
     def failed(self, observed: Floats) -> Mask:
         """Which values are strictly outside [low, high]."""
@@ -58,6 +60,8 @@ class Limits:
                 value = float(np.asarray(bound).reshape(-1)[slot] if np.ndim(bound) else bound)
                 if np.isfinite(value):
                     bounds[name] = value
+        if self.by_span:
+            bounds["span"] = bounds["high"] - bounds["low"]
         return bounds
 
 
@@ -105,6 +109,7 @@ class Rule:
 
     `quantity` maps a batch to an array (slots, samples); `limits` may depend on the batch. `needs` names rule codes or
     families whose atoms on the cells this rule reads must have passed, otherwise the atom is not_applicable.
+    `nominal` are limits for the rule table where the real ones depend on the batch or on a check of its own.
     Message templates may use {observed}, {field}, {step}, {unit}, {low}, {high}, {critical_low}, {critical_high}.
     """
 
@@ -119,6 +124,7 @@ class Rule:
     quantity: Callable[[Any], Floats] | None = None
     limits: Limits | None = None
     batch_limits: Callable[[Any], Limits] | None = None
+    nominal: Limits | None = None
     check: Callable[[Any], Finding] | None = None
     conditions: tuple[Condition, ...] = ()
     variants: tuple[Variant, ...] = ()
@@ -161,6 +167,7 @@ class Rule:
 
     def table(self) -> dict[str, Any]:
         """The rule as plain data, for rules.json: enough to render every message without this code."""
+        bounds = self.limits or self.nominal
         return {
             "code": self.code,
             "family": self.family,
@@ -176,7 +183,7 @@ class Rule:
                     "field": slot.field,
                     "step": slot.step,
                     "unit": self.unit_at(position),
-                    **({} if self.limits is None else self.limits.at(position)),
+                    **(bounds.at(position) if bounds is not None else {}),
                 }
                 for position, slot in enumerate(self.slots)
             ],

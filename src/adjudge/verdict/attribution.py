@@ -46,17 +46,18 @@ def attribute(found: Sequence[Atom], top: int) -> list[Reason]:
 def excess(atom: Atom) -> float:
     """How far over its limit a failed atom is, as a multiple of the limit; infinite where there is nothing to measure.
 
-    For a two-sided range it is the distance outside over the span.
+    In spans of the range where the rule says so, or where the limit is 0 and has no multiples.
     """
     if atom.observed is None:
         return math.inf
     low, high = atom.limits.get("low"), atom.limits.get("high")
-    if low is not None and high is not None and high > low:
-        return max(low - atom.observed, atom.observed - high) / (high - low)
     limit = high if high is not None and atom.observed > high else low
-    if limit is None:
+    if limit is None or (limit == high and atom.observed <= limit) or (limit == low and atom.observed >= limit):
         return 0.0
-    return abs(atom.observed - limit) / abs(limit) if limit else abs(atom.observed)
+    unit = atom.limits.get("span", abs(limit))
+    if unit == 0.0 and low is not None and high is not None:
+        unit = high - low
+    return abs(atom.observed - limit) / (unit or 1.0)
 
 
 def _worst(group: Sequence[Atom]) -> Atom:

@@ -124,7 +124,7 @@ def _range(task: f.Task, library: Library) -> Rule:
         passed="{field} is {observed}, within {low} to {high}",
         failed="{field} is {observed} {unit}, outside {low} to {high}",
         quantity=lambda batch: batch.answer.reshape(-1, batch.n),
-        limits=Limits(low, high, low - beyond, high + beyond),
+        limits=Limits(low, high, low - beyond, high + beyond, by_span=True),
     )
 
 
@@ -261,6 +261,7 @@ def _physics(task: f.Task, library: Library) -> list[Rule]:
             ),
             quantity=lambda batch: np.abs(batch.value(f.VERTICAL_SPEED)),
             batch_limits=vertical_limits,
+            nominal=Limits(high=vertical.low_limit_fpm),
         ),
         Rule(
             code="physics_constraint.attitude_velocity_consistency",
@@ -275,6 +276,7 @@ def _physics(task: f.Task, library: Library) -> list[Rule]:
                 f"{attitude.pitch_deg:g}° must climb or sink at {attitude.climb_per_degree:g} m/s per degree"
             ),
             check=attitude_check,
+            nominal=Limits(high=attitude.critical_deg, critical_high=attitude.critical_deg),
         ),
     ]
 
@@ -350,6 +352,7 @@ def _safety(task: f.Task, library: Library) -> list[Rule]:
                 f"vertical speed under {stall.vertical_speed_fpm:g} fpm"
             ),
             check=stall_check,
+            nominal=Limits(low=stall.airspeed_kt, critical_low=stall.airspeed_kt),
             conditions=(Condition(airborne, on_ground),) if ground.enabled else (),
         ),
     ]

@@ -1,0 +1,149 @@
+"""The flight protocol's plan: from a configuration to judged batches, partials and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.table import Evidence
+from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.flight import samples as columns
+from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.library import DEFAULT, check, load
+from adjudge.protocols.flight.measure import Partial, finish, partial
+from adjudge.protocols.flight.read import (
+    FlightReader,
+    output_key,
+    output_line_key,
+    reference_key,
+    reference_line_key,
+)
+from adjudge.protocols.flight.rules import FlightContext
+from adjudge.protocols.flight.scores import score
+from adjudge.provenance.canonical import digest
+from adjudge.verdict.agent import agent, check_citations
+
+BATCH_ROWS = {"S1": 4096, "M1": 4096, "M3": 1024}
+RECORD_SCHEMA = "flight-record/1"
+
+
+class FlightConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Everything that changes a number."""
+
+    task: str
+    outputs: list[str]
+    reference: list[str] = []
+    confidence: dict[str, float] | None = None
+    library: Any = DEFAULT
+    scores: str = "both"
+    match: str = "id"
+    top_k: int = 5
+    repairs: bool = True
+    rules: list[str] = []
+    agent: str = "rules"
+    seed: int = 0
+    resamples: int = 2000
+
+
+class FlightPlan(Plan):
+    """One configured evaluation of flight predictions."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        try:
+            config = msgspec.convert(dict(options), FlightConfig)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"flight: {error}") from None
+        _check(config)
+        loaded = load(config.library) if isinstance(config.library, str) else check(config.library, "library")
+        self.settings, self.task, self.library = config, TASKS[config.task], loaded.library
+        self.config = msgspec.to_builtins(config) | {"library": loaded.content}
+        context = FlightContext(self.task, loaded.library)
+        sets = rule_sets("flight", tuple(config.rules))
+        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
+        self.rules = [rule.table() for rule in self.graph.rules]
+        self.agent = agent(config.agent)
+        self._jumps = loaded.library.jumps()
+        unseen = {"outputs", "reference", "confidence"}
+        self.digests = {
+            "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
+            "constraint_library": digest(loaded.content),
+            "rules": digest(self.rules),
+            "schema": digest([RECORD_SCHEMA, [str(field) for field in columns.schema(self.task)]]),
+        }
+
+    def inputs(self) -> Sequence[Input]:
+        """Outputs and reference, keyed by id (or line)."""
+        by_id = self.settings.match == "id"
+        roles = [
+            Input(
+                "outputs",
+                tuple(self.settings.outputs),
+                output_key if by_id else output_line_key,
+                "an output line is a JSON object with `id`, `response` and `model`",
+                limited=True,
+            )
+        ]
+        if self.settings.reference:
+            roles.append(
+                Input(
+                    "reference",
+                    tuple(self.settings.reference),
+                    reference_key if by_id else reference_line_key,
+                    "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)",
+                )
+            )
+        return roles
+
+    def judge(self, partition: Partition) -> Iterator[Judged]:
+        """Batches of samples with their evidence, verdicts and scores."""
+        settings = self.settings
+        reader = FlightReader(
+            self.task, repairs=settings.repairs, match=settings.match, batch_rows=BATCH_ROWS[self.task.name]
+        )
+        for read in reader.read(partition):
+            evidence = self.graph.evaluate(read.batch)
+            verdicts = self.agent.adjudicate_batch(evidence, read.models, read.samples)
+            check_citations(verdicts, evidence, self.agent, read.models, read.samples)
+            scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
+            yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read))
+
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
+        batch, completeness, has_reference, problems = columns.restore(samples, evidence, self.task)
+        again = self.graph.evaluate(batch)
+        problems += [f"evidence: {difference}" for difference in again.differences(evidence)]
+        models, names = samples.column("model").to_pylist(), samples.column("sample").to_pylist()
+        verdicts = self.agent.adjudicate_batch(again, models, names)
+        scores = score(batch, again, verdicts.eligible, completeness, self._jumps, has_reference)
+        return problems + columns.differences(samples, batch, verdicts, scores)
+
+    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
+        """What one batch adds to the numbers."""
+        return partial(samples, evidence, self.task)
+
+    def finish(self, partials: Sequence[Any]) -> Measured:
+        """Task summary, model profiles and every estimate."""
+        return finish(partials, self.settings, self.graph.layout, self.library)
+
+
+def _check(config: FlightConfig) -> None:
+    if config.task not in TASKS:
+        raise ConfigError(f"task {config.task!r} is not one of {', '.join(TASKS)}")
+    if not config.outputs:
+        raise ConfigError("no outputs were given (--outputs FILE …)")
+    for name, value, allowed in (
+        ("scores", config.scores, ("fixed", "rubric", "both")),
+        ("match", config.match, ("id", "line")),
+    ):
+        if value not in allowed:
+            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
+    if config.top_k < 1:
+        raise ConfigError(f"top_k is {config.top_k}, expected 1 or more")
+    if config.resamples < 100:
+        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")

@@ -1,0 +1,228 @@
+"""samples.parquet of the flight protocol: what is stored of a sample, and how a batch is restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, Outcome
+from adjudge.protocols.flight.batch import (
+    ANSWERED,
+    ARRAY_SHAPE,
+    INVALID_VALUE,
+    MISSING_FIELD,
+    STATUSES,
+    VALID,
+    FlightBatch,
+)
+from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.protocols.flight.read import TEXT_LIMIT, ReadBatch
+from adjudge.protocols.flight.scores import DIMENSIONS, GRADES, NO_GRADE, Scores
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
+
+METHODS = ("whole", "fenced", "embedded", "nested")
+_WORD = pa.dictionary(pa.int32(), pa.string())
+_SCORES = (
+    "mae",
+    "rmse",
+    "normalised_mae",
+    "normalised_rmse",
+    "persistence_mae",
+    "availability",
+    "constraint",
+    "error",
+    "total",
+    "rubric",
+)
+
+
+def schema(task: Task) -> pa.Schema:
+    """The columns, without the partition and row that the writer adds."""
+    cells = task.steps * len(FIELDS)
+    return pa.schema(
+        [
+            ("sample", pa.string()),
+            ("model", _WORD),
+            ("flight", _WORD),
+            ("status", _WORD),
+            ("bucket", _WORD),
+            ("verdict", _WORD),
+            ("cites", pa.binary()),
+            ("method", _WORD),
+            ("start", pa.int32()),
+            ("end", pa.int32()),
+            ("repairs", _WORD),
+            ("candidates", pa.int32()),
+            ("extra_keys", pa.int32()),
+            ("completeness", pa.float64()),
+            ("has_reference", pa.bool_()),
+            *((name, pa.float64()) for name in _SCORES),
+            *((name, _WORD) for name in DIMENSIONS),
+            ("answer", pa.list_(pa.float64(), cells)),
+            ("shown", pa.list_(pa.float64(), len(FIELDS))),
+            ("gold", pa.list_(pa.float64(), cells)),
+        ]
+    )
+
+
+def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
+    """The rows of one batch."""
+    batch = read.batch
+    found = [
+        (item.method, item.start, item.end, ",".join(item.repairs), item.candidates) if item else _NOTHING
+        for item in read.found
+    ]
+    method, start, end, repairs, candidates = zip(*found, strict=True)
+    status = batch.status
+    return pa.Table.from_arrays(
+        [
+            pa.array(read.samples, pa.string()),
+            _words(read.models),
+            _words(read.flights),
+            _coded(status, STATUSES),
+            _coded(bucket_codes(status, verdicts.eligible), BUCKETS),
+            _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
+            pack_citations(verdicts.cites),
+            _words([name or None for name in method]),
+            pa.array(start, pa.int32()),
+            pa.array(end, pa.int32()),
+            _words([name or None for name in repairs]),
+            pa.array(candidates, pa.int32()),
+            pa.array(read.extra_keys, pa.int32()),
+            pa.array(read.completeness),
+            pa.array(read.has_reference),
+            *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
+            *(_coded(row, GRADES) for row in scores.grades),
+            _lists(batch.answer.reshape(-1, batch.n)),
+            _lists(batch.shown),
+            _lists(batch.gold.reshape(-1, batch.n)),
+        ],
+        schema=schema(batch.task),
+    )
+
+
+_NOTHING = ("", -1, -1, "", 0)
+
+
+def outputs(read: ReadBatch) -> pa.Table:
+    """The raw responses, each cut at a bound; how long it was stands beside it."""
+    texts = [None if text is None else text[:TEXT_LIMIT] for text in read.texts]
+    return pa.table(
+        {
+            "response": pa.array([_storable(text) for text in texts], pa.string()),
+            "characters": pa.array([None if text is None else len(text) for text in read.texts], pa.int64()),
+        }
+    )
+
+
+def _storable(text: str | None) -> str | None:
+    """Text that UTF-8 can carry: a lone surrogate, which JSON can spell, becomes a replacement sign."""
+    if text is None or text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode()
+
+
+def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """Where a sample ended: passed, failed, or what kept it from being answered."""
+    other = np.array([0, *(BUCKETS.index(name) for name in STATUSES[1:])], dtype=np.int8)
+    return np.where(status == ANSWERED, (~eligible).astype(np.int8), other[status])
+
+
+def pack_citations(cites: NDArray[np.bool_]) -> pa.Array:
+    """Bit k of a sample's citations is the k-th atom of its evidence."""
+    packed = np.packbits(cites, axis=0, bitorder="little")
+    width, n = packed.shape
+    offsets = pa.array(np.arange(0, (n + 1) * width, width, dtype=np.int32))
+    return pa.Array.from_buffers(
+        pa.binary(), n, [None, offsets.buffers()[1], pa.py_buffer(np.ascontiguousarray(packed.T))]
+    )
+
+
+def unpack_citations(packed: bytes, width: int) -> NDArray[np.intp]:
+    """The positions that a sample's verdict cites."""
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little")[:width]
+    return np.flatnonzero(bits)
+
+
+def restore(
+    samples: pa.Table, evidence: Evidence, task: Task
+) -> tuple[FlightBatch, NDArray[np.float64], NDArray[np.bool_], list[str]]:
+    """The batch as it was, from what is stored; and where the stored columns contradict each other."""
+    n = samples.num_rows
+    status = _codes(samples, "status", STATUSES).astype(np.uint8)
+    answer = _cells(samples, "answer").reshape(task.steps, len(FIELDS), n)
+    numeric = evidence.layout.positions_of("numeric_validity")
+    words = {code: index for index, code in enumerate(evidence.layout.codes)}
+    code_of = {
+        words["numeric_validity.missing_field"]: MISSING_FIELD,
+        words["numeric_validity.array_shape"]: ARRAY_SHAPE,
+        words["numeric_validity.invalid_value"]: INVALID_VALUE,
+    }
+    validity = np.full((numeric.size, n), VALID, dtype=np.uint8)
+    failed = evidence.outcome[numeric] == Outcome.FAIL
+    for code, kind in code_of.items():
+        validity[failed & (evidence.code[numeric] == code)] = kind
+    batch = FlightBatch(
+        task=task,
+        status=status,
+        answer=answer,
+        validity=validity,
+        shown=_cells(samples, "shown"),
+        gold=_cells(samples, "gold").reshape(task.steps, len(FIELDS), n),
+    )
+    problems = []
+    answered = status == ANSWERED
+    if (np.isnan(answer.reshape(-1, n))[:, answered] != (validity != VALID)[:, answered]).any():
+        problems.append("evidence: numeric_validity contradicts the stored answers")
+    completeness = np.asarray(samples.column("completeness").to_numpy())
+    missing = (validity == MISSING_FIELD).reshape(task.steps, len(FIELDS), n)[0].sum(axis=0)
+    expected = np.where(answered, (len(FIELDS) - missing) / len(FIELDS), 0.0)
+    if (completeness != expected).any():
+        problems.append("samples.parquet: completeness contradicts the evidence")
+    return batch, completeness, np.asarray(samples.column("has_reference").to_numpy(zero_copy_only=False)), problems
+
+
+def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, scores: Scores) -> list[str]:
+    """Where stored verdicts, citations, buckets or scores are not what follows from the stored values."""
+    expected: dict[str, Any] = {
+        "bucket": _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
+        "verdict": _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
+        "cites": pack_citations(verdicts.cites),
+        **{name: pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES},
+        **{name: _coded(row, GRADES) for name, row in zip(DIMENSIONS, scores.grades, strict=True)},
+    }
+    return [
+        f"samples.parquet: {name} is not what the evidence gives"
+        for name, values in expected.items()
+        if samples.column(name).to_pylist() != values.to_pylist()
+    ]
+
+
+def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
+    return pa.array(values, pa.string()).dictionary_encode()
+
+
+def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
+    absent = codes == NO_GRADE if codes.dtype == np.int8 else None
+    indices = pa.array(codes.astype(np.int32), mask=absent if absent is not None and absent.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words)))
+
+
+def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int64]:
+    where = {word: index for index, word in enumerate(words)}
+    return np.array([where[word] for word in samples.column(name).to_pylist()])
+
+
+def _lists(values: NDArray[np.float64]) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values.T).ravel()), values.shape[0])
+
+
+def _cells(samples: pa.Table, name: str) -> NDArray[np.float64]:
+    column = samples.column(name).combine_chunks()
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(flat.reshape(samples.num_rows, -1).T)

@@ -1,0 +1,177 @@
+"""The two scoring profiles of the flight protocol, over columns: the fixed one and the five-dimension rubric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import Outcome
+from adjudge.protocols.flight.batch import ANSWERED, FlightBatch
+from adjudge.protocols.flight.rules import FAMILIES
+
+Floats = NDArray[np.float64]
+Grades = NDArray[np.int8]
+
+DIMENSIONS = (
+    "protocol_schema_compliance",
+    "field_validity_local_dynamics",
+    "physics_cross_field_consistency",
+    "safety_constraint_satisfaction",
+    "predictive_quality_reliability",
+)
+GRADES = ("A", "B", "C", "D")
+NO_GRADE = -1
+_GRADE_VALUES = np.array([1.0, 0.75, 0.5, 0.0])
+_WEIGHTS = np.array([0.5, 1.0, 3.0])
+# An answer of 1e308 has an error that overflows; it is kept as this, so that every sample has a number.
+LARGEST = 1e300
+# Straight lines between these points; past the last row −1 per 10 down to 5, which is one more row.
+_MAE = ((0.0, 5.0, 20.0, 50.0, 100.0, 200.0, 300.0), (100.0, 90.0, 70.0, 50.0, 30.0, 15.0, 5.0))
+_RMSE = ((0.0, 10.0, 50.0, 100.0, 200.0, 300.0, 400.0), (100.0, 90.0, 70.0, 50.0, 30.0, 15.0, 5.0))
+
+
+def mae_points(mae: Floats) -> Floats:
+    """Points of a mean absolute error."""
+    return np.where(np.isnan(mae), np.nan, np.interp(mae, *_MAE))
+
+
+def rmse_points(rmse: Floats) -> Floats:
+    """Points of a root mean square error."""
+    return np.where(np.isnan(rmse), np.nan, np.interp(rmse, *_RMSE))
+
+
+def total_score(availability: Floats, constraint: Floats, error: Floats) -> Floats:
+    """The fixed profile's total."""
+    return 0.2 * availability + 0.3 * constraint + 0.5 * error
+
+
+@dataclass
+class Scores:
+    """One number a sample; NaN where there is none. `grades` is shaped (5, n), −1 where there is none."""
+
+    mae: Floats
+    rmse: Floats
+    normalised_mae: Floats
+    normalised_rmse: Floats
+    persistence_mae: Floats
+    availability: Floats
+    constraint: Floats
+    error: Floats
+    total: Floats
+    grades: Grades
+    rubric: Floats
+
+
+def score(
+    batch: FlightBatch,
+    evidence: Evidence,
+    eligible: NDArray[np.bool_],
+    completeness: Floats,
+    jumps: Floats,
+    has_reference: NDArray[np.bool_],
+) -> Scores:
+    """Both profiles for a batch."""
+    mae, rmse = _pooled(batch.errors)
+    normalised_mae, normalised_rmse = _pooled(batch.errors / jumps[None, :, None])
+    persistence, _ = _pooled(batch.persistence_errors / jumps[None, :, None])
+    error = 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
+    availability = np.where(eligible, 100.0 * completeness, np.nan)
+    constraint = np.where(eligible, _constraint(evidence), np.nan)
+    error = np.where(eligible, error, np.nan)
+    grades = _grades(batch, evidence, completeness, mae, rmse, has_reference)
+    return Scores(
+        mae=mae,
+        rmse=rmse,
+        normalised_mae=normalised_mae,
+        normalised_rmse=normalised_rmse,
+        persistence_mae=persistence,
+        availability=availability,
+        constraint=constraint,
+        error=error,
+        total=total_score(availability, constraint, error),
+        grades=grades,
+        rubric=_overall(grades),
+    )
+
+
+def _pooled(errors: Floats) -> tuple[Floats, Floats]:
+    """Mean absolute and root mean square over fields and steps; NaN where no pair of values exists."""
+    flat = errors.reshape(-1, errors.shape[-1])
+    known = ~np.isnan(flat)
+    count = known.sum(axis=0)
+    with np.errstate(all="ignore"):
+        filled = np.where(known, flat, 0.0)
+        mae = np.minimum(filled.sum(axis=0) / count, LARGEST)
+        rmse = np.minimum(np.sqrt((filled * filled).sum(axis=0) / count), LARGEST)
+    mae[count == 0] = np.nan
+    rmse[count == 0] = np.nan
+    return mae, rmse
+
+
+def _constraint(evidence: Evidence) -> Floats:
+    """100·Σw(passed)/Σw over the atoms of the six families that passed or failed; a pass weighs 0.5."""
+    rows = _rows(evidence, *FAMILIES)
+    outcome, severity = evidence.outcome[rows], evidence.severity[rows]
+    passed = 0.5 * (outcome == Outcome.PASS).sum(axis=0)
+    failed = np.where(outcome == Outcome.FAIL, _WEIGHTS[severity], 0.0).sum(axis=0)
+    with np.errstate(all="ignore"):
+        share: Floats = 100.0 * passed / (passed + failed)
+    return share
+
+
+def _rows(evidence: Evidence, *families: str) -> slice | NDArray[np.intp]:
+    rows = evidence.layout.positions_of(*families)
+    contiguous = rows.size and rows[-1] - rows[0] + 1 == rows.size
+    return slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
+
+
+def _grades(
+    batch: FlightBatch,
+    evidence: Evidence,
+    completeness: Floats,
+    mae: Floats,
+    rmse: Floats,
+    has_reference: NDArray[np.bool_],
+) -> Grades:
+    rates = {family: _failure_rate(evidence, family) for family in FAMILIES}
+    protocol = _grade([rates["numeric_validity"]], 0.05, 0.15)
+    protocol[(protocol == 2) & (completeness < 0.9)] = 3
+    quality = np.minimum(mae_points(mae), rmse_points(rmse))
+    reached = np.select([quality >= 90, quality >= 70, quality >= 50], [0, 1, 2], 3)
+    grades = np.stack(
+        [
+            protocol,
+            _grade([rates["range_sanity"], rates["jump_dynamics"]], 0.05, 0.15),
+            _grade([rates["cross_field_consistency"], rates["physics_constraint"]], 0.10, 0.25),
+            _grade([rates["safety_constraint"]], 0.10, 0.25),
+            np.where(has_reference, reached, NO_GRADE),
+        ]
+    ).astype(np.int8)
+    grades[:, batch.status != ANSWERED] = 3
+    return grades
+
+
+def _failure_rate(evidence: Evidence, family: str) -> Floats:
+    """Failed among the atoms that passed or failed; NaN where there are none."""
+    outcome = evidence.outcome[_rows(evidence, family)]
+    failed = (outcome == Outcome.FAIL).sum(axis=0)
+    with np.errstate(all="ignore"):
+        rate: Floats = failed / (failed + (outcome == Outcome.PASS).sum(axis=0))
+    return rate
+
+
+def _grade(rates: list[Floats], b: float, c: float) -> NDArray[np.int64]:
+    """The grade that every rate reaches; D where nothing could be checked."""
+    worst = np.fmax.reduce(rates)
+    return np.select([worst == 0.0, worst <= b, worst <= c], [0, 1, 2], 3)
+
+
+def _overall(grades: Grades) -> Floats:
+    """The mean of the grades that exist, times 100."""
+    known = grades != NO_GRADE
+    values = np.where(known, _GRADE_VALUES[grades], 0.0)
+    mean: Floats = 100.0 * values.sum(axis=0) / known.sum(axis=0)
+    return mean
