@@ -1,0 +1,1 @@
+"""Bytes to values: one format per file, and the extractor of answers from raw text."""
