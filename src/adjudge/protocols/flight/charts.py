@@ -10,7 +10,7 @@ from adjudge.protocols.flight.partials import ATOM_KINDS, BINS, PLACE, Partial
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats.estimate import Estimate
 
-_SCHEMA = "https" + "://vega.github.io/schema/vega-lite/v5.json"
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _BUCKET_COLOURS = ("#2a9d8f", "#c0392b", "#e9c46a", "#8e6c8a", "#6c757d", "#ced4da")
 
 

@@ -280,7 +280,9 @@ class _Model:
         """The weight-free profile of a model, with the confidence prior as a block that no score reads."""
         values = {name: estimate.value for name, estimate in self.estimates.items()}
         scored = self.total("count.error")
-        tail = {name: values[name] for name in values if name.startswith(("mae_p", "rmse_p", "error_under_"))}
+        tail: dict[str, Any] = {
+            name: values[name] for name in values if name.startswith(("mae_p", "rmse_p", "error_under_"))
+        }
         under = self.total("under.50")
         tail["high_risk"] = {"count": under, "rate": under / scored if scored else None, "of": scored}
         prior = (self.config.confidence or {}).get(model)
@@ -328,7 +330,7 @@ def _comparison(
         return None
     n = int(whole.sums[0, :, PLACE["n"]].sum())
     counts = whole.sums[0, :, PLACE["n"]]
-    pairs = []
+    pairs: list[dict[str, Any]] = []
     for a in range(len(models)):
         for b in range(a + 1, len(models)):
             only_a, only_b, both = int(whole.only[a, b]), int(whole.only[b, a]), int(whole.both[a, b])

@@ -72,17 +72,16 @@ class Partial:
 
 def partial(samples: pa.Table, evidence: Evidence, task: Task) -> Partial:
     """The partial of one batch."""
-    models, model = _dictionary(samples, "model")
+    found, code = _dictionary(samples, "model")
     flights, flight = _dictionary(samples, "flight")
-    order = np.argsort(np.array([str(name) for name in models]), kind="stable")
-    models = tuple(models[i] for i in order)
-    model = np.argsort(order, kind="stable")[model]
+    order = np.argsort(np.array([str(name) for name in found]), kind="stable")
+    models = tuple(str(found[i]) for i in order)
+    model = np.argsort(order, kind="stable")[code]
     n_models, n_flights = len(models), len(flights)
     columns, eligible = _columns(samples, evidence)
     cell = model * n_flights + flight
-    sums = np.stack(
-        [np.bincount(cell, weights=column, minlength=n_models * n_flights) for column in columns], axis=-1
-    ).reshape(n_models, n_flights, len(COLUMNS))
+    counted = [np.bincount(cell, weights=column, minlength=n_models * n_flights) for column in columns]
+    sums = np.stack(counted, axis=-1).astype(float).reshape(n_models, n_flights, len(COLUMNS))
     chosen = [model == index for index in range(n_models)]
     mae, rmse = _floats(samples, "mae"), _floats(samples, "rmse")
     known = ~np.isnan(mae)

@@ -1,0 +1,151 @@
+"""From files to a run: split, judge every partition, measure, gate, write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from adjudge.engine.metrics import metrics_document
+from adjudge.engine.split import Split, split
+from adjudge.engine.work import Done, Job, config_bytes, tables, work
+from adjudge.errors import AdjudgeError, ConfigError
+from adjudge.protocols.base import Plan, Protocol
+from adjudge.provenance.environment import environment
+from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.runs.writer import CHARTS, METRICS, RULES, RunWriter
+from adjudge.verdict.gates import Gate
+
+Report = Callable[[dict[str, Any], list[dict[str, Any]], Manifest], bytes]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an evaluation runs; none of this changes a number."""
+
+    out: Path | None = None
+    workers: int = 1
+    limit: int | None = None
+    force: bool = False
+    gates: tuple[Gate, ...] = ()
+    command: tuple[str, ...] = ()
+    on_progress: Callable[[int, int], None] | None = None
+
+
+def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
+    """Run one evaluation and return the directory it left; on any error nothing is left."""
+    if options.workers < 1:
+        raise ConfigError(f"workers is {options.workers}, expected 1 or more")
+    if options.limit is not None and options.limit < 1:
+        raise ConfigError(f"limit is {options.limit}, expected 1 or more")
+    started = datetime.now(UTC)
+    clock = _Clock()
+    plan = chosen.plan(config)
+    out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
+    with RunWriter(out, force=options.force) as writer:
+        cut = split(plan.inputs(), writer.scratch, limit=options.limit)
+        clock.lap("read")
+        jobs = _jobs(chosen, plan, cut, writer.folder, limited=options.limit is not None)
+        partials: list[Any] = []
+        total, rows = max(cut.rows.values(), default=0), 0
+        for done in _run(jobs, plan, options.workers):
+            for first, table in tables(done):
+                writer.add_samples(done.part, table, first)
+            partials += done.partials
+            rows += done.rows
+            if options.on_progress is not None:
+                options.on_progress(rows, max(total, rows))
+        clock.lap("judge")
+        measured = plan.finish(partials)
+        document = metrics_document(chosen, plan, measured, options.gates)
+        clock.lap("measure")
+        writer.write_json(METRICS, document)
+        writer.write_json(CHARTS, measured.charts)
+        writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": plan.rules})
+        manifest = Manifest(
+            schema_version=SCHEMA_VERSION,
+            protocol=chosen.name,
+            protocol_version=chosen.version,
+            command=list(options.command),
+            config={**plan.config, "limit": options.limit, "gates": [gate.name for gate in options.gates]},
+            digests={**plan.digests, **measured.digests},
+            seeds={"seed": int(plan.config.get("seed", 0))},
+            inputs=cut.inputs,
+            files=[],
+            environment=environment(),
+            notes=measured.notes,
+            timestamp=started.isoformat(timespec="seconds"),
+            timings={},
+            verdict={True: "pass", False: "fail", None: None}[document["pass"]],
+        )
+        clock.lap("write")
+        manifest.timings = clock.laps
+        return writer.commit(manifest)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = round(now - self._last, 3)
+        self._last = now
+
+
+def _jobs(chosen: Protocol, plan: Plan, cut: Split, folder: Path, *, limited: bool) -> Iterator[Job]:
+    config = config_bytes(plan)
+    for part, slices in enumerate(cut.partitions):
+        yield Job(chosen.name, config, part, slices, cut.groups, cut.files, limited, folder)
+
+
+def _run(jobs: Iterable[Job], plan: Plan, workers: int) -> Iterator[Done]:
+    """Results in the order of the partitions, whoever did the work."""
+    if workers == 1:
+        for job in jobs:
+            yield work(job, plan)
+        return
+    yield from _pool(list(jobs), workers)
+
+
+def _pool(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
+    pool = ProcessPoolExecutor(
+        max_workers=min(workers, max(1, len(jobs))), mp_context=get_context("spawn"), initializer=_ignore_interrupt
+    )
+    waiting: list[Future[Done]] = []
+    ahead = iter(jobs)
+    try:
+        for job in ahead:
+            waiting.append(pool.submit(work, job))
+            if len(waiting) >= 2 * workers:
+                break
+        while waiting:
+            done = waiting.pop(0).result()
+            with suppress(StopIteration):
+                waiting.append(pool.submit(work, next(ahead)))
+            yield done
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise AdjudgeError("a worker process died (out of memory?); try fewer --workers") from None
+    finally:
+        for future in waiting:
+            future.cancel()
+        for process in list((pool._processes or {}).values()):  # noqa: SLF001 -- there is no public way to stop at once
+            if waiting:
+                process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ignore_interrupt() -> None:
+    """Ctrl-C is the parent's to handle; it stops the workers."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

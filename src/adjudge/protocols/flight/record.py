@@ -1,0 +1,139 @@
+"""A flight sample as an object: the record that `export` writes and `explain` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.evidence.atoms import Atom
+from adjudge.protocols.flight.samples import unpack_citations
+from adjudge.protocols.flight.scores import DIMENSIONS
+from adjudge.runs.run import Run
+from adjudge.verdict.agent import agent
+
+_PASS = {"pass": True, "fail": False, "not_applicable": None, "error": None}
+
+
+def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    """The record of one row of samples.parquet."""
+    manifest = run.manifest
+    config = manifest.config
+    judge = agent(config["agent"])
+    library = manifest.digests["constraint_library"][:16]
+    critical = [atom for atom in atoms if atom.failed and atom.severity == "CRITICAL"]
+    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
+    return {
+        "sample_id": row["sample"],
+        "model_name": row["model"],
+        "task_id": config["task"],
+        "bucket": row["bucket"],
+        "protocol_result": _protocol_result(row, atoms),
+        "evidence_pack": {"atoms": [_atom(atom, library) for atom in atoms]},
+        "agent_output": {
+            "checklist": [
+                {
+                    "item_id": item.item_id,
+                    "constraint_id": item.constraint_id,
+                    "title": item.title,
+                    "status": item.status,
+                    "evidence_ids": list(item.evidence_ids),
+                }
+                for item in judge.checklist(atoms, run.layout.rules)
+            ],
+            "adjudication": row["verdict"],
+            "cites": [atom.id for atom in atoms if atom.position in cited],
+            "attribution": [
+                {
+                    "rank": reason.rank,
+                    "reason": reason.reason,
+                    "rule": reason.rule,
+                    "field": reason.field,
+                    "severity": reason.severity,
+                    "count": reason.count,
+                    "evidence_ids": list(reason.evidence_ids),
+                }
+                for reason in judge.organize(atoms, config["top_k"])
+            ],
+        },
+        "gating": {"passed": not critical, "reasons": _gating(critical)},
+        "optional_scores": _scores(row),
+        "rubric": {**{name: row[name] for name in DIMENSIONS}, "overall": row["rubric"]},
+        "raw_response": output["response"],
+        "trace": {
+            "config_version": manifest.protocol_version,
+            "config_hash": manifest.digests["config"][:16],
+            "schema_version": manifest.schema_version,
+            "constraint_lib_version": library,
+            "evaluator_version": manifest.environment["adjudge"],
+            "timestamp": manifest.timestamp,
+            "reproducibility_info": {
+                "model": judge.model,
+                "temperature": judge.temperature,
+                "verifier_count": len(run.layout.families()),
+                "verifier_ids": list(run.layout.families()),
+                "seed": config["seed"],
+            },
+        },
+    }
+
+
+def _protocol_result(row: dict[str, Any], atoms: Sequence[Atom]) -> dict[str, Any]:
+    missing = {atom.field for atom in atoms if atom.rule == "numeric_validity.missing_field" and atom.failed}
+    invalid = {
+        atom.field for atom in atoms if atom.family == "numeric_validity" and atom.failed and atom.field not in missing
+    }
+    parsed = row["status"] == "answered"
+    first = atoms[0]
+    return {
+        "parsing": {
+            "success": parsed,
+            "method": row["method"],
+            "span": [row["start"], row["end"]] if parsed else None,
+            "repairs": row["repairs"].split(",") if row["repairs"] else [],
+            "candidates": row["candidates"],
+            "extra_keys": row["extra_keys"],
+            "error": None if parsed else first.why,
+        },
+        "field_completeness": {"rate": row["completeness"], "missing": sorted(name for name in missing if name)},
+        "type_validation": {"invalid": sorted(name for name in invalid if name)},
+    }
+
+
+def _atom(atom: Atom, library: str) -> dict[str, Any]:
+    return {
+        "id": atom.id,
+        "type": atom.family,
+        "rule": atom.rule,
+        "field": atom.field,
+        "step": atom.step,
+        "pass": _PASS[atom.outcome],
+        "outcome": atom.outcome,
+        "severity": atom.severity,
+        "scope": atom.scope,
+        "message": atom.message,
+        "meta": {"observed": atom.observed, "limits": atom.limits, "checker": atom.family, "library_version": library},
+    }
+
+
+def _gating(critical: Sequence[Atom]) -> list[str]:
+    if not critical:
+        return []
+    rules = ", ".join(dict.fromkeys(atom.rule for atom in critical))
+    noun = "violation" if len(critical) == 1 else "violations"
+    return [f"Found {len(critical)} critical {noun}: {rules}"]
+
+
+def _scores(row: dict[str, Any]) -> dict[str, Any]:
+    names = {
+        "availability_score": "availability",
+        "constraint_satisfaction_score": "constraint",
+        "conditional_error_score": "error",
+        "total_score": "total",
+    }
+    scores: dict[str, Any] = {key: row[column] for key, column in names.items()}
+    reason = None
+    if row["verdict"] != "eligible":
+        reason = "ineligible: no score"
+    elif row["error"] is None:
+        reason = "no reference to compare with" if not row["has_reference"] else "no value can be compared"
+    return {**scores, "reason": reason}

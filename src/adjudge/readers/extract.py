@@ -1,0 +1,278 @@
+"""Takes the answer object out of raw model text, or says why there is none.
+
+Candidates are all complete objects in the text, wherever they stand: as the whole text, in fenced blocks, in prose, and
+inside other objects. A brace that cannot be read is prose. The candidate with the most expected fields wins; at equal
+fit the one that begins last, so of an object and one inside it the inner. A candidate without any expected field is no
+answer. Whether a candidate needed repairs plays no part in the choice: a repaired answer after an echoed input is the
+answer. Objects in a list stand for themselves, and a string that contains JSON is a string.
+
+An earlier object never stands in for an answer that cannot be read. The text is unparsed when
+- it ends inside an object, whatever that object holds, or where a fenced block with an info string opens;
+- after the end of the winner and outside every complete object an expected field is named as a key, and before it
+  stands a brace that begins an object but cannot be read, or, after the winner and if the key is in quotes, any brace;
+- a string in a complete object after the winner holds an object with an expected field: an answer encoded twice;
+- an object is nested deeper than `max_depth`, or the text asks for more reading than the bounds below allow.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from adjudge.errors import ConfigError
+from adjudge.readers.repair import Found, read_flat, read_object, repair_names
+
+MAX_OBJECTS: Final = 10_000
+MAX_PASSES: Final = 4  # the tolerant reader may read this many times the length of the text
+_NO_KEY: Final = "it does not begin with a key in quotes"
+_MAY_OPEN, _MEANT_AS_OBJECT = 1, 2  # groups of Extractor._brace
+
+
+class Extraction(msgspec.Struct, frozen=True, gc=False):
+    """What was found: the object, how and where it was found, and what had to be repaired; or why there is none."""
+
+    value: Any  # the dict, or the Struct of the typed decoder; None when unparsed
+    typed: bool  # True when `value` came from the typed decoder
+    method: str  # "whole", "fenced", "embedded", "nested" (inside another object); "" when unparsed
+    start: int  # text[start:end] is the object; -1, -1 when unparsed
+    end: int
+    repairs: tuple[str, ...]  # names from adjudge.readers.repair.REPAIRS
+    candidates: int  # how many complete objects were considered
+    error: str  # "" when parsed
+
+
+class Extractor:
+    """Finds the answer with the expected `fields` in texts of one task.
+
+    `decoder` decodes a Struct of exactly these fields, each a required float or list of floats, that forbids unknown
+    fields. A text whose only brace opens such an object is decoded with it directly, which finds the same object.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[str],
+        *,
+        decoder: msgspec.json.Decoder[Any] | None = None,
+        repairs: bool = True,
+        max_chars: int = 1_000_000,
+        max_depth: int = 64,
+    ) -> None:
+        if not fields or isinstance(fields, str):
+            raise ConfigError(f"the extractor needs the names of the expected fields, not {fields!r}")
+        if max_depth < 2:
+            raise ConfigError(f"max_depth is {max_depth}; an object with a list in it needs at least 2")
+        self._fields = frozenset(fields)
+        self._repairs = repairs
+        self._max_chars = max_chars
+        self._max_depth = max_depth
+        if decoder is not None:
+            _check_decoder(decoder, self._fields)
+        self._decode = None if decoder is None else decoder.decode
+        names = "|".join(re.escape(name) for name in sorted(self._fields, key=lambda name: (-len(name), name)))
+        # An opening brace and what follows it: _MAY_OPEN JSON, _MEANT_AS_OBJECT but unreadable, or prose.
+        self._brace = re.compile(rf"\{{[ \t\n\r]*+(?:([\"'}}]|\Z)|([“”‘’`/#]|{names}))?")
+        self._named = re.compile(rf"(?:{names})(\\)?(?:([\"'])|[“”‘’`])?\s*+:")
+
+    def extract(self, text: str) -> Extraction:
+        """The answer in `text`; never raises, whatever the text holds."""
+        length = len(text)
+        if length > self._max_chars:
+            return _unparsed(f"text of {length} characters is over the limit of {self._max_chars}")
+        decode = self._decode
+        if decode is not None:
+            try:
+                if text[:1] == "{" and text[-1:] == "}":
+                    return Extraction(decode(text), True, "whole", 0, length, (), 1, "")
+                start = text.find("{")
+                if start >= 0 and text.find("{", start + 1) < 0:
+                    end = text.rfind("}") + 1
+                    value = decode(text[start:end])
+                    after = text[end:]
+                    if not (("```" in after or "~~~" in after) and _opens_fence(after)):
+                        return Extraction(value, True, _method(text[:start], after), start, end, (), 1, "")
+            except (msgspec.DecodeError, UnicodeEncodeError):
+                pass
+        return self._search(text)
+
+    def _search(self, text: str) -> Extraction:
+        """Every object of the text, in order; the best, unless something after it could be the answer instead."""
+        bare = text.rstrip()
+        if bare.endswith(("```", "~~~")):
+            bare = bare.rstrip("`~").rstrip()
+        limit = len(bare)
+        best: Found | None = None
+        best_rank = (0, limit)
+        seen = spent = pos = 0
+        ends: dict[int, int] = {}  # complete objects, start to end
+        dead: set[int] = set()  # braces that were read but do not open a candidate
+        broken: list[tuple[int, str]] = []  # where something meant as an object cannot be read, and why
+        prose: list[int] = []  # braces that open nothing
+        while (start := text.find("{", pos, limit)) >= 0:
+            pos = start + 1
+            if start in ends:
+                pos = ends[start]
+                continue
+            if start in dead:
+                continue
+            brace = self._brace.match(text, start, limit)
+            kind = brace and brace.lastindex
+            if kind != _MAY_OPEN:
+                if kind == _MEANT_AS_OBJECT:
+                    broken.append((start, _NO_KEY))
+                else:
+                    prose.append(start)
+                continue
+            flat = read_flat(text, start, limit)
+            if flat is None:
+                if spent > MAX_PASSES * limit:
+                    return _unparsed(f"more than {MAX_PASSES} readings of the text needed", len(ends))
+                reading = read_object(text, start, limit, max_depth=self._max_depth)
+                spent += reading.at - start
+                if reading.stop == "deep":
+                    return _unparsed(reading.why, len(ends))
+                if reading.stop == "truncated":
+                    return _unparsed("truncated object", len(ends))
+                if reading.stop:
+                    broken.append((start, reading.why))
+                    dead.update(reading.left_open)
+                else:
+                    pos = reading.at
+                objects = reading.found
+            else:
+                objects = [flat]
+                pos = flat.end
+            for found in objects:
+                if found.repairs and not self._repairs:
+                    needed = " and ".join(repair_names(found.repairs))
+                    broken.append((found.start, f"it needs {needed}, and repairs are off"))
+                    dead.add(found.start)
+                    continue
+                ends[found.start] = found.end
+                rank = (len(self._fields.intersection(found.value)), found.start)
+                if rank > best_rank:
+                    best, best_rank = found, rank
+            seen += max(len(objects), 1)
+            if seen > MAX_OBJECTS:
+                return _unparsed(f"more than {MAX_OBJECTS} objects", len(ends))
+        return self._settle(text, limit, best, ends, broken, prose)
+
+    def _settle(
+        self,
+        text: str,
+        limit: int,
+        best: Found | None,
+        ends: dict[int, int],
+        broken: list[tuple[int, str]],
+        prose: list[int],
+    ) -> Extraction:
+        """The best candidate, unless the text shows that the answer is something else."""
+        count = len(ends)
+        if _opens_fence(text if best is None else text[best.end :]):
+            return _unparsed("truncated: the text ends where a fenced block opens", count)
+        if count > 1 or broken or prose:
+            reason = self._named_elsewhere(text, limit, 0 if best is None else best.end, ends, broken, prose)
+            if reason:
+                return _unparsed(reason, count)
+        if best is None:
+            if not count:
+                return _unparsed("no JSON object found")
+            return _unparsed(f"no expected field in {count} object{'s' if count > 1 else ''}", count)
+        start, end = best.start, best.end
+        nested = count > 1 and any(s < start and e >= end for s, e in ends.items())
+        method = "nested" if nested else _method(text[:start], text[end:])
+        return Extraction(best.value, False, method, start, end, repair_names(best.repairs), count, "")
+
+    def _named_elsewhere(
+        self,
+        text: str,
+        limit: int,
+        after: int,
+        ends: dict[int, int],
+        broken: list[tuple[int, str]],
+        prose: list[int],
+    ) -> str:
+        """Why the answer may be something unreadable that names an expected field behind `after`, or ""."""
+        spans: list[tuple[int, int]] = []
+        for start, end in sorted(ends.items()):
+            if end > after and (not spans or start >= spans[-1][1]):
+                spans.append((start, end))
+        broken.sort()
+        loose = bisect.bisect_left(prose, after)
+        for name in self._named.finditer(text, after, limit):
+            at = name.start()
+            place = bisect.bisect(spans, (at, limit)) - 1
+            if place >= 0 and at < spans[place][1]:
+                begins = spans[place][0]
+                if name[1] and begins >= after and text.find("{", begins + 1, at) >= 0:
+                    return f"the object at character {begins} holds an answer encoded as a string"
+                continue
+            place = bisect.bisect(broken, (at, "")) - 1
+            if place >= 0:
+                return f"unreadable object at character {broken[place][0]}: {broken[place][1]}"
+            if name[2] and at and text[at - 1] == name[2] and loose < len(prose) and prose[loose] < at:
+                return f"unreadable object at character {prose[loose]}: {_NO_KEY}"
+        return ""
+
+
+def _unparsed(error: str, candidates: int = 0) -> Extraction:
+    return Extraction(None, False, "", -1, -1, (), candidates, error)
+
+
+def _method(before: str, after: str) -> str:
+    """How an object that stands in no other was found, by the text before and after it."""
+    if "```" in before or "~~~" in before:
+        inside = _in_fence_seen(before) if len(before) <= 64 else _in_fence(before)
+        return "fenced" if inside else "embedded"
+    alone = (not before or before.isspace()) and (not after or after.isspace())
+    return "whole" if alone else "embedded"
+
+
+def _in_fence(before: str) -> bool:
+    """Whether a fenced block is open at the end of `before`, which holds at least one row of three marks."""
+    ticks, tildes = before.find("```"), before.find("~~~")
+    first = max(ticks, tildes) if min(ticks, tildes) < 0 else min(ticks, tildes)
+    opened = ""
+    for line in before[before.rfind("\n", 0, first) + 1 :].split("\n")[:-1]:
+        mark = line.lstrip(" \t>")
+        if not mark.startswith(("```", "~~~")):
+            continue
+        info = mark.lstrip(mark[0])
+        if not opened:
+            if mark[0] == "~" or "`" not in info:
+                opened = mark[: len(mark) - len(info)]
+        elif mark.startswith(opened) and not info.strip():
+            opened = ""
+    return bool(opened)
+
+
+_in_fence_seen = functools.lru_cache(maxsize=256)(_in_fence)  # most fenced answers begin with the same few words
+
+
+def _opens_fence(after: str) -> bool:
+    """Whether `after`, what follows an object, ends where a fenced block with an info string opens."""
+    if not after.strip("`~ \t\r\n"):
+        return False
+    last = after.rstrip()
+    last = last[last.rfind("\n") + 1 :].lstrip(" \t>")
+    if not last.startswith(("```", "~~~")):
+        return False
+    info = last.lstrip(last[0]).strip()
+    return bool(info) and "{" not in info and not (last[0] == "`" and "`" in info)
+
+
+def _check_decoder(decoder: msgspec.json.Decoder[Any], fields: frozenset[str]) -> None:
+    struct = decoder.type
+    if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
+        raise ConfigError(f"the decoder of an extractor must decode a Struct, not {struct!r}")
+    known = msgspec.structs.fields(struct)
+    if {field.encode_name for field in known} != fields or not all(field.required for field in known):
+        raise ConfigError(f"{struct.__name__} must have exactly the expected fields, all required")
+    if any(field.type not in {float, list[float]} for field in known):
+        raise ConfigError(f"the fields of {struct.__name__} must be float or list[float]")
+    if not struct.__struct_config__.forbid_unknown_fields or not decoder.strict:
+        raise ConfigError(f"{struct.__name__} must forbid unknown fields, and its decoder must be strict")
