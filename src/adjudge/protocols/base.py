@@ -143,10 +143,6 @@ class Protocol(ABC):
         """One sample as an object, for `export --records` and `run.record`."""
         raise ConfigError(f"protocol {self.name} has no record view")
 
-    def command(self) -> Any:
-        """The protocol's own click command, or None; it is how the CLI grows a subcommand."""
-        return None
-
 
 def protocol(name: str) -> Protocol:
     """A protocol by name, ours or a user's, from the entry-point group `adjudge.protocols`."""

@@ -31,11 +31,5 @@ class Flight(Protocol):
 
         return record(run, row, atoms, output)
 
-    def command(self) -> Any:
-        """`adjudge flight`."""
-        from adjudge.cli.flight import flight
-
-        return flight
-
 
 PROTOCOL = Flight()

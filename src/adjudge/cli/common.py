@@ -1,0 +1,132 @@
+"""What the commands share: flags, configuration files, progress, and how a run's result is shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from adjudge.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def run_options(command: F) -> F:
+    """The flags that every protocol has."""
+    for option in reversed(
+        (
+            click.option("--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."),
+            click.option("--out", type=click.Path(path_type=Path), help="Run directory [runs/<protocol>-<UTC time>]."),
+            click.option("--seed", type=int, help="Seed of every resampling [0]."),
+            click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
+            click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
+            click.option("--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."),
+            click.option("--force", is_flag=True, help="Replace an existing run at --out."),
+            click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
+            click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def configuration(path: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration file with the flags that were given on top."""
+    found: dict[str, Any] = {}
+    if path is not None:
+        import yaml
+
+        try:
+            loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: is not YAML: {error}") from None
+        if not isinstance(loaded, dict):
+            raise ConfigError(f"{path}: expected a table of settings, found {type(loaded).__name__}")
+        found = {str(key).replace("-", "_"): value for key, value in loaded.items()}
+    for key, value in flags.items():
+        if value is not None and value != ():
+            found[key] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+@contextmanager
+def progress(*, quiet: bool, what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar with rate and time left on a terminal; nothing in a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, rate="")
+
+        def update(done: int, total: int) -> None:
+            speed = bar.tasks[0].speed
+            bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield update
+
+
+def evaluate_and_show(
+    name: str,
+    settings: dict[str, Any],
+    *,
+    out: Path | None,
+    limit: int | None,
+    workers: int | None,
+    gates: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Run a protocol, show what came out, and return the exit code."""
+    from adjudge.engine.evaluate import Options, evaluate
+    from adjudge.protocols.base import protocol
+    from adjudge.verdict.gates import Gate
+
+    wanted = tuple(Gate.parse(text) for text in (*settings.pop("gates", ()), *gates))
+    out = out or (Path(settings.pop("out")) if settings.get("out") else None)
+    settings.pop("out", None)
+    limit = settings.pop("limit", None) if limit is None else limit
+    workers = settings.pop("workers", 1) if workers is None else workers
+    settings.pop("limit", None)
+    settings.pop("workers", None)
+    with progress(quiet=quiet or as_json, what=name) as update:
+        path = evaluate(
+            protocol(name),
+            settings,
+            Options(
+                out=out,
+                workers=workers,
+                limit=limit,
+                force=force,
+                gates=wanted,
+                command=("adjudge", *sys.argv[1:]),
+                on_progress=update,
+            ),
+        )
+    return show(path, as_json=as_json, quiet=quiet)
+
+
+def show(path: Path, *, as_json: bool, quiet: bool) -> int:
+    """Print a finished run: metrics.json byte for byte, or a table for people on stderr."""
+    from adjudge.runs.run import Run
+    from adjudge.runs.writer import METRICS
+
+    run = Run(path)
+    if as_json:
+        sys.stdout.buffer.write((path / METRICS).read_bytes())
+        sys.stdout.buffer.flush()
+    elif not quiet:
+        from adjudge.report.text import summary
+
+        click.echo(summary(run), err=True)
+    return 1 if run.metrics["pass"] is False else 0

@@ -1,0 +1,177 @@
+"""`adjudge flight`: judge flight-state predictions, and make the data and baselines to try it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.errors import ConfigError
+
+_TASK = click.Choice(["S1", "M1", "M3"])
+
+
+class _Default(click.Group):
+    """A group that is also a command: without a subcommand the flags are its own."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "--task S1|M1|M3 --outputs FILE … --reference FILE [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "make-tasks | predict | generate | library …")
+
+
+def _many(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Files given by repeating the flag."""
+    del ctx, parameter
+    return value
+
+
+class _Spread(click.Group):
+    """Lets one `--outputs` take several files, as the shell expands a pattern."""
+
+    spread = ("--outputs", "--reference")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given: list[str] = []
+        flag: str | None = None
+        follow = False
+        for word in args:
+            if word.startswith("-") and word != "-":
+                flag, follow = (word if word in self.spread else None), False
+                given.append(word)
+            elif flag is not None and follow:
+                given += [flag, word]
+            else:
+                given.append(word)
+                follow = flag is not None
+        return super().parse_args(ctx, given)
+
+
+class _Flight(_Spread, _Default):
+    pass
+
+
+@click.group(cls=_Flight, invoke_without_command=True)
+@click.option("--task", help="S1, M1 or M3.")
+@click.option("--outputs", multiple=True, callback=_many, help="Model outputs (JSONL …); several files may follow.")
+@click.option("--reference", multiple=True, callback=_many, help="Reference (JSONL …) with the true next states.")
+@click.option("--confidence", type=click.Path(), help='Confidence prior: {"results": [{"model_name", "c_score"}]}.')
+@click.option("--library", help="Constraint library, by name or file [ga-light/1].")
+@click.option("--scores", type=click.Choice(["fixed", "rubric", "both"]), help="Scoring profile [both].")
+@click.option("--match", type=click.Choice(["id", "line"]), help="Match rows by id, or old files by line [id].")
+@click.option("--top-k", type=int, help="Reasons listed per sample [5].")
+@click.option("--repairs/--no-repairs", default=None, help="Whether broken JSON may be repaired [repairs].")
+@click.option("--rules", multiple=True, help="Add the rule set of an installed package; repeat.")
+@click.option("--agent", help="Evaluator agent [rules].")
+@run_options
+@click.pass_context
+def flight(ctx: click.Context, /, **flags: Any) -> int | None:
+    """Judge predictions of the next flight state against physics and safety.
+
+    \b
+    Example, as pasted:
+      adjudge flight generate --out example
+      adjudge flight --task S1 --outputs example/outputs_*.jsonl --reference example/reference.jsonl --out example/run
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    own = {key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")}
+    settings = configuration(own.pop("config_file"), flags)
+    if not settings:
+        click.echo(ctx.get_help())
+        return 2
+    for needed in ("task", "outputs"):
+        if needed not in settings:
+            raise ConfigError(f"--{needed} is missing (adjudge flight --help shows an example)")
+    if isinstance(settings.get("confidence"), str):
+        settings["confidence"] = _confidence(settings["confidence"])
+    return evaluate_and_show("flight", settings, **own)
+
+
+@flight.command("make-tasks")
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--task", type=_TASK, default="S1", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for tasks.jsonl and reference.jsonl.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
+    """Make tasks from Garmin G1000 and G3X CSV logs."""
+    from adjudge.protocols.flight.make_tasks import make_tasks as make
+
+    counts = make([Path(log) for log in logs], task, out, force=force)
+    click.echo(f"{counts.windows} tasks in {out}", err=True)
+    for reason, count in counts.left_out.items():
+        click.echo(f"  left out {count}: {reason}", err=True)
+    return 0
+
+
+@flight.command()
+@click.option("--baseline", type=click.Choice(["persistence", "linear", "kinematic"]), required=True)
+@click.option("--tasks", type=click.Path(path_type=Path), required=True, help="tasks.jsonl of make-tasks.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the outputs go.")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def predict(baseline: str, tasks: Path, output: Path, force: bool) -> int:
+    """Write the outputs of a baseline, so that every score has a floor to compare with."""
+    from adjudge.protocols.flight.baselines import predict as write
+
+    count = write(tasks, baseline, output, force=force)
+    click.echo(f"{count} predictions in {output}", err=True)
+    return 0
+
+
+@flight.command()
+@click.option("--task", type=_TASK, default="S1", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def generate(task: str, out: Path, seed: int, force: bool) -> int:
+    """Write a small realistic data set: simulated flights and the answers of five models."""
+    from adjudge.protocols.flight.generate import generate as write
+
+    paths = write(out, seed=seed, task=task, force=force)
+    click.echo(f"{len(paths.outputs)} models and a reference in {out}", err=True)
+    return 0
+
+
+@flight.group()
+def library() -> None:
+    """Show or check a constraint library."""
+
+
+@library.command("show")
+@click.argument("name", default="ga-light/1")
+def library_show(name: str) -> int:
+    """Print a built-in library (or a file, checked) as YAML, ready to copy and edit."""
+    from adjudge.protocols.flight.library import BUILT_IN, built_in_text, load
+
+    if name in BUILT_IN or not Path(name).is_file():
+        click.echo(built_in_text(name), nl=False)
+    else:
+        load(name)
+        click.echo(Path(name).read_text(encoding="utf-8"), nl=False)
+    return 0
+
+
+@library.command("check")
+@click.argument("name", default="ga-light/1")
+def library_check(name: str) -> int:
+    """Check a library and print its version: 16 hex digits over its content."""
+    from adjudge.protocols.flight.library import load
+    from adjudge.provenance.canonical import short
+
+    loaded = load(name)
+    click.echo(f"{loaded.library.name}: constraint_lib_version {short(loaded.content)}")
+    return 0
+
+
+def _confidence(path: str) -> dict[str, float]:
+    """The prior of every model from a confidence file."""
+    import msgspec
+
+    try:
+        data = msgspec.json.decode(Path(path).read_bytes())
+        return {str(item["model_name"]): float(item["c_score"]) for item in data["results"]}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        raise ConfigError(f'{path}: expected {{"results": [{{"model_name": …, "c_score": …}}]}}') from None

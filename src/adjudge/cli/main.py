@@ -1,0 +1,95 @@
+"""`adjudge`: the group of commands; each is imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from importlib.metadata import entry_points, version
+from types import FrameType
+
+import click
+
+from adjudge.errors import AdjudgeError
+
+GROUP = "adjudge.commands"
+_OWN = {
+    "demo": "run every protocol on generated examples",
+    "explain": "print the verdict on one sample with its evidence",
+    "export": "write a run's records as JSON Lines",
+    "query": "SQL over a run's tables",
+    "run": "run any installed protocol from a configuration file",
+    "schema": "print the JSON Schemas of what adjudge reads and writes",
+    "verify": "recompute every number of a run from its tables",
+}
+_PROTOCOLS = {
+    "flight": "judge predictions of the next flight state",
+}
+
+
+class _Commands(click.Group):
+    """Commands by name: our own from this package, others from the entry-point group `adjudge.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted({*_OWN, *(entry.name for entry in entry_points(group=GROUP))})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name in _OWN:
+            module = importlib.import_module(f"adjudge.cli.{cmd_name}")
+            command: click.Command = getattr(module, cmd_name)
+            return command
+        for entry in entry_points(group=GROUP):
+            if entry.name == cmd_name:
+                loaded: click.Command = entry.load()
+                return loaded
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in --help, without importing any command."""
+        names = self.list_commands(ctx)
+        protocols = [(name, _PROTOCOLS.get(name, "a protocol of an installed package")) for name in names if name not in _OWN]
+        with formatter.section("Protocols"):
+            formatter.write_dl(protocols)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _OWN[name]) for name in names if name in _OWN])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("adjudge"), prog_name="adjudge")
+def main() -> None:
+    """Turn outputs you already have into verdicts that anyone can check.
+
+    \b
+    Exit codes: 0 passed, or no gates · 1 a gate failed or a run does not hold · 2 usage or bad input ·
+    3 not comparable, a leak found, or the protocol was violated.
+    """
+
+
+def run() -> None:
+    """The console script: every error becomes one message and one exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = main.main(prog_name="adjudge", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted; nothing was written", err=True)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        click.echo("interrupted; nothing was written", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except AdjudgeError as error:
+        click.echo(f"adjudge: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt
