@@ -99,6 +99,10 @@ def test_the_same_seed_gives_the_same_bytes_and_another_changes_every_number(tmp
             assert mine["Latitude (WGS84 deg)"] != yours["Latitude (WGS84 deg)"]
             assert mine["GPS Altitude (WGS84 ft)"] != yours["GPS Altitude (WGS84 ft)"]
     assert same < 0.1 * total
+    manners = [
+        [output["response"][:6] for output in read(tmp_path / name / "outputs_parrot-p.jsonl")] for name in ("a", "c")
+    ]
+    assert manners[0] != manners[1]
     for name in files(tmp_path / "a"):
         assert (tmp_path / "a" / name).read_bytes() != (tmp_path / "c" / name).read_bytes()
 

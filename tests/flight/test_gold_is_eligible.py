@@ -82,7 +82,7 @@ def samples(path):
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_generated_gold_breaks_no_limit(tmp_path, task, seed):
     made = generate(tmp_path, task=task, seed=seed, flights=12)
     for sample_id, shown, gold in samples(made.reference):

@@ -2,8 +2,8 @@
 
 | model | behaves |
 |---|---|
-| falcon-a | dead reckoning with small errors, plain JSON |
-| kestrel-b | little more than the last state, larger errors, a sentence and a fence |
+| falcon-a | dead reckoning with small errors and rare slips, plain JSON |
+| kestrel-b | little more than the last state, larger errors, more slips, a sentence and a fence |
 | magpie-h | right half of the time; otherwise wild jumps, wrong units, N/A, missing keys, wrong shapes |
 | parrot-p | prose and fences, echoed input, trailing commas, single quotes, cut-off text, no JSON at all |
 | owl-c | abstains in part, most of all in turns; now and then an API error instead of an answer |
@@ -73,6 +73,8 @@ ERROR_SPREAD = {
     BARO_ALTITUDE: 2.0,
     PRESSURE_ALTITUDE: 2.0,
 }
+# About what a field changes in a second at most; a slip is once or twice that.
+SLIPS = {GPS_ALTITUDE: 67.0, HEADING: 15.0, VELOCITY_N: 10.0, ROLL: 20.0, VERTICAL_SPEED: 1000.0, AIRSPEED: 10.0}
 FIRST_TIMESTAMP = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -199,16 +201,25 @@ def _guess(
     return as_answer(task, noisy)
 
 
+def _slip(rng: np.random.Generator, answer: dict[str, Any], chance: float) -> dict[str, Any]:
+    """The answer, now and then with one number off by more than a second of flight allows."""
+    if rng.random() < chance:
+        field = str(rng.choice(list(SLIPS)))
+        off = SLIPS[field] * rng.uniform(0.9, 2.2) * rng.choice([-1.0, 1.0])
+        answer[field] = _each(answer[field], lambda value: as_recorded(field, value + off))
+    return answer
+
+
 def _pick(rng: np.random.Generator, ways: dict[str, float]) -> str:
     return str(rng.choice(list(ways), p=list(ways.values())))
 
 
 def _falcon(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
-    return json.dumps(_guess(rng, task, shown, 0.5))
+    return json.dumps(_slip(rng, _guess(rng, task, shown, 0.5), 0.02))
 
 
 def _kestrel(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
-    answer = json.dumps(_guess(rng, task, shown, 1.5, still=True), indent=2)
+    answer = json.dumps(_slip(rng, _guess(rng, task, shown, 1.5, still=True), 0.08), indent=2)
     return f"Based on the recent trend I expect the following state.\n\n```json\n{answer}\n```"
 
 
