@@ -146,9 +146,9 @@ def _turned(state: State, angle: float) -> State:
 
 
 def _on_earth(latitude: float, longitude: float) -> tuple[float, float]:
-    return min(90.0, max(-90.0, latitude)), longitude if -180 <= longitude <= 180 else (
-        longitude + 180.0
-    ) % 360.0 - 180.0
+    if not -180.0 <= longitude <= 180.0:
+        longitude = (longitude + 180.0) % 360.0 - 180.0
+    return min(90.0, max(-90.0, latitude)), longitude
 
 
 def _tidy(state: State) -> State:
