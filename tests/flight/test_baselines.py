@@ -113,11 +113,19 @@ def test_linear_continues_every_field():
 
 
 def test_linear_crosses_north_and_the_date_line():
-    before = {**LEVEL, "Magnetic Heading (deg)": 357.0, "Longitude (WGS84 deg)": 179.9990}
-    last = {**LEVEL, "Magnetic Heading (deg)": 359.0, "Longitude (WGS84 deg)": 179.9996}
-    after = linear([before, before, last], 3)
-    assert [state["Magnetic Heading (deg)"] for state in after] == [1.0, 3.0, 5.0]
-    assert [state["Longitude (WGS84 deg)"] for state in after] == pytest.approx([-179.9998, -179.9992, -179.9986])
+    headings, longitudes = [357.0, 359.0, 1.0, 3.0, 5.0, 7.0], [179.999, 179.9996, -179.9998, -179.9992, -179.9986]
+    track = [
+        {**LEVEL, "Magnetic Heading (deg)": heading, "Longitude (WGS84 deg)": longitude}
+        for heading, longitude in zip(headings, longitudes, strict=False)
+    ]
+    for last in (1, 2):
+        after = linear([LEVEL, track[last - 1], track[last]], 3)
+        assert [state["Magnetic Heading (deg)"] for state in after] == pytest.approx(headings[last + 1 : last + 4])
+        expected = longitudes[last + 1 : last + 4]
+        assert [state["Longitude (WGS84 deg)"] for state in after][: len(expected)] == pytest.approx(expected)
+    back = linear([LEVEL, track[2], track[1]], 2)
+    assert [state["Magnetic Heading (deg)"] for state in back] == [357.0, 355.0]
+    assert [state["Longitude (WGS84 deg)"] for state in back] == pytest.approx([179.999, 179.9984])
 
 
 def test_a_speed_does_not_fall_below_zero():
@@ -131,6 +139,13 @@ def test_persistence_repeats_the_last_state():
     other = {field: value + 1 for field, value in LEVEL.items()}
     exact = {**LEVEL, "Latitude (WGS84 deg)": 47.1234567}
     assert persistence([other, other, exact], 3) == [exact, exact, exact]
+
+
+@pytest.mark.parametrize("angle", [360.0, -1e-17, 0.0, 720.0])
+def test_north_is_zero(angle):
+    for name, baseline in BASELINES.items():
+        (answer,) = baseline([{**LEVEL, "Magnetic Heading (deg)": angle}], 1)
+        assert answer["Magnetic Heading (deg)"] == 0.0, name
 
 
 states = st.fixed_dictionaries(

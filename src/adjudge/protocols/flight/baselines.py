@@ -60,7 +60,8 @@ def persistence(shown: Sequence[State], steps: int) -> list[State]:
 def linear(shown: Sequence[State], steps: int) -> list[State]:
     """The step between the last two shown states, continued; from one state, the rates it carries, continued."""
     last = shown[-1]
-    rates = {field: _step(field, shown[-2][field], last[field]) for field in FIELDS} if len(shown) > 1 else _rates(last)
+    # A step across north or the date line is off by a whole turn here, which _tidy takes out again.
+    rates = {field: last[field] - shown[-2][field] for field in FIELDS} if len(shown) > 1 else _rates(last)
     return [
         _tidy({field: last[field] + step * rates.get(field, 0.0) for field in FIELDS}) for step in range(1, steps + 1)
     ]
@@ -144,16 +145,10 @@ def _turned(state: State, angle: float) -> State:
     }
 
 
-def _step(field: str, before: float, after: float) -> float:
-    if field in ANGLES or field == LONGITUDE:
-        return (after - before + 180.0) % 360.0 - 180.0
-    return after - before
-
-
 def _on_earth(latitude: float, longitude: float) -> tuple[float, float]:
-    return min(90.0, max(-90.0, latitude)), longitude if -180 <= longitude <= 180 else (
-        longitude + 180.0
-    ) % 360.0 - 180.0
+    if not -180.0 <= longitude <= 180.0:
+        longitude = (longitude + 180.0) % 360.0 - 180.0
+    return min(90.0, max(-90.0, latitude)), longitude
 
 
 def _tidy(state: State) -> State:

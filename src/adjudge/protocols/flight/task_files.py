@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def current_state(task: Task, shown: Sequence[State]) -> State | list[State]:
     return shown[0] if task.shown == 1 else list(shown)
 
 
-def write_whole(files: dict[Path, Iterable[Any]], *, force: bool) -> None:
+def write_whole(files: Mapping[Path, Iterable[Any]], *, force: bool) -> None:
     """Write JSONL (`.jsonl`) and JSON (`.json`) files: all of them whole, or none.
 
     Every file is written beside its place under a temporary name and renamed when all are complete. A file that

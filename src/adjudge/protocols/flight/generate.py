@@ -1,0 +1,320 @@
+"""The demo data set: simulated flights, and what five invented models say about them.
+
+| model | behaves |
+|---|---|
+| falcon-a | dead reckoning with small errors and rare slips, plain JSON |
+| kestrel-b | little more than the last state, larger errors, more slips, a sentence and a fence |
+| magpie-h | right half of the time; otherwise wild jumps, wrong units, N/A, missing keys, wrong shapes |
+| parrot-p | prose and fences, echoed input, trailing commas, single quotes, cut-off text, no JSON at all |
+| owl-c | abstains in part, most of all in turns; now and then an API error instead of an answer |
+
+Some outputs are missing altogether. The same seed gives the same bytes; the flights do not depend on the task.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adjudge.errors import ConfigError
+
+from .baselines import as_answer, kinematic, persistence
+from .fields import (
+    AIRSPEED,
+    BARO_ALTITUDE,
+    FIELDS,
+    GPS_ALTITUDE,
+    GROUND_SPEED,
+    HEADING,
+    LATERAL_ACCELERATION,
+    LATITUDE,
+    LONGITUDE,
+    NORMAL_ACCELERATION,
+    PITCH,
+    PRESSURE_ALTITUDE,
+    ROLL,
+    SLIP,
+    TASKS,
+    TRACK,
+    TURN_RATE,
+    VELOCITY_E,
+    VELOCITY_N,
+    VELOCITY_U,
+    VERTICAL_SPEED,
+    Task,
+)
+from .simulate import PROFILES, as_recorded, fly
+from .task_files import State, question, reference_record, task_named, task_record, write_whole
+
+ERROR_SPREAD = {
+    LATITUDE: 2e-5,
+    LONGITUDE: 2e-5,
+    GPS_ALTITUDE: 2.0,
+    TRACK: 0.5,
+    HEADING: 0.5,
+    VELOCITY_E: 0.2,
+    VELOCITY_N: 0.2,
+    VELOCITY_U: 0.1,
+    GROUND_SPEED: 0.4,
+    ROLL: 0.6,
+    PITCH: 0.3,
+    TURN_RATE: 0.3,
+    SLIP: 0.01,
+    NORMAL_ACCELERATION: 0.02,
+    LATERAL_ACCELERATION: 0.01,
+    VERTICAL_SPEED: 25.0,
+    AIRSPEED: 0.6,
+    BARO_ALTITUDE: 2.0,
+    PRESSURE_ALTITUDE: 2.0,
+}
+# About what a field changes in a second at most; a slip is once or twice that.
+SLIPS = {GPS_ALTITUDE: 67.0, HEADING: 15.0, VELOCITY_N: 10.0, ROLL: 20.0, VERTICAL_SPEED: 1000.0, AIRSPEED: 10.0}
+FIRST_TIMESTAMP = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Where the data set stands."""
+
+    tasks: Path
+    reference: Path
+    outputs: dict[str, Path]
+    confidence: Path
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One window of a simulated flight."""
+
+    sample_id: str
+    flight_id: str
+    shown: list[State]
+    gold: list[State]
+
+
+Speaker = Callable[[np.random.Generator, Task, Sequence[State]], str]
+
+
+def generate(
+    out_dir: str | Path,
+    *,
+    seed: int = 0,
+    task: str = "S1",
+    flights: int = 6,
+    seconds: int = 40,
+    force: bool = False,
+) -> Generated:
+    """Write tasks, reference, one output file a model and the confidence prior into a folder.
+
+    Every flight has `seconds` seconds, and each window of it that the task needs is a sample. Existing files are
+    refused unless `force`.
+    """
+    asked = task_named(task)
+    needed = asked.shown + asked.steps
+    if seed < 0 or flights < 1 or seconds < needed:
+        raise ConfigError(
+            f"cannot generate {flights} flights of {seconds} s with seed {seed}: {task} needs at least one flight "
+            f"of {needed} s, and a seed of 0 or more."
+        )
+    samples = list(_samples(asked, seed, flights, seconds))
+    out = Path(out_dir)
+    made = Generated(
+        out / "tasks.jsonl",
+        out / "reference.jsonl",
+        {name: out / f"outputs_{name}.jsonl" for name in MODELS},
+        out / f"confidence_{task}.json",
+    )
+    files: dict[Path, list[Any]] = {
+        made.tasks: [task_record(asked, s.sample_id, s.flight_id, s.shown, ()) for s in samples],
+        made.reference: [reference_record(asked, s.sample_id, s.flight_id, s.shown, s.gold) for s in samples],
+        made.confidence: [_confidence(asked, seed)],
+    }
+    for name, path in made.outputs.items():
+        files[path] = list(_outputs(name, asked, seed, samples))
+    write_whole(files, force=force)
+    return made
+
+
+def _samples(task: Task, seed: int, flights: int, seconds: int) -> Iterator[Sample]:
+    for flight in range(flights):
+        rng = np.random.default_rng([seed, 0, flight])
+        states = fly(rng, PROFILES[flight % len(PROFILES)], seconds)
+        for start in range(seconds - task.shown - task.steps + 1):
+            last = start + task.shown
+            yield Sample(
+                f"F{flight + 1:02d}-{last - 1:04d}",
+                f"F{flight + 1:02d}",
+                states[start:last],
+                states[last : last + task.steps],
+            )
+
+
+def _outputs(name: str, task: Task, seed: int, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+    model = MODELS[name]
+    rng = np.random.default_rng([seed, 1, _task_number(task), list(MODELS).index(name)])
+    for position, sample in enumerate(samples):
+        response = model.speak(rng, task, sample.shown)
+        if rng.random() < model.missing:
+            continue
+        moment = FIRST_TIMESTAMP + timedelta(seconds=position)
+        yield {
+            "id": sample.sample_id,
+            "question": question(task, sample.shown),
+            "response": response,
+            "model": name,
+            "timestamp": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+
+
+def _confidence(task: Task, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng([seed, 2, _task_number(task)])
+    return {
+        "results": [
+            {"model_name": name, "c_score": round(float(rng.normal(model.confidence, 0.03)), 4)}
+            for name, model in MODELS.items()
+        ]
+    }
+
+
+def _task_number(task: Task) -> int:
+    return list(TASKS).index(task.name)
+
+
+def _guess(
+    rng: np.random.Generator, task: Task, shown: Sequence[State], spread: float, *, still: bool = False
+) -> dict[str, Any]:
+    """A prediction with errors: dead reckoning, or the last state again."""
+    states = (persistence if still else kinematic)(shown, task.steps)
+    noisy = [
+        {field: as_recorded(field, state[field] + rng.normal(0, spread * ERROR_SPREAD[field])) for field in FIELDS}
+        for state in states
+    ]
+    for state in noisy:
+        for field in (GROUND_SPEED, AIRSPEED):
+            state[field] = abs(state[field])
+    return as_answer(task, noisy)
+
+
+def _slip(rng: np.random.Generator, answer: dict[str, Any], chance: float) -> dict[str, Any]:
+    """The answer, now and then with one number off by more than a second of flight allows."""
+    if rng.random() < chance:
+        field = str(rng.choice(list(SLIPS)))
+        off = SLIPS[field] * rng.uniform(0.9, 2.2) * rng.choice([-1.0, 1.0])
+        answer[field] = _each(answer[field], lambda value: as_recorded(field, value + off))
+    return answer
+
+
+def _pick(rng: np.random.Generator, ways: dict[str, float]) -> str:
+    return str(rng.choice(list(ways), p=list(ways.values())))
+
+
+def _falcon(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
+    return json.dumps(_slip(rng, _guess(rng, task, shown, 0.5), 0.02))
+
+
+def _kestrel(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
+    answer = json.dumps(_slip(rng, _guess(rng, task, shown, 1.5, still=True), 0.08), indent=2)
+    return f"Based on the recent trend I expect the following state.\n\n```json\n{answer}\n```"
+
+
+def _magpie(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
+    answer = _guess(rng, task, shown, 0.8)
+    way = _pick(rng, {"right": 0.5, "jump": 0.16, "units": 0.12, "not available": 0.09, "missing": 0.08, "shape": 0.05})
+    if way == "jump":
+        wild = {GPS_ALTITUDE: 4500.0, HEADING: 170.0, GROUND_SPEED: 210.0, VERTICAL_SPEED: -5200.0, LATITUDE: 0.8}
+        field = str(rng.choice(list(wild)))
+        jump = wild[field] * rng.uniform(0.7, 1.3)
+        answer[field] = _each(answer[field], lambda value: as_recorded(field, value + jump))
+    elif way == "units":
+        for field in (GPS_ALTITUDE, BARO_ALTITUDE, PRESSURE_ALTITUDE):
+            answer[field] = _each(answer[field], lambda feet: round(feet * 0.3048, 1))
+        for field in (GROUND_SPEED, AIRSPEED):
+            answer[field] = _each(answer[field], lambda knots: round(knots * 1.852, 1))
+    elif way == "not available":
+        for field in rng.choice([SLIP, TURN_RATE, LATERAL_ACCELERATION, PRESSURE_ALTITUDE], size=2, replace=False):
+            answer[str(field)] = _each(answer[str(field)], lambda _: "N/A")
+    elif way == "missing":
+        for field in rng.choice(FIELDS, size=int(rng.integers(1, 5)), replace=False):
+            del answer[str(field)]
+    elif way == "shape":
+        field = str(rng.choice(FIELDS))
+        answer[field] = answer[field][:1] if task.arrays else [answer[field]]
+    return json.dumps(answer)
+
+
+def _parrot(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
+    answer = _guess(rng, task, shown, 0.9)
+    plain, pretty = json.dumps(answer), json.dumps(answer, indent=2)
+    last = shown[-1]
+    way = _pick(
+        rng,
+        {
+            "fence": 0.3,
+            "echo": 0.16,
+            "comma": 0.14,
+            "quotes": 0.12,
+            "around": 0.1,
+            "cut": 0.08,
+            "words": 0.1,
+        },
+    )
+    if way == "fence":
+        return f"Let me think step by step. The aircraft keeps its path.\n```\n{pretty}\n```\nI hope this helps!"
+    if way == "echo":
+        return f"You gave me this state:\n{json.dumps(last)}\n\nMy prediction for what comes next:\n{plain}"
+    if way == "comma":
+        return "Prediction:\n```json\n" + pretty[:-2] + ",\n}\n```"
+    if way == "quotes":
+        return f"Sure, here is the object: {answer!r}"
+    if way == "around":
+        return f"The next state will be {plain} as the aircraft {{most likely}} continues."
+    if way == "cut":
+        return "```json\n" + pretty[: int(len(pretty) * rng.uniform(0.2, 0.9))]
+    return (
+        f"The aircraft flies at about {last[AIRSPEED]:.0f} knots and {last[BARO_ALTITUDE]:.0f} feet. "
+        "It will most likely continue like this, with small changes of pitch and roll."
+    )
+
+
+def _owl(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
+    answer = json.dumps(_guess(rng, task, shown, 0.7))
+    doubt = 0.55 if abs(shown[-1][TURN_RATE]) > 2.0 else 0.2
+    draw, choice = rng.random(), int(rng.integers(3))
+    if draw < doubt:
+        return '{"abstain": true}' if choice else ""
+    if draw > 0.96:
+        return (
+            "Error: 429 rate limit exceeded",
+            "Error code: 503 - service unavailable, please retry later",
+            "API error: request timed out after 60 s",
+        )[choice]
+    return answer
+
+
+def _each(value: Any, change: Callable[[float], Any]) -> Any:
+    """Change a number, or every number of an array."""
+    return [change(item) for item in value] if isinstance(value, list) else change(value)
+
+
+@dataclass(frozen=True)
+class Model:
+    """An invented model: how it answers, how often its output is missing, and about what its confidence prior is."""
+
+    speak: Speaker
+    missing: float
+    confidence: float
+
+
+MODELS = {
+    "falcon-a": Model(_falcon, 0.0, 0.88),
+    "kestrel-b": Model(_kestrel, 0.0, 0.79),
+    "magpie-h": Model(_magpie, 0.01, 0.86),
+    "parrot-p": Model(_parrot, 0.01, 0.62),
+    "owl-c": Model(_owl, 0.03, 0.71),
+}
