@@ -237,6 +237,9 @@ def _checklist(task: str, atoms: list[Atom]) -> tuple[Item, ...]:
         if rule == CONTINUITY and not TASKS[task].arrays:
             continue
         evidence = tuple(i for i, atom in enumerate(atoms) if atom.rule == rule)
+        if not evidence and rule in {MISSING_FIELD, INVALID_VALUE, ARRAY_SHAPE}:
+            # A validity atom that passes stands for all three: the field is there, well shaped and a number.
+            evidence = tuple(i for i, atom in enumerate(atoms) if atom.rule == INVALID_VALUE and atom.outcome == PASS)
         outcomes = {atoms[i].outcome for i in evidence}
         status = FAIL if FAIL in outcomes else PASS if PASS in outcomes else "unknown"
         items.append(Item(f"CHECK_{len(items) + 1:03d}", rule, status, evidence))

@@ -424,8 +424,14 @@ def test_checklist_binds_each_rule_to_its_atoms(reference):
     status = {item.constraint_id.split(".")[1]: (item.item_id, item.status, item.evidence) for item in judged.checklist}
     assert status["invalid_value"] == ("CHECK_002", "pass", tuple(range(1, 20)))
     assert status["mutation_violation"] == ("CHECK_005", "unknown", tuple(range(39, 58)))
-    assert status["missing_field"] == ("CHECK_001", "unknown", ())
+    assert status["missing_field"] == ("CHECK_001", "pass", tuple(range(1, 20)))
     assert "m3_array_continuity" not in status
+    broken = reference.evaluate("S1", state(Roll=[1]), None, None)
+    assert [(item.status, len(item.evidence)) for item in broken.checklist[:3]] == [
+        ("pass", 18),
+        ("pass", 18),
+        ("fail", 1),
+    ]
     shown = reference.evaluate("S1", state(Indicated_Airspeed=107), CRUISE, None)
     assert {item.constraint_id for item in shown.checklist if item.status == "fail"} == {
         "jump_dynamics.mutation_violation"

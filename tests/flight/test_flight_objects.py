@@ -1,0 +1,80 @@
+"""The baseline of the speed table does the job it is timed on: the oracle finds the same."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from benchmarks import flight_data, flight_objects, flight_stdlib
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adjudge.protocols.flight.fields import FIELDS
+
+FEW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def same(record, judged):
+    assert (record.bucket, record.verdict) == (judged.bucket, judged.verdict)
+    assert [(a.rule, a.field, a.step, a.outcome, a.severity) for a in record.atoms] == [
+        (a.rule, a.field, a.step, a.outcome, a.severity) for a in judged.atoms
+    ]
+    for mine, theirs in zip(record.atoms, judged.atoms, strict=True):
+        assert mine.observed == (None if theirs.observed is None else pytest.approx(theirs.observed))
+    assert record.citations == [record.atoms[i].id for i in judged.citations]
+    scores = judged.scores
+    for mine, theirs in zip(
+        (record.availability, record.constraint, record.error, record.total, record.mae, record.rmse),
+        (scores.availability, scores.constraint, scores.error, scores.total, judged.mae, judged.rmse),
+        strict=True,
+    ):
+        assert mine == (None if theirs is None else pytest.approx(theirs))
+
+
+@pytest.mark.parametrize("task", ["S1", "M3"])
+@FEW
+@given(data=st.data())
+def test_random_samples_are_judged_as_by_the_oracle(strategies, reference, task, data):
+    case = data.draw(strategies.cases(task))
+    shown = data.draw(st.none() | strategies.cruises(1).map(lambda states: states[0]))
+    response = strategies.RESPONSES["unparsed"] if case.answer is None else json.dumps(case.answer)
+    current = shown if task == "S1" or shown is None else [shown] * 3
+    truth = {"id": "a", "current_state": current, "next_second" if task == "S1" else "T+1": case.gold}
+    record = flight_objects.judge(
+        task,
+        flight_objects.Output("a", response, "m"),
+        msgspec.json.decode(json.dumps(truth), type=flight_objects.TRUTH[task]),
+    )
+    hint = "unparsed" if case.answer is None else "answered"
+    same(record, reference.evaluate(task, case.answer, shown, case.gold, bucket_hint=hint))
+    assert len({atom.id for atom in record.atoms}) == len(record.atoms)
+
+
+@pytest.mark.parametrize("task, slots", [("S1", 67), ("M3", 237)])
+def test_generated_files_run_through_and_are_mostly_eligible(reference, task, slots, tmp_path):
+    outputs, truths = flight_data.write(task, 700, tmp_path, seed=3)
+    records = tmp_path / "records.jsonl"
+    assert flight_objects.run(outputs, truths, records, task) == 700
+    assert flight_stdlib.run(outputs, truths) == 700
+    judged = [json.loads(line) for line in records.read_text().splitlines()]
+    assert {len(record["atoms"]) for record in judged} == {slots}
+    share = sum(record["verdict"] == "eligible" for record in judged) / 700
+    assert 0.75 < share < 0.99
+    assert 5 <= sum(record["bucket"] == "unparsed" for record in judged) <= 35
+
+
+@pytest.mark.parametrize("task", ["S1", "M3"])
+def test_generated_truth_is_clean_and_seeded(reference, task, tmp_path):
+    first = flight_data.write(task, 650, tmp_path / "a", seed=5)
+    again = flight_data.write(task, 650, tmp_path / "b", seed=5)
+    other = flight_data.write(task, 650, tmp_path / "c", seed=6)
+    for one, two, three in zip(first, again, other, strict=True):
+        assert one.read_bytes() == two.read_bytes() != three.read_bytes()
+    for line in first[1].read_text().splitlines():
+        truth = json.loads(line)
+        gold = truth["next_second" if task == "S1" else "T+1"]
+        shown = truth["current_state"] if task == "S1" else truth["current_state"][-1]
+        assert tuple(gold) == tuple(shown) == FIELDS
+        judged = reference.evaluate(task, gold, shown, gold)
+        assert [(a.rule, a.field, a.observed) for a in judged.atoms if a.outcome != "pass"] == []
