@@ -19,12 +19,16 @@ def run_options(command: F) -> F:
     """The flags that every protocol has."""
     for option in reversed(
         (
-            click.option("--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."),
+            click.option(
+                "--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."
+            ),
             click.option("--out", type=click.Path(path_type=Path), help="Run directory [runs/<protocol>-<UTC time>]."),
             click.option("--seed", type=int, help="Seed of every resampling [0]."),
             click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
             click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
-            click.option("--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."),
+            click.option(
+                "--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."
+            ),
             click.option("--force", is_flag=True, help="Replace an existing run at --out."),
             click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
             click.option("--quiet", is_flag=True, help="Print nothing but errors."),
@@ -64,7 +68,13 @@ def progress(*, quiet: bool, what: str) -> Iterator[Callable[[int, int], None] |
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None, rate="")
 

@@ -67,7 +67,7 @@ class _Flight(_Spread, _Default):
 @run_options
 @click.pass_context
 def flight(ctx: click.Context, /, **flags: Any) -> int | None:
-    """Judge predictions of the next flight state against physics and safety.
+    r"""Judge predictions of the next flight state against physics and safety.
 
     \b
     Example, as pasted:
@@ -76,7 +76,9 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")}
+    own = {
+        key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
+    }
     settings = configuration(own.pop("config_file"), flags)
     if not settings:
         click.echo(ctx.get_help())
@@ -92,16 +94,23 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
 @flight.command("make-tasks")
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--task", type=_TASK, default="S1", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for tasks.jsonl and reference.jsonl.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for tasks.jsonl and reference.jsonl."
+)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
     """Make tasks from Garmin G1000 and G3X CSV logs."""
     from adjudge.protocols.flight.make_tasks import make_tasks as make
 
     counts = make([Path(log) for log in logs], task, out, force=force)
-    click.echo(f"{counts.windows} tasks in {out}", err=True)
-    for reason, count in counts.left_out.items():
-        click.echo(f"  left out {count}: {reason}", err=True)
+    click.echo(f"{counts.tasks} {task} tasks of {counts.windows} windows in {out}", err=True)
+    for log in counts.logs:
+        click.echo(
+            f"{log.log} ({log.system}): {log.tasks} tasks; {log.recorded} windows complete in what the log records",
+            err=True,
+        )
+        for reason, count in log.left_out.items():
+            click.echo(f"  left out {count}: {reason}", err=True)
     return 0
 
 

@@ -23,7 +23,11 @@ _OWN = {
     "verify": "recompute every number of a run from its tables",
 }
 _PROTOCOLS = {
+    "anomaly": "judge a detector of attacks on sensor streams, without leaks",
+    "consistency": "judge two validators of the same answers",
     "flight": "judge predictions of the next flight state",
+    "gui": "judge a GUI agent's actions along recorded episodes",
+    "triage": "judge a classifier that may say uncertain",
 }
 
 
@@ -49,7 +53,9 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing any command."""
         names = self.list_commands(ctx)
-        protocols = [(name, _PROTOCOLS.get(name, "a protocol of an installed package")) for name in names if name not in _OWN]
+        protocols = [
+            (name, _PROTOCOLS.get(name, "a protocol of an installed package")) for name in names if name not in _OWN
+        ]
         with formatter.section("Protocols"):
             formatter.write_dl(protocols)
         with formatter.section("Commands"):
@@ -59,7 +65,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(version("adjudge"), prog_name="adjudge")
 def main() -> None:
-    """Turn outputs you already have into verdicts that anyone can check.
+    r"""Turn outputs you already have into verdicts that anyone can check.
 
     \b
     Exit codes: 0 passed, or no gates · 1 a gate failed or a run does not hold · 2 usage or bad input ·

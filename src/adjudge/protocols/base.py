@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, NamedTuple
 from typing import Protocol as Interface
 
@@ -142,6 +143,14 @@ class Protocol(ABC):
     ) -> dict[str, Any]:
         """One sample as an object, for `export --records` and `run.record`."""
         raise ConfigError(f"protocol {self.name} has no record view")
+
+    def example(self, folder: Path, seed: int) -> dict[str, Any] | None:
+        """Write the protocol's example data into a folder and return the configuration that judges it, for the demo."""
+        return None
+
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        """JSON Schemas of what the protocol reads and writes, by name, for `adjudge schema`."""
+        return {}
 
 
 def protocol(name: str) -> Protocol:

@@ -24,9 +24,14 @@ ANGLE_ROWS = np.array([INDEX[name] for name in FIELDS if name in ANGLES])
 KNOTS = 1.943844
 
 
-def arc(difference: Floats) -> Floats:
+def arc(a: Floats, b: Floats) -> Floats:
     """The shortest way round between two directions, in degrees, 0..180."""
-    turned = np.abs(difference) % 360.0
+    with np.errstate(all="ignore"):
+        apart = np.abs(a - b)
+        huge = np.isinf(apart)
+        if huge.any():
+            apart = np.where(huge, np.abs(a % 360.0 - b % 360.0), apart)
+        turned = apart % 360.0
     return np.minimum(turned, 360.0 - turned)
 
 
@@ -66,9 +71,7 @@ class FlightBatch:
     @cached_property
     def steps(self) -> Floats:
         """The absolute change of every value against the state before it; angles by shortest arc."""
-        change = np.abs(self.answer - self.before)
-        change[:, ANGLE_ROWS] = arc(change[:, ANGLE_ROWS])
-        return change
+        return difference(self.answer, self.before)
 
     @cached_property
     def vector_speed(self) -> Floats:
@@ -88,7 +91,8 @@ class FlightBatch:
 
 
 def difference(values: Floats, gold: Floats) -> Floats:
-    """Absolute errors, angles by shortest arc, fields along the second axis."""
-    error = np.abs(values - gold)
-    error[:, ANGLE_ROWS] = arc(error[:, ANGLE_ROWS])
-    return error
+    """Absolute differences, angles by shortest arc, fields along the second axis."""
+    with np.errstate(over="ignore"):
+        apart = np.abs(values - gold)
+    apart[:, ANGLE_ROWS] = arc(values[:, ANGLE_ROWS], gold[:, ANGLE_ROWS])
+    return apart

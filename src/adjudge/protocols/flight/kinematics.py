@@ -126,8 +126,7 @@ def _position_gap(batch: FlightBatch) -> Floats:
 
 
 def _heading_gap(batch: FlightBatch) -> Floats:
-    step = batch.value(f.HEADING) - _previous(batch, f.HEADING)
-    return arc(step - batch.value(f.TURN_RATE))
+    return arc(batch.value(f.HEADING) - _previous(batch, f.HEADING), batch.value(f.TURN_RATE))
 
 
 def _turn_gap(batch: FlightBatch) -> Floats:

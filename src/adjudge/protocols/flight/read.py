@@ -17,7 +17,6 @@ from adjudge.protocols.flight.batch import (
     ABSTAINED,
     ANSWERED,
     ERRORED,
-    INVALID_VALUE,
     MISSING,
     UNPARSED,
     VALID,
@@ -339,7 +338,6 @@ class _Columns:
         if indices:
             typed = np.array(values)
             self.answer[indices] = typed.transpose(0, 2, 1) if self.task.arrays else typed[:, None, :]
-            self._refuse_infinite(indices, typed)
         shown_state = np.full((self.n, len(FIELDS)), NAN)
         _fill(shown_state, *self._shown)
         gold = np.full((self.n, self.task.steps, len(FIELDS)), NAN)
@@ -359,18 +357,6 @@ class _Columns:
         return ReadBatch(
             batch, samples, models, flights, self.texts, self.found, self.extra_keys, self.completeness, has_reference
         )
-
-    def _refuse_infinite(self, indices: list[int], typed: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        """Numeric strings such as "inf" and "nan" decode, but are no numbers."""
-        if np.isfinite(typed).all():
-            return
-        for index in indices:
-            for step, position in np.argwhere(~np.isfinite(self.answer[index])):
-                self.details[int(step) * len(FIELDS) + int(position), index] = shown(
-                    str(self.answer[index, step, position])
-                )
-                self.answer[index, step, position] = NAN
-                self.validity[index, step, position] = INVALID_VALUE
 
 
 def _fill(target: np.ndarray[Any, np.dtype[np.float64]], indices: list[int], values: list[Any]) -> None:

@@ -170,7 +170,7 @@ def _cross_field(task: f.Task, library: Library) -> list[Rule]:
 
     def heading_gap(batch: FlightBatch) -> Floats:
         bearing = np.degrees(np.arctan2(batch.value(f.VELOCITY_E), batch.value(f.VELOCITY_N)))
-        return arc(batch.value(f.TRACK) - bearing)
+        return arc(batch.value(f.TRACK), bearing)
 
     relative = " beyond the offset of the shown state" if altitude.relative_to_shown else ""
     known = (Condition(offset_known, "the shown state has no altitude offset to compare with"),)

@@ -31,8 +31,8 @@ _AnswerTriple = _struct("AnswerTriple", tuple[float, float, float], strict=True)
 
 
 def answer_decoder(task: Task) -> msgspec.json.Decoder[Any]:
-    """A decoder for an answer with exactly the 19 fields, all of them numbers; numeric strings pass."""
-    return msgspec.json.Decoder(_AnswerTriple if task.arrays else _Answer, strict=False)
+    """A decoder for the common answer: exactly the 19 fields, all of them JSON numbers."""
+    return msgspec.json.Decoder(_AnswerTriple if task.arrays else _Answer)
 
 
 def number(value: object) -> float | None:

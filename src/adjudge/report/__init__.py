@@ -1,0 +1,1 @@
+"""A run in other shapes, derived from the run directory alone."""
