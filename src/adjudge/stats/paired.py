@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
+from adjudge.stats import _checks
+from adjudge.stats._checks import FloatArray
+from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, statistic_of_counts
+from adjudge.stats.estimate import Estimate
 
 _LN10 = math.log(10.0)
 _SMALLEST = sys.float_info.min
@@ -123,6 +128,7 @@ def sign_flip(
     differences: npt.ArrayLike,
     *,
     seed: int,
+    stream: str = "sign_flip",
     clusters: npt.ArrayLike | None = None,
     resamples: int = 20_000,
 ) -> PValue:
@@ -148,7 +154,7 @@ def sign_flip(
         extreme = int(np.count_nonzero(np.abs((1.0 - 2.0 * bits) @ sizes) >= bound))
         ln_p = math.log(extreme / total)
     else:
-        extreme = _count_extreme(sizes, bound, resamples, np.random.Generator(np.random.PCG64(seed)))
+        extreme = _count_extreme(sizes, bound, resamples, generator(seed, stream))
         ln_p = math.log((1 + extreme) / (1 + resamples))
     method = "sign flip, all patterns" if exact else f"sign flip, {resamples} patterns"
     if clusters is not None:
@@ -156,10 +162,8 @@ def sign_flip(
     return _p_value(ln_p, method=method, n=units.size, statistic=observed, seed=None if exact else seed)
 
 
-def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
-    d = np.asarray(differences, dtype=np.float64)
-    if d.ndim != 1 or not np.isfinite(d).all():
-        raise StatsError("paired differences must be one column of finite numbers")
+def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> FloatArray:
+    d = _checks.column(differences, "paired differences")
     if clusters is None:
         return d
     names, codes = np.unique(np.asarray(clusters), return_inverse=True)
@@ -170,7 +174,7 @@ def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> np
     return np.add.reduceat(d[order], starts) if d.size else d
 
 
-def _count_extreme(sizes: npt.NDArray[np.float64], bound: float, resamples: int, rng: np.random.Generator) -> int:
+def _count_extreme(sizes: FloatArray, bound: float, resamples: int, rng: np.random.Generator) -> int:
     """How many random sign patterns give |Σ±size| ≥ bound; equal sizes are drawn together, as one binomial."""
     values, counts = np.unique(sizes, return_counts=True)
     single, shared, repeats = values[counts == 1], values[counts > 1], counts[counts > 1]
@@ -193,9 +197,7 @@ def wilcoxon(differences: npt.ArrayLike) -> PValue:
 
     The exact distribution up to 50 differences without ties, otherwise the normal approximation with tie correction.
     """
-    d = np.asarray(differences, dtype=np.float64)
-    if d.ndim != 1 or not np.isfinite(d).all():
-        raise StatsError("paired differences must be one column of finite numbers")
+    d = _checks.column(differences, "paired differences")
     d = np.sort(d[d != 0.0])
     if d.size == 0:
         return PValue(p=None, why="no nonzero difference", method="wilcoxon")
@@ -208,3 +210,56 @@ def wilcoxon(differences: npt.ArrayLike) -> PValue:
     result = stats.wilcoxon(d, method="asymptotic")
     ln_p = math.log(2.0) + float(log_ndtr(-abs(result.zstatistic)))
     return _p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
+
+
+def paired_mean_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """Mean of first − second over the same samples, resampled in pairs (by cluster when given)."""
+    a, b = _checks.column(first, "first"), _checks.column(second, "second")
+    _checks.same_length(a.size, b.size, "second")
+    return mean(a - b, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def paired_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    function: Callable[[FloatArray], FloatArray],
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    n: int | None = None,
+    unit: str = "cluster",
+) -> Estimate:
+    """A statistic of summed counts (F1, κ, ECE …), first − second: both systems are resampled with the same draws.
+
+    `first` and `second` are counts[m, k] of the same m clusters (or samples), `function` maps (rows, k) to (rows,), NaN
+    where undefined. Null where it is undefined for one of the two.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.ndim != 2 or a.shape != b.shape:
+        raise StatsError(f"paired counts must have one shape (units, counts), not {a.shape} and {b.shape}")
+    k = a.shape[1]
+    return statistic_of_counts(
+        np.hstack([a, b]),
+        lambda counts: function(counts[:, :k]) - function(counts[:, k:]),
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        n=n,
+        unit=unit,
+        why_null="the statistic is undefined for one of the two",
+    )
