@@ -1,4 +1,4 @@
-"""Does the guaranteed operating point keep its promise? How often is its true error above the target?
+"""The promise of the operating point, tested: how often is the true error above the target, over calibration files.
 
 Confidences take the values .500 … 1.000 with a known error at each, so that the true error above any threshold is known
 exactly. A test file of a million rows is drawn beside it. "no correction" takes the lowest threshold whose own exact
@@ -81,9 +81,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=20240)
     args = parser.parse_args(argv)
     allowed = 0.05 + 3 * (0.05 * 0.95 / args.pairs) ** 0.5
-    print(
-        f"{args.pairs} calibration files of {args.rows} rows, target {TARGET:.0%} at 95 %; with noise {allowed:.1%}"
-    )
+    print(f"{args.pairs} calibration files of {args.rows} rows, target {TARGET:.0%} at 95 %; with noise {allowed:.1%}")
     print("| scenario | found | coverage | guaranteed | test file | no correction | observed |")
     print("|---|---|---|---|---|---|---|")
     worst = 0.0

@@ -44,7 +44,8 @@ class PValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
             raise ValueError(f"PValue.p is {self.p}; a p value lies in (0, 1]")
 
 
-def _p_value(ln_p: float, *, method: str, n: int, statistic: float | None = None, seed: int | None = None) -> PValue:
+def p_value(ln_p: float, *, method: str, n: int, statistic: float | None = None, seed: int | None = None) -> PValue:
+    """A PValue from the natural logarithm of p."""
     ln_p = min(ln_p, 0.0)
     p = math.exp(ln_p)
     tiny = p < _SMALLEST
@@ -88,7 +89,7 @@ def mcnemar_exact(b: int, c: int) -> PValue:
     b, c = _discordant(b, c)
     k, n = min(b, c), b + c
     ln_p = 0.0 if b == c else math.log(2.0) + _ln_binomial_half(k, n)[0]
-    return _p_value(ln_p, method="mcnemar exact", n=n, statistic=float(k))
+    return p_value(ln_p, method="mcnemar exact", n=n, statistic=float(k))
 
 
 def mcnemar_midp(b: int, c: int) -> PValue:
@@ -104,7 +105,7 @@ def mcnemar_midp(b: int, c: int) -> PValue:
     ln_cdf, ln_pmf = _ln_binomial_half(k, n)
     # 2·cdf − pmf where b ≠ c; pmf ≤ cdf, so no digits are lost.
     ln_p = math.log1p(-0.5 * math.exp(ln_pmf)) if b == c else ln_cdf + math.log(2.0 - math.exp(ln_pmf - ln_cdf))
-    return _p_value(ln_p, method="mcnemar mid-p", n=n, statistic=float(k))
+    return p_value(ln_p, method="mcnemar mid-p", n=n, statistic=float(k))
 
 
 def mcnemar_chi2(b: int, c: int, *, correction: bool = True) -> PValue:
@@ -121,7 +122,7 @@ def mcnemar_chi2(b: int, c: int, *, correction: bool = True) -> PValue:
 
     root = max(abs(b - c) - (1 if correction else 0), 0) / math.sqrt(n)
     # P(χ²₁ > root²) = 2·Φ(−root)
-    return _p_value(math.log(2.0) + float(log_ndtr(-root)), method=method, n=n, statistic=root * root)
+    return p_value(math.log(2.0) + float(log_ndtr(-root)), method=method, n=n, statistic=root * root)
 
 
 def sign_flip(
@@ -143,7 +144,7 @@ def sign_flip(
         return PValue(p=None, why="no pairs", method="sign flip")
     sizes = np.sort(np.abs(units[units != 0.0]))
     if sizes.size == 0:
-        return _p_value(0.0, method="sign flip, no nonzero difference", n=units.size, statistic=0.0)
+        return p_value(0.0, method="sign flip, no nonzero difference", n=units.size, statistic=0.0)
     observed = abs(math.fsum(units))
     # A rounding step above zero: sums of the same numbers in another order count as equal.
     bound = observed - 1e-12 * math.fsum(sizes)
@@ -159,7 +160,7 @@ def sign_flip(
     method = "sign flip, all patterns" if exact else f"sign flip, {resamples} patterns"
     if clusters is not None:
         method += ", clusters"
-    return _p_value(ln_p, method=method, n=units.size, statistic=observed, seed=None if exact else seed)
+    return p_value(ln_p, method=method, n=units.size, statistic=observed, seed=None if exact else seed)
 
 
 def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> FloatArray:
@@ -206,10 +207,10 @@ def wilcoxon(differences: npt.ArrayLike) -> PValue:
 
     if d.size <= 50 and np.unique(np.abs(d)).size == d.size:
         result = stats.wilcoxon(d, method="exact")
-        return _p_value(math.log(result.pvalue), method="wilcoxon exact", n=d.size, statistic=float(result.statistic))
+        return p_value(math.log(result.pvalue), method="wilcoxon exact", n=d.size, statistic=float(result.statistic))
     result = stats.wilcoxon(d, method="asymptotic")
     ln_p = math.log(2.0) + float(log_ndtr(-abs(result.zstatistic)))
-    return _p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
+    return p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
 
 
 def paired_mean_difference(
