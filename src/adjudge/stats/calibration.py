@@ -116,7 +116,7 @@ def ece(
 def brier_value(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float | None:
     """The Brier score alone: the mean of (confidence − correct)², correctly rounded over the rounded squares."""
     c, y = columns(confidence, correct)
-    return None if c.size == 0 else exact.rounded(_fast_pairs.square_total(c - y), c.size)
+    return None if c.size == 0 else exact.rounded(_fast_pairs.square_total(c, y), c.size)
 
 
 def brier(
@@ -172,7 +172,7 @@ def brier_parts(
             variance += ff - f * f / k
             covariance += 2 * (fo - f * o / k)
     return BrierParts(
-        brier=exact.rounded(_fast_pairs.square_total(c - y), n),
+        brier=exact.rounded(_fast_pairs.square_total(c, y), n),
         reliability=float(reliability / n),
         resolution=float(resolution / n),
         uncertainty=float(overall * (1 - overall)),
