@@ -1,0 +1,266 @@
+"""Paired tests: do two systems differ on the same samples? McNemar, sign flips, Wilcoxon; p is never 0."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks
+from adjudge.stats._checks import FloatArray
+from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, statistic_of_counts
+from adjudge.stats.estimate import Estimate
+
+_LN10 = math.log(10.0)
+_SMALLEST = sys.float_info.min
+_ENUMERATE_UP_TO = 16  # 2^16 sign patterns are fewer than anyone would draw
+
+
+class PValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """The p value of one test, or null with `why`.
+
+    `log10_p` is exact to rounding however small p is. Where p itself is below the smallest normal double, `p` is that
+    double (an upper bound), never 0, and `warnings` says so.
+    """
+
+    p: float | None
+    log10_p: float | None = None
+    statistic: float | None = None
+    n: int = 0
+    method: str = ""
+    seed: int | None = None
+    why: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.p is None and not self.why:
+            raise ValueError("a PValue without a value must say why")
+        if self.p is not None and not 0.0 < self.p <= 1.0:
+            raise ValueError(f"PValue.p is {self.p}; a p value lies in (0, 1]")
+
+
+def p_value(ln_p: float, *, method: str, n: int, statistic: float | None = None, seed: int | None = None) -> PValue:
+    """A PValue from the natural logarithm of p."""
+    ln_p = min(ln_p, 0.0)
+    p = math.exp(ln_p)
+    tiny = p < _SMALLEST
+    return PValue(
+        p=_SMALLEST if tiny else p,
+        log10_p=ln_p / _LN10,
+        statistic=statistic,
+        n=n,
+        method=method,
+        seed=seed,
+        warnings=("p is below the smallest double; log10_p carries it",) if tiny else (),
+    )
+
+
+def _discordant(b: int, c: int) -> tuple[int, int]:
+    if b < 0 or c < 0 or b != int(b) or c != int(c):
+        raise StatsError(f"discordant counts must be whole numbers from 0 up, not {b} and {c}")
+    return int(b), int(c)
+
+
+def _ln_binomial_half(k: int, n: int) -> tuple[float, float]:
+    """Logarithms of P(X ≤ k) and P(X = k) for X ~ Binomial(n, ½) and k ≤ n/2."""
+    from scipy.special import bdtr, gammaln
+    from scipy.stats import binom
+
+    cdf, pmf = float(bdtr(k, n, 0.5)), float(binom.pmf(k, n, 0.5))
+    if pmf > 1e-280:
+        return math.log(cdf), math.log(pmf)
+    ln_pmf = float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)) - n * math.log(2.0)
+    # P(X ≤ k) = P(X = k)·(1 + k/(n−k+1) + k(k−1)/((n−k+1)(n−k+2)) + …); the ratios fall at least as fast as e^(−2j²/n).
+    j = np.arange(min(k, 10 * math.isqrt(n) + 100), dtype=np.float64)
+    return ln_pmf + math.log1p(float(np.cumprod((k - j) / (n - k + 1 + j)).sum())), ln_pmf
+
+
+def mcnemar_exact(b: int, c: int) -> PValue:
+    """McNemar's exact test: two-sided binomial on the discordant pairs.
+
+    b pairs only the first system got right, c only the second; p = min(1, 2·P(X ≤ min(b, c))), X ~ Binomial(b+c, ½)
+    (Agresti, Categorical Data Analysis, 1990, §10.1). Without discordant pairs p = 1.
+    """
+    b, c = _discordant(b, c)
+    k, n = min(b, c), b + c
+    ln_p = 0.0 if b == c else math.log(2.0) + _ln_binomial_half(k, n)[0]
+    return p_value(ln_p, method="mcnemar exact", n=n, statistic=float(k))
+
+
+def mcnemar_midp(b: int, c: int) -> PValue:
+    """McNemar's mid-p test: as the exact test, but splits as extreme as the observed one count half.
+
+    p = 2·P(X < k) + P(X = k), k = min(b, c); where b = c, p = 1 − ½·P(X = k) (Fagerland, Lydersen, Laake 2013, BMC Med
+    Res Methodol 13:91). Null without discordant pairs.
+    """
+    b, c = _discordant(b, c)
+    k, n = min(b, c), b + c
+    if n == 0:
+        return PValue(p=None, why="no discordant pairs", method="mcnemar mid-p")
+    ln_cdf, ln_pmf = _ln_binomial_half(k, n)
+    # 2·cdf − pmf where b ≠ c; pmf ≤ cdf, so no digits are lost.
+    ln_p = math.log1p(-0.5 * math.exp(ln_pmf)) if b == c else ln_cdf + math.log(2.0 - math.exp(ln_pmf - ln_cdf))
+    return p_value(ln_p, method="mcnemar mid-p", n=n, statistic=float(k))
+
+
+def mcnemar_chi2(b: int, c: int, *, correction: bool = True) -> PValue:
+    """McNemar's χ² with Edwards' continuity correction: (max(|b−c|−1, 0))² / (b+c), one degree of freedom.
+
+    Null without discordant pairs. Where b = c the corrected statistic is 0, as in R.
+    """
+    b, c = _discordant(b, c)
+    n = b + c
+    method = "mcnemar chi2, continuity corrected" if correction else "mcnemar chi2"
+    if n == 0:
+        return PValue(p=None, why="no discordant pairs", method=method)
+    from scipy.special import log_ndtr
+
+    root = max(abs(b - c) - (1 if correction else 0), 0) / math.sqrt(n)
+    # P(χ²₁ > root²) = 2·Φ(−root)
+    return p_value(math.log(2.0) + float(log_ndtr(-root)), method=method, n=n, statistic=root * root)
+
+
+def sign_flip(
+    differences: npt.ArrayLike,
+    *,
+    seed: int,
+    stream: str = "sign_flip",
+    clusters: npt.ArrayLike | None = None,
+    resamples: int = 20_000,
+) -> PValue:
+    """Permutation test of paired differences: under "no difference" each sample's (or cluster's) sign is a fair coin.
+
+    The statistic is |Σd|. Up to 16 nonzero units every sign pattern is counted (exact); above, `resamples` patterns are
+    drawn and p = (1 + as extreme) / (1 + drawn) (Phipson & Smyth 2010), so that it is never 0. Row order changes
+    nothing.
+    """
+    units = _unit_sums(differences, clusters)
+    if units.size == 0:
+        return PValue(p=None, why="no pairs", method="sign flip")
+    sizes = np.sort(np.abs(units[units != 0.0]))
+    if sizes.size == 0:
+        return p_value(0.0, method="sign flip, no nonzero difference", n=units.size, statistic=0.0)
+    observed = abs(math.fsum(units))
+    # A rounding step above zero: sums of the same numbers in another order count as equal.
+    bound = observed - 1e-12 * math.fsum(sizes)
+    exact = sizes.size <= _ENUMERATE_UP_TO
+    if exact:
+        total = 1 << sizes.size
+        bits = (np.arange(total)[:, None] >> np.arange(sizes.size)) & 1
+        extreme = int(np.count_nonzero(np.abs((1.0 - 2.0 * bits) @ sizes) >= bound))
+        ln_p = math.log(extreme / total)
+    else:
+        extreme = _count_extreme(sizes, bound, resamples, generator(seed, stream))
+        ln_p = math.log((1 + extreme) / (1 + resamples))
+    method = "sign flip, all patterns" if exact else f"sign flip, {resamples} patterns"
+    if clusters is not None:
+        method += ", clusters"
+    return p_value(ln_p, method=method, n=units.size, statistic=observed, seed=None if exact else seed)
+
+
+def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> FloatArray:
+    d = _checks.column(differences, "paired differences")
+    if clusters is None:
+        return d
+    names, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    if codes.shape != d.shape:
+        raise StatsError(f"{d.size} differences but {codes.size} cluster labels")
+    order = np.lexsort((d, codes))
+    starts = np.searchsorted(codes[order], np.arange(names.size))
+    return np.add.reduceat(d[order], starts) if d.size else d
+
+
+def _count_extreme(sizes: FloatArray, bound: float, resamples: int, rng: np.random.Generator) -> int:
+    """How many random sign patterns give |Σ±size| ≥ bound; equal sizes are drawn together, as one binomial."""
+    values, counts = np.unique(sizes, return_counts=True)
+    single, shared, repeats = values[counts == 1], values[counts > 1], counts[counts > 1]
+    extreme = 0
+    block = max(1, 4_000_000 // values.size)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        sums = np.zeros(rows)
+        if shared.size:
+            sums += (2.0 * rng.binomial(repeats, 0.5, size=(rows, shared.size)) - repeats) @ shared
+        if single.size:
+            packed = rng.integers(0, 256, size=(rows, -(-single.size // 8)), dtype=np.uint8)
+            sums += (2.0 * np.unpackbits(packed, axis=1, count=single.size) - 1.0) @ single
+        extreme += int(np.count_nonzero(np.abs(sums) >= bound))
+    return extreme
+
+
+def wilcoxon(differences: npt.ArrayLike) -> PValue:
+    """Wilcoxon's signed-rank test of paired differences, through SciPy; zeros are dropped (Wilcoxon 1945).
+
+    The exact distribution up to 50 differences without ties, otherwise the normal approximation with tie correction.
+    """
+    d = _checks.column(differences, "paired differences")
+    d = np.sort(d[d != 0.0])
+    if d.size == 0:
+        return PValue(p=None, why="no nonzero difference", method="wilcoxon")
+    from scipy import stats
+    from scipy.special import log_ndtr
+
+    if d.size <= 50 and np.unique(np.abs(d)).size == d.size:
+        result = stats.wilcoxon(d, method="exact")
+        return p_value(math.log(result.pvalue), method="wilcoxon exact", n=d.size, statistic=float(result.statistic))
+    result = stats.wilcoxon(d, method="asymptotic")
+    ln_p = math.log(2.0) + float(log_ndtr(-abs(result.zstatistic)))
+    return p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
+
+
+def paired_mean_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """Mean of first − second over the same samples, resampled in pairs (by cluster when given)."""
+    a, b = _checks.column(first, "first"), _checks.column(second, "second")
+    _checks.same_length(a.size, b.size, "second")
+    return mean(a - b, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def paired_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    function: Callable[[FloatArray], FloatArray],
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    n: int | None = None,
+    unit: str = "cluster",
+) -> Estimate:
+    """A statistic of summed counts (F1, κ, ECE …), first − second: both systems are resampled with the same draws.
+
+    `first` and `second` are counts[m, k] of the same m clusters (or samples), `function` maps (rows, k) to (rows,), NaN
+    where undefined. Null where it is undefined for one of the two.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.ndim != 2 or a.shape != b.shape:
+        raise StatsError(f"paired counts must have one shape (units, counts), not {a.shape} and {b.shape}")
+    k = a.shape[1]
+    return statistic_of_counts(
+        np.hstack([a, b]),
+        lambda counts: function(counts[:, :k]) - function(counts[:, k:]),
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        n=n,
+        unit=unit,
+        why_null="the statistic is undefined for one of the two",
+    )
