@@ -113,15 +113,3 @@ def average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray) -> Fl
                 group = 0.0
         result[b] = area / positives if positives > 0 else np.nan
     return result
-
-
-def runs_ending(over: BoolArray, starts: BoolArray, length: int) -> BoolArray:
-    """Where a run of at least `length` exceedances that began in the same sequence stands."""
-    result = np.zeros(over.size, dtype=np.bool_)
-    run = 0
-    for k in range(over.size):
-        if starts[k]:
-            run = 0
-        run = run + 1 if over[k] else 0
-        result[k] = run >= length
-    return result
