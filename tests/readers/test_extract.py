@@ -132,6 +132,7 @@ def test_the_answer_is_found(text, method, span, repairs, candidates):
         (f"{B}\n```json\n{A[:-3]}\n```", "truncated object", 1),
         (f"{B}\n```json", "truncated: the text ends where a fenced block opens", 1),
         (f"{B}\n```json\n", "truncated: the text ends where a fenced block opens", 1),
+        (f"{A}\n```json", "truncated: the text ends where a fenced block opens", 1),
         ("~~~json", "truncated: the text ends where a fenced block opens", 0),
         (
             f'{B} then {{"Roll (deg)": 1 + 1, "Pitch (deg)": 2}}',
