@@ -15,7 +15,7 @@ from typing import Any
 
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, config_bytes, tables, work
+from adjudge.engine.work import Done, Job, config_bytes, work
 from adjudge.errors import AdjudgeError, ConfigError
 from adjudge.protocols.base import Plan, Protocol
 from adjudge.provenance.environment import environment
@@ -56,12 +56,13 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
         for done in _run(jobs, plan, options.workers):
-            for first, table in tables(done):
+            for first, table in done.samples:
                 writer.add_samples(done.part, table, first)
             partials += done.partials
             rows += done.rows
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
+        cut.check_unchanged()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, options.gates)
