@@ -75,8 +75,9 @@ def score(
 ) -> Scores:
     """Both profiles for a batch."""
     mae, rmse = _pooled(batch.errors)
-    normalised_mae, normalised_rmse = _pooled(batch.errors / jumps[None, :, None])
-    persistence, _ = _pooled(batch.persistence_errors / jumps[None, :, None])
+    with np.errstate(over="ignore"):
+        normalised_mae, normalised_rmse = _pooled(batch.errors / jumps[None, :, None])
+        persistence, _ = _pooled(batch.persistence_errors / jumps[None, :, None])
     error = 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
     availability = np.where(eligible, 100.0 * completeness, np.nan)
     constraint = np.where(eligible, _constraint(evidence), np.nan)
