@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -52,7 +52,7 @@ class Result(msgspec.Struct, gc=False):
     id: str
     model: str | None = None
     use_tools: bool | None = None
-    trial: int = 0
+    trial: Annotated[int, msgspec.Meta(ge=0)] = 0
     label: str | None = None
     prediction: str | None = None
     confidence: float | None = None
@@ -97,43 +97,17 @@ _result = msgspec.json.Decoder(Result)
 _manifest = msgspec.json.Decoder(ManifestRow)
 _key = msgspec.json.Decoder(Key)
 _id = msgspec.json.Decoder(IdOnly)
-_HEAD = re.compile(
-    rb'\{"id": ?"([^"\\\x00-\x1f\x80-\xff]*)", ?'
-    rb'("model": ?"[^"\\\x00-\x1f\x80-\xff]*", ?"use_tools": ?(?:true|false), ?"trial": ?\d+)[,}]'
-)
 
 
-class KeyReader:
-    """Reads id and (model, mode, trial) of a record; records that begin as DF3 writes them need no parsing.
+def id_of(text: bytes) -> str:
+    """The id of a record."""
+    return str(_id.decode(text).id)
 
-    A shortcut may be wrong only where a key stands twice in a record. The whole record is parsed later, and who does
-    that compares.
-    """
 
-    def __init__(self) -> None:
-        self._known: dict[bytes, tuple[str | None, bool | None, int]] = {}
-
-    def id(self, text: bytes) -> str:
-        """The id alone."""
-        match = _HEAD.match(text)
-        return match[1].decode() if match else str(_id.decode(text).id)
-
-    def read(self, text: bytes) -> tuple[str, tuple[str | None, bool | None, int]]:
-        """The id, and the rest of the key."""
-        match = _HEAD.match(text)
-        if match is None:
-            return self._parse(text)
-        head = match[2]
-        rest = self._known.get(head)
-        if rest is None:
-            _, rest = self._parse(b"{" + b'"id": "",' + head + b"}")
-            self._known[head] = rest
-        return match[1].decode(), rest
-
-    @staticmethod
-    def _parse(text: bytes) -> tuple[str, tuple[str | None, bool | None, int]]:
-        key = _key.decode(text)
-        return str(key.id), (key.model or None, flag(key.use_tools, "use_tools"), whole(key.trial, "trial"))
+def key_of(text: bytes) -> tuple[str, tuple[str | None, bool | None, int]]:
+    """The id of a record, and its model, mode and trial."""
+    key = _key.decode(text)
+    return str(key.id), (key.model or None, flag(key.use_tools, "use_tools"), whole(key.trial, "trial"))
 
 
 def result(text: bytes, *, percent: bool = False) -> tuple[Result, str | None]:

@@ -149,8 +149,8 @@ def _reliability(configurations: dict[str, Any]) -> dict[str, Any] | None:
 
 def _reliability_panel(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     total = sum(row["n"] for row in rows)
-    x = {"type": "quantitative", "scale": {"domain": [0, 1]}}
-    y = {"type": "quantitative", "scale": {"domain": [0, 1]}}
+    x: dict[str, Any] = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "mean confidence"}
+    y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "accuracy"}
     above = {
         "width": 260,
         "height": 260,
@@ -158,19 +158,15 @@ def _reliability_panel(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
             {
                 "data": {"values": [{"at": 0}, {"at": 1}]},
                 "mark": {"type": "line", "strokeDash": [5, 4], "color": "#888888"},
-                "encoding": {"x": {**x, "field": "at", "title": None}, "y": {**y, "field": "at", "title": None}},
+                "encoding": {"x": {**x, "field": "at"}, "y": {**y, "field": "at"}},
             },
             {
                 "mark": {"type": "rule", "strokeWidth": 1.6, "color": _NEGATIVE},
                 "encoding": {
-                    "x": {**x, "field": "confidence", "title": "mean confidence"},
-                    "y": {**y, "field": "from", "title": "accuracy"},
+                    "x": {**x, "field": "confidence"},
+                    "y": {**y, "field": "from"},
                     "y2": {"field": "to"},
                 },
-            },
-            {
-                "mark": {"type": "line", "color": _NEGATIVE, "strokeWidth": 1, "opacity": 0.5},
-                "encoding": {"x": {**x, "field": "confidence"}, "y": {**y, "field": "accuracy"}},
             },
             {
                 "mark": {"type": "point", "filled": True, "size": 60, "color": _NEGATIVE, "opacity": 1},
@@ -183,7 +179,8 @@ def _reliability_panel(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         ],
     }
     most = max(row["n"] for row in rows)
-    bars = {"x": {**x, "field": "low", "title": "confidence"}, "x2": {"field": "high"}}
+    x["title"] = "confidence"
+    bars = {"x": {**x, "field": "low"}, "x2": {"field": "high"}}
     height = {"field": "n", "type": "quantitative", "title": "answers", "scale": {"domain": [0, most * 1.25]}}
     below = {
         "width": 260,
@@ -191,7 +188,7 @@ def _reliability_panel(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "layer": [
             {
                 "mark": {"type": "bar", "color": "#9ec1dc", "stroke": "white"},
-                "encoding": {**bars, "y": {**height, "axis": {"tickCount": 3, "format": "~s"}}},
+                "encoding": {**bars, "y": {**height, "axis": {"tickCount": 3, "format": "~s"}}, "y2": {"datum": 0}},
             },
             {
                 "transform": [{"calculate": "(datum.low + datum.high) / 2", "as": "middle"}],
@@ -239,7 +236,7 @@ def _risk_coverage(configurations: dict[str, Any]) -> dict[str, Any] | None:
         "type": "nominal",
         "sort": names,
         "scale": {"domain": names, "range": [_PALETTE[index % len(_PALETTE)] for index in range(len(names))]},
-        "legend": {"title": None, "orient": "bottom", "columns": _COLUMNS, "labelLimit": 320},
+        "legend": {"title": None, "orient": "bottom", "columns": _COLUMNS, "labelLimit": 320, "symbolOpacity": 1},
     }
     x = {
         "field": "coverage",
@@ -325,9 +322,11 @@ def _scores(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
                         "field": "share",
                         "type": "quantitative",
                         "stack": None,
+                        "scale": {"domainMin": 0},
                         "title": "share of the label's answers",
                         "axis": {"format": ".0%", "tickCount": 4},
                     },
+                    "y2": {"datum": 0},
                     "color": {
                         "field": "label",
                         "type": "nominal",
@@ -366,7 +365,13 @@ def _latency(configurations: dict[str, Any]) -> dict[str, Any] | None:
                 )
     if not rows or any(row["p50"] <= 0 for row in rows):
         return None
-    x = {"type": "quantitative", "scale": {"type": "log", "nice": True}, "title": "total time, seconds (log scale)"}
+    states = [state for state in _CACHE if any(row["cache"] == state for row in rows)]
+    x = {
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": True},
+        "axis": {"tickCount": 6, "format": "~g"},
+        "title": "total time, seconds (log scale)",
+    }
     quantiles = [
         {
             "mark": {"type": "point", "filled": shape == "circle", "shape": shape, "size": size, "opacity": 1},
@@ -392,13 +397,13 @@ def _latency(configurations: dict[str, Any]) -> dict[str, Any] | None:
                 "color": {
                     "field": "cache",
                     "type": "nominal",
-                    "scale": {"domain": list(_CACHE), "range": list(_CACHE.values())},
-                    "legend": {"title": "cache"},
+                    "scale": {"domain": states, "range": [_CACHE[state] for state in states]},
+                    "legend": {"title": "cache", "symbolOpacity": 1},
                 },
             },
             "layer": [
                 {
-                    "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.5},
+                    "mark": {"type": "rule", "strokeWidth": 1.5},
                     "encoding": {"x": {**x, "field": "p50"}, "x2": {"field": "p99"}},
                 },
                 *quantiles,

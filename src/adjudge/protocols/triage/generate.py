@@ -36,8 +36,8 @@ class Model:
 
 
 MODELS = (
-    Model("hawk-1", 1.35, 0.30, 0.55, 2.1, 0.01, 5.2),
-    Model("wren-mini", 0.85, 0.40, 0.35, 2.9, 0.03, 1.9),
+    Model("hawk-1", 1.35, 0.30, 0.55, 2.2, 0.01, 5.2),
+    Model("wren-mini", 0.85, 0.40, 0.35, 3.0, 0.03, 1.9),
 )
 
 
@@ -174,7 +174,8 @@ def _answer(
     if verdict == "fake" and random.random() < 0.1:
         verdict = "AI-generated"
     # A calibrated model would say 1 / (1 + exp(-|seen|)); this one overstates what it sees.
-    confidence = 1.0 / (1.0 + float(np.exp(-model.overstatement * abs(seen) - 0.2)))
+    said = model.overstatement * abs(seen) + 0.6 * float(random.normal())
+    confidence = 1.0 / (1.0 + float(np.exp(-said)))
     return {**record, "prediction": verdict, "confidence": round(min(confidence, 0.99), 2)}
 
 

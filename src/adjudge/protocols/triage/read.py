@@ -16,7 +16,7 @@ from adjudge.errors import InputError, ProtocolViolation
 from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.words import check_label
-from adjudge.readers.triage_results import NO_RAW, KeyReader, Result, manifest_row, result
+from adjudge.readers.triage_results import NO_RAW, Result, id_of, key_of, manifest_row, result
 
 BATCH_ROWS = 16_384
 
@@ -89,7 +89,6 @@ class TriageReader:
         self.config, self.classes = config, config.classes()
         self.runs = config.run_names()
         self._groups = [Lookup(self._namer(run)) for run in self.runs]
-        self._keys = KeyReader()
 
     def _namer(self, run: str | None) -> Callable[[tuple[str | None, bool | None, int]], Group]:
         def name(key: tuple[str | None, bool | None, int]) -> Group:
@@ -102,13 +101,13 @@ class TriageReader:
 
     def key(self, run: int) -> Callable[[str, int, bytes], tuple[str, str | None]]:
         """How the split reads the key of a record of one run; the group is only asked where a manifest is."""
-        keys, groups, grouped = self._keys, self._groups[run], bool(self.config.manifest)
+        groups, grouped = self._groups[run], bool(self.config.manifest)
 
         def read(path: str, line: int, text: bytes) -> tuple[str, str | None]:
             if not grouped:
-                return keys.id(text), None
+                return id_of(text), None
             try:
-                name, rest = keys.read(text)
+                name, rest = key_of(text)
             except InputError as error:
                 raise InputError(error.what, file=path, line=line) from None
             return name, groups[rest].name
@@ -118,7 +117,7 @@ class TriageReader:
     def calibration_key(self, path: str, line: int, text: bytes) -> tuple[str, None]:
         """The key of a calibration record."""
         del path, line
-        return self._keys.id(text), None
+        return id_of(text), None
 
     def batches(self, partition: Partition) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
         """The partition's rows, and batch by batch which of them in the order of (id, group); no sample is cut."""
@@ -182,7 +181,7 @@ class TriageReader:
         """A sample in both the calibration and the results: the threshold would be chosen on the test."""
         if not self.config.calibration:
             return
-        chosen = {self._keys.id(text): (file, line) for file, line, text in partition.rows["calibration"]}
+        chosen = {id_of(text): (file, line) for file, line, text in partition.rows["calibration"]}
         for index, row in enumerate(rows.results):
             if row.id in chosen:
                 file, line = chosen[row.id]
