@@ -96,8 +96,9 @@ def evaluate_and_show(
     force: bool,
     as_json: bool,
     quiet: bool,
+    on_run: Callable[[Path], None] | None = None,
 ) -> int:
-    """Run a protocol, show what came out, and return the exit code."""
+    """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code."""
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.protocols.base import protocol
     from adjudge.verdict.gates import Gate
@@ -123,6 +124,8 @@ def evaluate_and_show(
                 on_progress=update,
             ),
         )
+    if on_run is not None:
+        on_run(path)
     return show(path, as_json=as_json, quiet=quiet)
 
 
