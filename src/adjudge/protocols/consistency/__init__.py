@@ -25,6 +25,10 @@ class Consistency(Protocol):
         from adjudge.protocols.consistency.plan import PairPlan, configured
 
         settings = configured(config)
+        if settings.raters or settings.labels is not None:
+            from adjudge.protocols.consistency.raters_plan import RatersPlan
+
+            return RatersPlan(settings)
         return PairPlan(settings)
 
     def record(self, run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:

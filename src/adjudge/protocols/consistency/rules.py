@@ -12,6 +12,7 @@ from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
+from adjudge.protocols.consistency.raters import RatersContext, rater_rules
 
 _VALID, _NOT_IN_CONTEXT = LABELS.index("VALID"), LABELS.index("NOT_IN_CONTEXT")
 _IN_SCOPE, _OUT, _UNVERIFIABLE = (CITATIONS.index(name) for name in ("in_scope", "out_of_scope", "unverifiable"))
@@ -27,8 +28,10 @@ class PairContext:
     reason_limit: int
 
 
-def build(context: PairContext) -> list[Rule]:
+def build(context: PairContext | RatersContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
+    if isinstance(context, RatersContext):
+        return rater_rules(context)
     return [_complete(), *_red_flags(), _citations(), *_labels(), _refusal(), *_hygiene(context)]
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.vocabulary import BUCKETS
@@ -17,6 +15,7 @@ from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.judge import VERDICTS, Finals
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
 from adjudge.protocols.consistency.read import TEXT_LIMIT, ReadBatch
+from adjudge.protocols.consistency.words import coded, codes
 
 MODEL = "pair"
 _WORD = pa.dictionary(pa.int8(), pa.string())
@@ -110,24 +109,6 @@ def _decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
         "why": coded(finals.why, reasons),
         "cites": pack_citations(finals.cites),
     }
-
-
-def coded(values: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
-    """Codes as a column of words; a negative code is null."""
-    absent = values < 0
-    indices = pa.array(values.astype(np.int8), mask=absent if absent.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
-
-
-def codes(samples: pa.Table, name: str, words: Sequence[str]) -> b.Small:
-    """A column of words as codes; null is −1."""
-    column = samples.column(name).combine_chunks()
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    where = {word: code for code, word in enumerate(words)}
-    translate = np.array([where.get(word, -1) for word in column.dictionary.to_pylist()] + [-1], dtype=np.int8)
-    found: b.Small = translate[column.indices.fill_null(len(translate) - 1).to_numpy()]
-    return found
 
 
 def _truth(values: b.Small) -> pa.Array:
