@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from adjudge.cli.common import configuration, evaluate_and_show, run_options
-from adjudge.errors import ConfigError, OutputError
+from adjudge.errors import ConfigError, InputError, OutputError
 
 _OWN = ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
 
@@ -147,14 +147,110 @@ def policy_check(name: str) -> int:
 
 
 @consistency.command()
+@click.option("--gold", multiple=True, help="Gold items (JSONL …): qid, question, answerable, gold_claim_substr, …")
+@click.option("--runs", multiple=True, help="Runs (JSONL …): qid, run_id, seed, jitter, answer_json, retrieved_ids.")
+@click.option("--min-runs", "--min_runs", "min_runs", type=int, help="Runs that every gold item needs [2].")
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="MEASURE=X",
+    help="Another bound for acr, cghc, css, ned50, scu or rcr; repeat.",
+)
+@run_options
+@click.pass_context
+def stability(ctx: click.Context, /, **flags: Any) -> int:
+    """Measure whether answers stay the same under seed and prompt jitter."""
+    own = {key: flags.pop(key) for key in _OWN}
+    bounds = dict(_bound(text) for text in flags.pop("bounds"))
+    settings = configuration(own.pop("config_file"), flags)
+    if not settings:
+        click.echo(ctx.get_help())
+        return 2
+    if bounds:
+        settings["bounds"] = {**settings.get("bounds", {}), **bounds}
+    return evaluate_and_show("stability", settings, **own)
+
+
+def _bound(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name.strip().lower(), float(number)
+    except ValueError:
+        raise ConfigError(f"--bound {text!r} is not of the form MEASURE=NUMBER, such as acr=0.9") from None
+
+
+@consistency.command()
+@click.argument("gold")
+@click.option("--jitters", default="ws,punct,syn,order", show_default=True, help="Kinds, comma separated.")
+@click.option("--seeds", default="0-4", show_default=True, help="Seeds: 0-4, or 1,5,9.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the prompts go [standard output].")
+def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
+    """Write the jittered prompts of a gold file, each with the edits that lead back."""
+    import sys
+
+    import msgspec
+
+    from adjudge.protocols.stability.batch import Gold
+    from adjudge.protocols.stability.jitter import KINDS, jittered
+    from adjudge.readers.records import records
+    from adjudge.readers.sources import open_source
+
+    kinds = [kind.strip() for kind in jitters.split(",")]
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ConfigError(f"--jitters: {unknown[0]!r} is not one of {', '.join(KINDS)}")
+    items = []
+    with open_source(gold) as source:
+        for line, text in records(source):
+            try:
+                item = msgspec.json.decode(text, type=Gold)
+            except msgspec.DecodeError as error:
+                raise InputError(f"{error}; a gold item has `qid` and `question`", file=gold, line=line) from None
+            if not item.question:
+                raise InputError("has no question to jitter", file=gold, line=line)
+            items.append({"qid": str(item.qid), "question": item.question})
+    made = list(jittered(iter(items), kinds, _seeds(seeds)))
+    rows = [row for row in made if row["question"] is not None]
+    data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        _writable(output)
+        output.write_bytes(data)
+    left = sorted({f"{row['qid']} ({row['jitter']})" for row in made if row["question"] is None})
+    click.echo(f"{len(rows)} prompts of {len(items)} questions", err=True)
+    if left:
+        more = f" and {len(left) - 10} more" if len(left) > 10 else ""
+        click.echo(f"left out, nothing there to change: {', '.join(left[:10])}{more}", err=True)
+    return 0
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        found: list[int] = []
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            found += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        raise ConfigError(f"--seeds {text!r} is neither a range such as 0-4 nor a list such as 1,5,9") from None
+    if not found:
+        raise ConfigError(f"--seeds {text!r} holds no seed")
+    return found
+
+
+@consistency.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
-@click.option("--items", type=int, default=400, show_default=True)
+@click.option("--items", type=int, default=400, show_default=True, help="Pairs.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(out: Path, items: int, seed: int, force: bool) -> int:
     """Write a small realistic data set: pairs, and gold questions with runs for `stability`."""
-    from adjudge.protocols.consistency.generate import generate as write
+    from adjudge.protocols.consistency.generate import generate as pairs
+    from adjudge.protocols.stability.generate import generate as questions
 
-    write(out, seed=seed, items=items, force=force)
+    pairs(out, seed=seed, items=items, force=force)
+    questions(out, seed=seed, force=force)
     click.echo(f"{items} pairs, and 40 gold questions with 5 runs each, in {out}", err=True)
     return 0

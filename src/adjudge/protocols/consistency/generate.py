@@ -29,23 +29,17 @@ class Files:
     """What was written."""
 
     pairs: Path
-    gold: Path
-    runs: Path
 
 
 def generate(folder: Path, *, seed: int, items: int = ITEMS, force: bool = False) -> Files:
-    """Write pairs.jsonl for `adjudge consistency`, and gold.jsonl with runs.jsonl for `… stability`."""
+    """Write pairs.jsonl."""
     rng = random.Random(seed)  # noqa: S311 -- example data, not secrets
-    files = Files(folder / "pairs.jsonl", folder / "gold.jsonl", folder / "runs.jsonl")
-    present = [path for path in (files.pairs, files.gold, files.runs) if path.exists()]
-    if present and not force:
-        raise OutputError(f"{present[0]} exists already; --force replaces it")
+    files = Files(folder / "pairs.jsonl")
+    if files.pairs.exists() and not force:
+        raise OutputError(f"{files.pairs} exists already; --force replaces it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write(files.pairs, [_pair(rng, number) for number in range(items)])
-        golds = [_gold(rng, number) for number in range(40)]
-        _write(files.gold, golds)
-        _write(files.runs, [run for gold in golds for run in _runs(rng, gold)])
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
     return files
@@ -85,40 +79,3 @@ def _reason(rng: random.Random, label: str) -> str:
     if rng.random() < 0.01:
         return "checked with the author, jo.doe@example.org"
     return f"policy {rng.randrange(1, 9)}.{rng.randrange(10)}: {rng.choice(_WHY[label])}"
-
-
-def _gold(rng: random.Random, number: int) -> dict[str, Any]:
-    subject, fact = rng.choice(_SUBJECTS), rng.choice(_FACTS)
-    answerable = number % 5 != 0
-    return {
-        "qid": f"s{number:02d}",
-        "question": f"What does the manual say about the {subject}? Please answer in one sentence.",
-        "answerable": answerable,
-        "gold_claim_substr": [fact] if answerable else [],
-        "gold_citations": [f"doc-{number + 100}"] if answerable else [],
-        "constraints": {"language": "en"},
-    }
-
-
-def _runs(rng: random.Random, gold: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = []
-    for seed in range(5):
-        refused = not gold["answerable"]
-        claim = REFUSAL if refused else f"According to the manual it {gold['gold_claim_substr'][0]}."
-        if not refused and rng.random() < 0.02:
-            claim = "It depends on the model."
-        rows.append(
-            {
-                "qid": gold["qid"],
-                "run_id": f"{gold['qid']}-{seed}",
-                "seed": seed,
-                "jitter": ("ws", "punct", "syn", "order")[seed % 4],
-                "answer_json": {
-                    "claim": claim,
-                    "citations": list(gold["gold_citations"]),
-                    "constraints_echo": gold["constraints"],
-                },
-                "retrieved_ids": [*gold["gold_citations"], "doc-900"],
-            }
-        )
-    return rows
