@@ -91,6 +91,7 @@ def same(one, other):
         (f"{{'answer': {A},}}", "nested", A, (), 2),
         (f'{A} "Roll (deg)": unchanged, Pitch (deg): up', "embedded", A, (), 1),
         (f'x {A[:-1]}, "note": "timeout, bad request {{ }} \'"}} y', "embedded", ..., (), 1),
+        ('{"a":' * 60 + "[" + "0," * 999 + f"oops {A}", "embedded", A, (), 1),
         (f"{A}\n```json\n```", "embedded", A, (), 1),
     ],
 )
@@ -131,7 +132,7 @@ def test_the_answer_is_found(text, method, span, repairs, candidates):
         (f"{B}\n```json\n{A[:-3]}\n```", "truncated object", 1),
         (f"{B}\n```json", "truncated: the text ends where a fenced block opens", 1),
         (f"{B}\n```json\n", "truncated: the text ends where a fenced block opens", 1),
-        ("~~~ json", "truncated: the text ends where a fenced block opens", 0),
+        ("~~~json", "truncated: the text ends where a fenced block opens", 0),
         (
             f'{B} then {{"Roll (deg)": 1 + 1, "Pitch (deg)": 2}}',
             "unreadable object at character 44: expected ',' or the end of the object or list, found '+ 1, \"Pitch '",
@@ -145,7 +146,9 @@ def test_the_answer_is_found(text, method, span, repairs, candidates):
         (f"{{“Roll (deg)”: 1}} {B} or", "", 1),
         (f'{{see}} {B} "Roll (deg)": kept', "", 1),
         (f"{B} {{see}} Roll (deg): kept", "", 1),
-        (f'{B} {{x "Roll (deg)": 1', "unreadable object at character 39: it does not begin with a key in quotes", 1),
+        (f'{B} {{x "Roll (deg)": 1', "a field at character 43 stands in no object that can be read", 1),
+        (f'{B} {{}}"Roll (deg)": 1}}', "a field at character 42 stands in no object that can be read", 2),
+        (f"{B}\n``` Done, as asked", "", 1),
         (
             f"{B} {{“Roll (deg)”: 1}}",
             "unreadable object at character 39: it does not begin with a key in quotes",
@@ -271,6 +274,7 @@ def test_any_other_text_comes_as_a_dict(text):
         ('{"a":[' + "0," * 100_000, "truncated object"),
         ('{"' + "\\" * 200_000, "truncated object"),
         ('{"a":oops ' + '"Roll (deg)" ' * 15_000, "no JSON object found"),
+        ('{}{"a":"' + '\\"Roll (deg)\\":' * 60_000 + '"}', "no expected field in 2 objects"),
         ("```\n" * 50_000, "no JSON object found"),
         ("```json\n" * 25_000 + "x", "no JSON object found"),
     ],

@@ -15,15 +15,16 @@ from typing import Any
 
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, config_bytes, tables, work
+from adjudge.engine.work import Done, Job, config_bytes, work
 from adjudge.errors import AdjudgeError, ConfigError
 from adjudge.protocols.base import Plan, Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
-from adjudge.runs.writer import CHARTS, METRICS, RULES, RunWriter
+from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
-Report = Callable[[dict[str, Any], list[dict[str, Any]], Manifest], bytes]
+Report = Callable[[Path], tuple[bytes, str]]
+"""From a whole run folder to report.html and the digest of the data block it embeds; the CLI wires the report room in."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Options:
     gates: tuple[Gate, ...] = ()
     command: tuple[str, ...] = ()
     on_progress: Callable[[int, int], None] | None = None
+    report: Report | None = None
 
 
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
@@ -56,12 +58,13 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
         for done in _run(jobs, plan, options.workers):
-            for first, table in tables(done):
+            for first, table in done.samples:
                 writer.add_samples(done.part, table, first)
             partials += done.partials
             rows += done.rows
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
+        cut.check_unchanged()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, options.gates)
@@ -87,6 +90,10 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         )
         clock.lap("write")
         manifest.timings = clock.laps
+        if options.report is not None:
+            writer.finish(manifest)
+            page, manifest.digests["report_data"] = options.report(writer.folder)
+            writer.write_bytes(REPORT, page)
         return writer.commit(manifest)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +37,7 @@ class Done:
     """What a worker gives back: samples batch by batch, and what each batch adds to the numbers."""
 
     part: int
-    samples: list[tuple[int, bytes]]
+    samples: list[tuple[int, pa.Table]]
     partials: list[Any]
     rows: int
 
@@ -48,6 +50,19 @@ def plan_of(name: str, config: bytes) -> Plan:
     return protocol(name).plan(msgspec.json.decode(config))
 
 
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Without the cyclic garbage collector: the work makes many small objects and no cycles, and it looks at them all."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@no_collector()
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest."""
     made = plan or plan_of(job.protocol, job.config)
@@ -58,29 +73,16 @@ def work(job: Job, plan: Plan | None = None) -> Done:
         limited=job.limited,
     )
     writer = PartWriter(job.folder, job.part)
-    samples: list[tuple[int, bytes]] = []
+    samples: list[tuple[int, pa.Table]] = []
     partials: list[Any] = []
     try:
         for table, evidence, outputs in made.judge(partition):
             first = writer.add(evidence, outputs)
-            samples.append((first, _to_bytes(table)))
+            samples.append((first, table))
             partials.append(made.partial(table, evidence))
     finally:
         writer.close()
     return Done(job.part, samples, partials, writer.rows)
-
-
-def tables(done: Done) -> Iterator[tuple[int, pa.Table]]:
-    """The samples of a partition, with the row each batch begins at."""
-    for first, data in done.samples:
-        yield first, pa.ipc.open_stream(data).read_all()
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
 
 
 def config_bytes(plan: Plan) -> bytes:

@@ -13,10 +13,7 @@ from adjudge.errors import ConfigError
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.rule import Finding, Mask, Rule, Slot
 from adjudge.evidence.table import Evidence, Reasons
-from adjudge.evidence.vocabulary import Outcome, Severity
-
-_PASS, _FAIL, _NOT_APPLICABLE, _ERROR = (int(outcome) for outcome in Outcome)
-_WARNING, _CRITICAL = int(Severity.WARNING), int(Severity.CRITICAL)
+from adjudge.evidence.vocabulary import CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS, WARNING
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class VerifierGraph:
                     self._block(index, outcome, severity, observed, reasons)
                     _exempt(masks, own, outcome, severity, observed, reasons)
                 except Exception as error:  # noqa: BLE001 -- the instrument failed; the run goes on and the atom says so
-                    outcome[own] = _ERROR
+                    outcome[own] = ERROR
                     severity[own] = 0
                     observed[own] = np.nan
                     reasons.put_all(own, f"the rule failed: {type(error).__name__}: {error}"[:300])
@@ -79,7 +76,7 @@ class VerifierGraph:
                 if finding.observed is not None:
                     _refuse_nan(own, outcome, severity, observed, reasons)
                 if rule.variants:
-                    code[own] = np.where(outcome[own] == _FAIL, code[own], self._variant_codes[index][0])
+                    code[own] = np.where(outcome[own] == FAIL, code[own], self._variant_codes[index][0])
         return Evidence(self.layout, outcome, severity, observed, code, reasons)
 
     def _block(
@@ -95,16 +92,16 @@ class VerifierGraph:
             needed = outcome[link.needed]
             if not needed.any():
                 continue
-            for position, target, unmet in zip(link.own, link.needed, needed != _PASS, strict=True):
-                samples = np.flatnonzero(unmet & (outcome[position] != _NOT_APPLICABLE))
+            for position, target, unmet in zip(link.own, link.needed, needed != PASS, strict=True):
+                samples = np.flatnonzero(unmet & (outcome[position] != NOT_APPLICABLE))
                 if not samples.size:
                     continue
-                outcome[position, samples] = _NOT_APPLICABLE
+                outcome[position, samples] = NOT_APPLICABLE
                 severity[position, samples] = 0
                 observed[position, samples] = np.nan
-                root = samples[outcome[target, samples] == _NOT_APPLICABLE]
+                root = samples[outcome[target, samples] == NOT_APPLICABLE]
                 reasons.copy(int(target), int(position), root)
-                direct = samples[outcome[target, samples] != _NOT_APPLICABLE]
+                direct = samples[outcome[target, samples] != NOT_APPLICABLE]
                 reasons.put(int(position), direct, f"needs {self.layout.describe(int(target))}")
 
     def _link(self, rule: Rule) -> list[_Link]:
@@ -148,7 +145,7 @@ def _store(
     failed = finding.failed
     outcome[own] = failed
     if failed.any():
-        severity[own] = np.where(failed, np.where(finding.critical, _CRITICAL, _WARNING), 0)
+        severity[own] = np.where(failed, np.where(finding.critical, CRITICAL, WARNING), 0)
         for (slot, sample), text in finding.details.items():
             reasons.put(own.start + slot, np.array([sample]), text)
     if finding.observed is not None:
@@ -165,9 +162,9 @@ def _exempt(
 ) -> None:
     """Take back the atoms where the rule's own conditions do not hold."""
     for holds, otherwise in masks:
-        away = ~np.broadcast_to(holds, outcome[own].shape) & (outcome[own] != _NOT_APPLICABLE)
+        away = ~np.broadcast_to(holds, outcome[own].shape) & (outcome[own] != NOT_APPLICABLE)
         if away.any():
-            outcome[own][away] = _NOT_APPLICABLE
+            outcome[own][away] = NOT_APPLICABLE
             severity[own][away] = 0
             observed[own][away] = np.nan
             for position in np.flatnonzero(away.any(axis=1)):
@@ -182,9 +179,9 @@ def _refuse_nan(
     reasons: Reasons,
 ) -> None:
     """A quantity that is not a number neither passes nor fails: the instrument failed there."""
-    nameless = np.isnan(observed[own]) & (outcome[own] <= _FAIL)
+    nameless = np.isnan(observed[own]) & (outcome[own] <= FAIL)
     if nameless.any():
-        outcome[own][nameless] = _ERROR
+        outcome[own][nameless] = ERROR
         severity[own][nameless] = 0
         for position in np.flatnonzero(nameless.any(axis=1)):
             samples = np.flatnonzero(nameless[position])

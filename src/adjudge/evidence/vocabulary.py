@@ -32,6 +32,10 @@ class Scope(StrEnum):
     RUN = "RUN"
 
 
+# The same as plain integers, for comparisons with columns.
+PASS, FAIL, NOT_APPLICABLE, ERROR = (int(outcome) for outcome in Outcome)
+WARNING, CRITICAL = int(Severity.WARNING), int(Severity.CRITICAL)
+
 OUTCOMES = ("pass", "fail", "not_applicable", "error")
 SEVERITIES = ("INFO", "WARNING", "CRITICAL")
 BUCKETS = ("passed", "failed", "abstained", "unparsed", "errored", "missing")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
-from typing import Protocol as Interface
 
 import pyarrow as pa
 
@@ -40,27 +39,11 @@ class Input:
     limited: bool = False
 
 
-class SourceRow(Interface):
-    """A record as the engine hands it on."""
-
-    @property
-    def file(self) -> int:
-        """Index into the names of the input files."""
-
-    @property
-    def line(self) -> int:
-        """Line in that file, from 1."""
-
-    @property
-    def text(self) -> bytes:
-        """The record, as JSON."""
-
-
 @dataclass(frozen=True)
 class Partition:
-    """The records of one partition, by role, and what is known of the whole input."""
+    """The records of one partition by role, each as (index of its file, line, JSON), and what is known of the input."""
 
-    rows: Mapping[str, Iterable[SourceRow]]
+    rows: Mapping[str, Iterable[tuple[int, int, bytes]]]
     groups: tuple[str, ...]
     files: tuple[str, ...]
     limited: bool = False

@@ -7,9 +7,9 @@ answer. Whether a candidate needed repairs plays no part in the choice: a repair
 answer. Objects in a list stand for themselves, and a string that contains JSON is a string.
 
 An earlier object never stands in for an answer that cannot be read. The text is unparsed when
-- it ends inside an object, whatever that object holds, or where a fenced block with an info string opens;
+- it ends inside an object, whatever that object holds, or where a fenced block such as ```json opens;
 - after the end of the winner and outside every complete object an expected field is named as a key, and before it
-  stands a brace that begins an object but cannot be read, or, after the winner and if the key is in quotes, any brace;
+  stands something that begins as an object but cannot be read, or (if the key is in quotes) any brace after the winner;
 - a string in a complete object after the winner holds an object with an expected field: an answer encoded twice;
 - an object is nested deeper than `max_depth`, or the text asks for more reading than the bounds below allow.
 """
@@ -202,20 +202,25 @@ class Extractor:
             if end > after and (not spans or start >= spans[-1][1]):
                 spans.append((start, end))
         broken.sort()
-        loose = bisect.bisect_left(prose, after)
+        later = [start for start, _ in spans if start >= after][:1]
+        later += prose[bisect.bisect_left(prose, after) :][:1]
+        brace = min(later, default=limit)
+        braces: dict[int, int] = {}  # the first brace inside a complete object
         for name in self._named.finditer(text, after, limit):
             at = name.start()
             place = bisect.bisect(spans, (at, limit)) - 1
             if place >= 0 and at < spans[place][1]:
-                begins = spans[place][0]
-                if name[1] and begins >= after and text.find("{", begins + 1, at) >= 0:
+                begins, closes = spans[place]
+                if begins not in braces:
+                    braces[begins] = text.find("{", begins + 1, closes)
+                if name[1] and begins >= after and 0 <= braces[begins] < at:
                     return f"the object at character {begins} holds an answer encoded as a string"
                 continue
             place = bisect.bisect(broken, (at, "")) - 1
             if place >= 0:
                 return f"unreadable object at character {broken[place][0]}: {broken[place][1]}"
-            if name[2] and at and text[at - 1] == name[2] and loose < len(prose) and prose[loose] < at:
-                return f"unreadable object at character {prose[loose]}: {_NO_KEY}"
+            if brace < at and name[2] == text[at - 1]:
+                return f"a field at character {at} stands in no object that can be read"
         return ""
 
 
@@ -254,15 +259,14 @@ _in_fence_seen = functools.lru_cache(maxsize=256)(_in_fence)  # most fenced answ
 
 
 def _opens_fence(after: str) -> bool:
-    """Whether `after`, what follows an object, ends where a fenced block with an info string opens."""
+    """Whether `after`, what follows an object, ends where a fenced block opens: ```json."""
     if not after.strip("`~ \t\r\n"):
         return False
     last = after.rstrip()
     last = last[last.rfind("\n") + 1 :].lstrip(" \t>")
     if not last.startswith(("```", "~~~")):
         return False
-    info = last.lstrip(last[0]).strip()
-    return bool(info) and "{" not in info and not (last[0] == "`" and "`" in info)
+    return last.lstrip(last[0]).isalnum()
 
 
 def _check_decoder(decoder: msgspec.json.Decoder[Any], fields: frozenset[str]) -> None:

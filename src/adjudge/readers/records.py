@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -26,20 +26,27 @@ def records(source: Source) -> Iterator[tuple[int, bytes]]:
         raise InputError("is empty; expected one record a line", file=source.name)
 
 
+def is_json_lines(source: Source) -> bool:
+    """Whether the input is one JSON record a line (or nothing that is known, which is then refused line by line)."""
+    return _format(source) is _json_lines
+
+
 def _records(source: Source) -> Iterator[tuple[int, bytes]]:
+    return _format(source)(source)
+
+
+def _format(source: Source) -> Callable[[Source], Iterator[tuple[int, bytes]]]:
+    """Told by content where the name does not say."""
     head = source.stream.peek(1 << 16)
     if head[:4] == b"PAR1":
-        return _parquet(source)
+        return _parquet
     first = head.removeprefix(_BOM).lstrip()[:1]
     if first == b"[":
-        return _json_list(source)
+        return _json_list
     if first == b"{":
-        return _json_lines(source) if b"\n" not in head or _complete(head) else _json_document(source)
-    if first and (source.name.lower().removesuffix(".gz").removesuffix(".zst").endswith((".csv", ".tsv"))):
-        return _csv(source)
-    if first and not _looks_like_csv(head):
-        return _json_lines(source)
-    return _csv(source) if first else iter(())
+        return _json_lines if b"\n" not in head or _complete(head) else _json_document
+    named = source.name.lower().removesuffix(".gz").removesuffix(".zst").endswith((".csv", ".tsv"))
+    return _csv if first and (named or _looks_like_csv(head)) else _json_lines
 
 
 def _complete(head: bytes) -> bool:

@@ -44,8 +44,8 @@ class _Tally(io.RawIOBase):
 class Source:
     """An open input: `stream` gives the decompressed bytes; `bytes` and `sha256` are those of the file, once read."""
 
-    def __init__(self, name: str, tally: _Tally, stream: io.BufferedReader[Any]) -> None:
-        self.name, self._tally, self.stream = name, tally, stream
+    def __init__(self, name: str, tally: _Tally, stream: io.BufferedReader[Any], *, compressed: bool) -> None:
+        self.name, self._tally, self.stream, self.compressed = name, tally, stream, compressed
 
     @property
     def bytes(self) -> int:
@@ -66,11 +66,12 @@ def open_source(path: str) -> Iterator[Source]:
     stream: io.BufferedReader[Any] = io.BufferedReader(tally, _BLOCK)
     try:
         head = stream.peek(4)[:4]
-        if head.startswith(_GZIP) or head == _ZSTD:
+        compressed = head.startswith(_GZIP) or head == _ZSTD
+        if compressed:
             codec = "zstd" if head == _ZSTD else "gzip"
             unpacked = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec)
             stream = io.BufferedReader(_Unpacked(unpacked, path), _BLOCK)
-        yield Source(path, tally, stream)
+        yield Source(path, tally, stream, compressed=compressed)
     finally:
         if raw is not sys.stdin.buffer:
             raw.close()

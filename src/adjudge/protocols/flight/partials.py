@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, Outcome, Severity
+from adjudge.evidence.vocabulary import BUCKETS, CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS
 from adjudge.protocols.flight.batch import difference
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.rules import FAMILIES
@@ -95,7 +95,7 @@ def partial(samples: pa.Table, evidence: Evidence, task: Task) -> Partial:
         codes=np.stack(
             [
                 np.bincount(
-                    evidence.code[:, mask][evidence.outcome[:, mask] == Outcome.FAIL],
+                    evidence.code[:, mask][evidence.outcome[:, mask] == FAIL],
                     minlength=len(evidence.layout.codes),
                 )
                 for mask in chosen
@@ -189,8 +189,8 @@ def _columns(samples: pa.Table, evidence: Evidence) -> tuple[list[Floats], NDArr
     values |= {f"bucket.{name}": bucket == name for name in BUCKETS}
     for family in FAMILIES:
         outcome = evidence.outcome[_span(evidence, family)]
-        failed = (outcome == Outcome.FAIL).any(axis=0)
-        checked = failed | (outcome == Outcome.PASS).any(axis=0)
+        failed = (outcome == FAIL).any(axis=0)
+        checked = failed | (outcome == PASS).any(axis=0)
         values[f"checked.{family}"] = checked
         values[f"clean.{family}"] = checked & ~failed
     for name in SCORES:
@@ -222,14 +222,14 @@ def _span(evidence: Evidence, family: str) -> slice:
 def _atoms(evidence: Evidence, mask: NDArray[np.bool_]) -> Ints:
     """Atoms by position and kind."""
     outcome, severity = evidence.outcome[:, mask], evidence.severity[:, mask]
-    failed = outcome == Outcome.FAIL
-    critical = failed & (severity == Severity.CRITICAL)
+    failed = outcome == FAIL
+    critical = failed & (severity == CRITICAL)
     kinds = (
-        outcome == Outcome.PASS,
+        outcome == PASS,
         failed & ~critical,
         critical,
-        outcome == Outcome.NOT_APPLICABLE,
-        outcome == Outcome.ERROR,
+        outcome == NOT_APPLICABLE,
+        outcome == ERROR,
     )
     return np.stack([kind.sum(axis=1) for kind in kinds], axis=1).astype(np.int64)
 

@@ -108,8 +108,9 @@ class FlightPlan(Plan):
         )
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
-            verdicts = self.agent.adjudicate_batch(evidence, read.models, read.samples)
-            check_citations(verdicts, evidence, self.agent, read.models, read.samples)
+            models = read.models
+            verdicts = self.agent.adjudicate_batch(evidence, models, read.samples)
+            check_citations(verdicts, evidence, self.agent, models, read.samples)
             scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
             yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read))
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Partition, SourceRow
+from adjudge.protocols.base import Partition
 from adjudge.protocols.flight.batch import (
     ABSTAINED,
     ANSWERED,
@@ -37,12 +40,14 @@ from adjudge.protocols.flight.values import (
 from adjudge.readers.extract import Extraction, Extractor
 
 TEXT_LIMIT = 65_536
-_API_ERROR = re.compile(
-    r"rate.?limit|too many requests|time[ds]?.?out|bad request|service unavailable|internal server error|bad gateway"
-    r"|overloaded|connection (?:error|reset|refused|aborted)|api (?:error|connection)|quota (?:exceeded|reached)"
-    r"|(?:http|status|error)(?: code)?:? ?[45][0-9][0-9]\b|unauthorized|invalid api key",
-    re.IGNORECASE,
+# What a text says when the call failed and there is no answer; compared in lower case.
+_API_ERRORS = (
+    *("rate limit", "rate_limit", "ratelimit", "too many requests", "timeout", "timed out", "time-out", "bad request"),
+    *("service unavailable", "internal server error", "bad gateway", "gateway error", "overloaded", "api error"),
+    *("connection error", "connection reset", "connection refused", "connection aborted", "apiconnectionerror"),
+    *("quota exceeded", "insufficient_quota", "unauthorized", "invalid api key", "permission denied", "server error"),
 )
+_STATUS = re.compile(r"(?:http|status|error)(?: code)?:? ?[45][0-9][0-9]\b")
 _ABSTAIN = re.compile(r'\{\s*"abstain"\s*:\s*true\s*[,}]')
 
 
@@ -103,36 +108,37 @@ def reference_line_key(path: str, line: int, text: bytes) -> tuple[str, None]:
 
 
 class Reference(NamedTuple):
-    """What is known of one sample besides the outputs: gold values by step, the last shown state, the flight."""
+    """What is known of one sample besides the outputs: gold and last shown state as packed doubles, flight, place."""
 
-    gold: list[Any] | None
-    shown: Any | None
+    gold: bytes | None
+    shown: bytes | None
     flight: str | None
-    place: str
-
-
-@dataclass
-class Rows:
-    """One batch of samples before they are columns."""
-
-    samples: list[str] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)
-    outputs: list[SourceRow | None] = field(default_factory=list)
+    file: int
+    line: int
 
 
 @dataclass
 class ReadBatch:
-    """A batch as columns, with what stands beside the numbers."""
+    """A batch as columns, with what stands beside the numbers. `odd` holds (repairs, extra keys) where there are any."""
 
     batch: FlightBatch
     samples: list[str]
-    models: list[str]
+    model_codes: NDArray[np.int32]
+    groups: tuple[str, ...]
     flights: list[str | None]
     texts: list[str | None]
-    found: list[Extraction | None]
-    extra_keys: list[int]
-    completeness: np.ndarray[Any, np.dtype[np.float64]]
-    has_reference: np.ndarray[Any, np.dtype[np.bool_]]
+    methods: list[str | None]
+    starts: list[int]
+    ends: list[int]
+    candidates: list[int]
+    odd: dict[int, tuple[str | None, int]]
+    completeness: NDArray[np.float64]
+    has_reference: NDArray[np.bool_]
+
+    @property
+    def models(self) -> list[str]:
+        """The model of every row."""
+        return [self.groups[code] for code in self.model_codes]
 
 
 class FlightReader:
@@ -142,144 +148,151 @@ class FlightReader:
         self.task, self.match, self.batch_rows = task, match, batch_rows
         self.extractor = Extractor(FIELDS, decoder=answer_decoder(task), repairs=repairs)
         self._reference = msgspec.json.Decoder(_reference_type(task), strict=False)
-        self._shown = msgspec.json.Decoder(
-            State if task.shown == 1 else tuple[(msgspec.Raw,) * (task.shown - 1) + (State,)],  # type: ignore[misc]
-            strict=False,
-        )
+        self._shown = msgspec.json.Decoder(_shown_type(task), strict=False)
+        self.pack_state = struct.Struct(f"{len(FIELDS)}d").pack
+        # Cells of an answer are packed as JSON has them: field by field, the steps of a field together.
+        self.pack_cells = struct.Struct(f"{len(FIELDS) * task.steps}d").pack
 
     def read(self, partition: Partition) -> Iterator[ReadBatch]:
         """Batches in the order of (id, model)."""
         references = self._references(partition)
         outputs = self._outputs(partition)
-        samples = set(outputs) if partition.limited else outputs.keys() | references.keys()
-        rows = Rows()
-        for sample in sorted(samples):
-            found = outputs.get(sample, {})
-            for model in partition.groups:
-                rows.samples.append(sample)
-                rows.models.append(model)
-                rows.outputs.append(found.get(model))
-            if len(rows.samples) >= self.batch_rows:
-                yield self._columns(rows, references, partition)
-                rows = Rows()
-        if rows.samples:
-            yield self._columns(rows, references, partition)
+        names = sorted(outputs if partition.limited else outputs.keys() | references.keys())
+        step = max(1, self.batch_rows // max(1, len(partition.groups)))
+        for start in range(0, len(names), step):
+            yield self._columns(names[start : start + step], outputs, references, partition)
 
-    def _outputs(self, partition: Partition) -> dict[str, dict[str, SourceRow]]:
-        by_sample: dict[str, dict[str, SourceRow]] = {}
-        key = output_key if self.match == "id" else output_line_key
-        for row in partition.rows["outputs"]:
-            path = partition.files[row.file]
-            sample, model = key(path, row.line, row.text)
+    def _outputs(self, partition: Partition) -> dict[str, dict[str, tuple[_Output, int, int]]]:
+        by_sample: dict[str, dict[str, tuple[_Output, int, int]]] = {}
+        by_line = self.match == "line"
+        stems = [Path(path).stem for path in partition.files]
+        decode = _output.decode
+        for file, line, text in partition.rows["outputs"]:
+            try:
+                output = decode(text)
+            except msgspec.ValidationError as error:
+                output = _loose_output(text, error, partition.files[file], line)
+            sample = str(line) if by_line else str(output.id)
+            model = output.model or stems[file]
             own = by_sample.setdefault(sample, {})
             if model in own:
-                first = own[model]
+                _, first_file, first_line = own[model]
                 raise InputError(
                     f"id {sample!r} of model {model!r} stands here a second time; first at "
-                    f"{partition.files[first.file]}:{first.line}. Each model answers a sample once.",
-                    file=path,
-                    line=row.line,
+                    f"{partition.files[first_file]}:{first_line}. Each model answers a sample once.",
+                    file=partition.files[file],
+                    line=line,
                 )
-            own[model] = row
+            own[model] = (output, file, line)
         return by_sample
 
     def _references(self, partition: Partition) -> dict[str, Reference]:
         references: dict[str, Reference] = {}
         by_line = self.match == "line"
-        for row in partition.rows.get("reference", ()):
-            path = partition.files[row.file]
-            gold: list[Any] | None
+        decode, astuple = self._reference.decode, msgspec.structs.astuple
+        for file, line, text in partition.rows.get("reference", ()):
+            gold: bytes | None
+            state: bytes | None
             try:
-                typed = self._reference.decode(row.text)
-                gold, state, flight = _typed_reference(typed, self.task)
-                key = typed.sample_id if typed.id is None else typed.id
-            except msgspec.ValidationError:
-                data = msgspec.json.decode(row.text)
-                key = data.get("sample_id") if data.get("id") is None else data.get("id")
-                gold, state, flight = self._loose_reference(data)
-            sample = str(row.line) if by_line else str(key)
+                typed = decode(text)
+                gold = self._pack_gold(astuple(typed.gold))
+                last = typed.current_state
+                if isinstance(last, tuple):
+                    last = last[-1]
+                state = None if last is None else self.pack_state(*astuple(last))
+                key, flight = (typed.sample_id if typed.id is None else typed.id), typed.flight_id
+            except (msgspec.ValidationError, IndexError):
+                key, flight, gold, state = self._loose_reference(msgspec.json.decode(text))
+            sample = str(line) if by_line else str(key)
             if sample in references:
+                first = references[sample]
                 raise InputError(
-                    f"id {sample!r} stands in the reference a second time; first at {references[sample].place}",
-                    file=path,
-                    line=row.line,
+                    f"id {sample!r} stands in the reference a second time; first at "
+                    f"{partition.files[first.file]}:{first.line}",
+                    file=partition.files[file],
+                    line=line,
                 )
-            references[sample] = Reference(gold, state, None if flight is None else str(flight), f"{path}:{row.line}")
+            references[sample] = Reference(gold, state, None if flight is None else str(flight), file, line)
         return references
 
-    def _loose_reference(self, data: dict[str, Any]) -> tuple[list[Any] | None, Any | None, Any]:
-        gold = (
-            gold_values(data, self.task) if data.get("T+1") is not None or data.get("next_second") is not None else None
-        )
+    def _pack_gold(self, values: tuple[Any, ...]) -> bytes:
+        if self.task.name == "S1":
+            return self.pack_cells(*values)
+        if self.task.name == "M1":
+            return self.pack_cells(*[value[0] for value in values])
+        return self.pack_cells(*itertools.chain.from_iterable(values))
+
+    def _loose_reference(self, data: dict[str, Any]) -> tuple[Any, Any, bytes | None, bytes | None]:
+        key = data.get("sample_id") if data.get("id") is None else data.get("id")
+        gold = None
+        if data.get("T+1") is not None or data.get("next_second") is not None:
+            steps = gold_values(data, self.task)
+            gold = self.pack_cells(*itertools.chain.from_iterable(zip(*steps, strict=True)))
         state = data.get("current_state")
         last = state[-1] if isinstance(state, list) and state else state
-        return gold, None if last is None else state_values(last), data.get("flight_id")
+        return key, data.get("flight_id"), gold, None if last is None else self.pack_state(*state_values(last))
 
-    def _columns(self, rows: Rows, references: dict[str, Reference], partition: Partition) -> ReadBatch:
-        reader = _Columns(self, len(rows.samples))
-        for index, (sample, row) in enumerate(zip(rows.samples, rows.outputs, strict=True)):
+    def _columns(
+        self,
+        names: list[str],
+        outputs: dict[str, dict[str, tuple[_Output, int, int]]],
+        references: dict[str, Reference],
+        partition: Partition,
+    ) -> ReadBatch:
+        columns = _Columns(self, len(names) * len(partition.groups))
+        index = 0
+        for sample in names:
             reference = references.get(sample)
-            if reference is not None:
-                reader.refer(index, reference)
-            if row is None:
-                reader.refuse(index, MISSING, "this model has no output for the sample")
-            else:
-                reader.add(index, self._decode(row, partition))
-        flights = [None if (known := references.get(sample)) is None else known.flight for sample in rows.samples]
-        return reader.finish(rows.samples, rows.models, flights)
+            found = outputs.get(sample)
+            for model in partition.groups:
+                if reference is not None:
+                    columns.gold[index] = reference.gold or columns.blank
+                    columns.shown[index] = reference.shown or columns.blank_state
+                    columns.flights[index] = reference.flight
+                    columns.has_reference[index] = reference.gold is not None
+                output = None if found is None else found.get(model)
+                if output is None:
+                    columns.refuse(index, MISSING, "this model has no output for the sample")
+                else:
+                    columns.add(index, output[0])
+                index += 1
+        return columns.finish(names, partition.groups)
 
-    def _decode(self, row: SourceRow, partition: Partition) -> _Output:
-        try:
-            return _output.decode(row.text)
-        except msgspec.ValidationError as error:
-            data = msgspec.json.decode(row.text)
-            response = data.get("response")
-            if isinstance(response, dict | list):
-                data["response"] = msgspec.json.encode(response).decode()
-                if isinstance(data.get("error"), dict):
-                    data["error"] = shown(data["error"], 300)
-                return _output.decode(msgspec.json.encode(data))
-            raise InputError(
-                f"{error}; `response` is the model's raw text", file=partition.files[row.file], line=row.line
-            ) from None
-
-    def shown_state(self, raw: msgspec.Raw) -> tuple[float, ...] | list[float] | None:
+    def shown_state(self, raw: msgspec.Raw) -> bytes | None:
         """The last shown state of an output line."""
         try:
             typed = self._shown.decode(raw)
-            return msgspec.structs.astuple(typed[-1] if isinstance(typed, tuple) else typed)
+            return self.pack_state(*msgspec.structs.astuple(typed[-1] if isinstance(typed, tuple) else typed))
         except msgspec.ValidationError:
             state = msgspec.json.decode(raw)
             last = state[-1] if isinstance(state, list) and state else state
-            return state_values(last) if isinstance(last, dict) else None
+            return self.pack_state(*state_values(last)) if isinstance(last, dict) else None
 
 
 class _Columns:
-    """The arrays of one batch while they are filled: typed rows together, odd ones one by one."""
+    """One batch while it is filled: every row's numbers as packed doubles, joined once at the end."""
 
     def __init__(self, reader: FlightReader, n: int) -> None:
-        task = reader.task
-        self.reader, self.task, self.n = reader, task, n
-        self.status = np.full(n, ANSWERED, dtype=np.uint8)
-        self.answer = np.full((n, task.steps, len(FIELDS)), NAN)
-        self.validity = np.full((n, task.steps, len(FIELDS)), VALID, dtype=np.uint8)
-        self.completeness = np.ones(n)
+        cells = reader.task.steps * len(FIELDS)
+        self.reader, self.n = reader, n
+        self.blank = reader.pack_cells(*[NAN] * cells)
+        self.blank_state = reader.pack_state(*[NAN] * len(FIELDS))
+        self.answer = [self.blank] * n
+        self.gold = [self.blank] * n
+        self.shown = [self.blank_state] * n
+        self.flights: list[str | None] = [None] * n
+        self.has_reference = [False] * n
+        self.status = [ANSWERED] * n
+        self.completeness = [1.0] * n
+        self.texts: list[str | None] = [None] * n
+        self.methods: list[str | None] = [None] * n
+        self.starts, self.ends, self.candidates = [-1] * n, [-1] * n, [0] * n
+        self.odd: dict[int, tuple[str | None, int]] = {}
+        self.validity: dict[int, list[list[int]]] = {}
         self.notes: dict[int, str] = {}
         self.details: dict[tuple[int, int], str] = {}
-        self.texts: list[str | None] = [None] * n
-        self.found: list[Extraction | None] = [None] * n
-        self.extra_keys = [0] * n
-        self._typed: tuple[list[int], list[Any]] = ([], [])
-        self._shown: tuple[list[int], list[Any]] = ([], [])
-        self._gold: tuple[list[int], list[Any]] = ([], [])
-
-    def refer(self, index: int, reference: Reference) -> None:
-        if reference.gold is not None:
-            self._gold[0].append(index)
-            self._gold[1].append(reference.gold)
-        if reference.shown is not None:
-            self._shown[0].append(index)
-            self._shown[1].append(reference.shown)
+        self._pack, self._extract = reader.pack_cells, reader.extractor.extract
+        self._arrays, self._steps = reader.task.arrays, reader.task.steps
 
     def refuse(self, index: int, status: int, note: str) -> None:
         self.status[index] = status
@@ -288,87 +301,122 @@ class _Columns:
 
     def add(self, index: int, output: _Output) -> None:
         if output.current_state is not None:
-            state = self.reader.shown_state(output.current_state)
-            if state is not None:
-                # What this model was shown goes before what the reference says; later rows win below.
-                self._shown[0].append(index)
-                self._shown[1].append(state)
+            # What this model was shown goes before what the reference says.
+            self.shown[index] = self.reader.shown_state(output.current_state) or self.shown[index]
         text = output.response
-        self.texts[index] = text
         if text is None:
             if output.error:
                 self.refuse(index, ERRORED, shown(output.error, 200))
             else:
                 self.refuse(index, MISSING, "the output line has no response")
             return
-        found = self.reader.extractor.extract(text)
-        self.found[index] = found
-        if found.typed:
-            self._typed[0].append(index)
-            self._typed[1].append(msgspec.structs.astuple(found.value))
-        elif found.value is not None:
-            self._loose(index, found.value)
-        else:
+        self.texts[index] = text
+        found = self._extract(text)
+        self.candidates[index] = found.candidates
+        if found.value is None:
             self._unread(index, text, found, output.error)
+            return
+        self.methods[index], self.starts[index], self.ends[index] = found.method, found.start, found.end
+        if not found.typed:
+            self._loose(index, found.value, found.repairs)
+            return
+        values = msgspec.structs.astuple(found.value)
+        if not self._arrays:
+            self.answer[index] = self._pack(*values)
+        elif all(len(value) == self._steps for value in values):
+            self.answer[index] = self._pack(*itertools.chain.from_iterable(values))
+        else:
+            self._loose(index, dict(zip(FIELDS, values, strict=True)), found.repairs)
 
-    def _loose(self, index: int, answer: dict[str, Any]) -> None:
-        numbers, codes, details = judge_values(answer, self.task)
-        self.answer[index], self.validity[index] = numbers, codes
+    def _loose(self, index: int, answer: dict[str, Any], repairs: tuple[str, ...]) -> None:
+        numbers, codes, details = judge_values(answer, self.reader.task)
+        self.answer[index] = self._pack(*itertools.chain.from_iterable(zip(*numbers, strict=True)))
+        self.validity[index] = codes
         for (step, position), detail in details.items():
             self.details[step * len(FIELDS) + position, index] = detail
         present = sum(name in answer for name in FIELDS)
         self.completeness[index] = present / len(FIELDS)
-        self.extra_keys[index] = len(answer) - present
+        if repairs or len(answer) != present:
+            self.odd[index] = (",".join(repairs) or None, len(answer) - present)
 
     def _unread(self, index: int, text: str, found: Extraction, error: str | None) -> None:
-        match = _API_ERROR.search(text[:4000])
+        named = _api_error(text)
         if not text.strip() and not error:
             self.refuse(index, ABSTAINED, "the response is empty")
         elif _ABSTAIN.search(text[:4000]):
             self.refuse(index, ABSTAINED, 'the response says {"abstain": true}')
         elif error:
             self.refuse(index, ERRORED, shown(error, 200))
-        elif match is not None:
-            self.refuse(index, ERRORED, f"the text names one: {shown(match[0])}")
+        elif named is not None:
+            self.refuse(index, ERRORED, f"the text names one: {shown(named)}")
         else:
             self.refuse(index, UNPARSED, found.error)
 
-    def finish(self, samples: list[str], models: list[str], flights: list[str | None]) -> ReadBatch:
-        indices, values = self._typed
-        if indices:
-            typed = np.array(values)
-            self.answer[indices] = typed.transpose(0, 2, 1) if self.task.arrays else typed[:, None, :]
-        shown_state = np.full((self.n, len(FIELDS)), NAN)
-        _fill(shown_state, *self._shown)
-        gold = np.full((self.n, self.task.steps, len(FIELDS)), NAN)
-        _fill(gold, *self._gold)
-        has_reference = np.zeros(self.n, dtype=bool)
-        has_reference[self._gold[0]] = True
+    def finish(self, names: list[str], groups: tuple[str, ...]) -> ReadBatch:
+        task, n = self.reader.task, self.n
+        validity = np.full((n, task.steps, len(FIELDS)), VALID, dtype=np.uint8)
+        for index, codes in self.validity.items():
+            validity[index] = codes
         batch = FlightBatch(
-            task=self.task,
-            status=self.status,
-            answer=np.ascontiguousarray(self.answer.transpose(1, 2, 0)),
-            validity=np.ascontiguousarray(self.validity.reshape(self.n, -1).T),
-            shown=np.ascontiguousarray(shown_state.T),
-            gold=np.ascontiguousarray(gold.transpose(1, 2, 0)),
+            task=task,
+            status=np.array(self.status, dtype=np.uint8),
+            answer=self._unpacked(self.answer),
+            validity=np.ascontiguousarray(validity.reshape(n, -1).T),
+            shown=np.ascontiguousarray(np.frombuffer(b"".join(self.shown)).reshape(n, -1).T),
+            gold=self._unpacked(self.gold),
             notes=self.notes,
             details=self.details,
         )
         return ReadBatch(
-            batch, samples, models, flights, self.texts, self.found, self.extra_keys, self.completeness, has_reference
+            batch=batch,
+            samples=names if len(groups) == 1 else [name for name in names for _ in groups],
+            model_codes=np.tile(np.arange(len(groups), dtype=np.int32), len(names)),
+            groups=groups,
+            flights=self.flights,
+            texts=self.texts,
+            methods=self.methods,
+            starts=self.starts,
+            ends=self.ends,
+            candidates=self.candidates,
+            odd=self.odd,
+            completeness=np.array(self.completeness),
+            has_reference=np.array(self.has_reference),
         )
 
+    def _unpacked(self, rows: list[bytes]) -> NDArray[np.float64]:
+        """(steps, 19, n) of packed rows; what is not finite is no number."""
+        cells = np.frombuffer(b"".join(rows)).reshape(self.n, len(FIELDS), self.reader.task.steps)
+        return np.ascontiguousarray(cells.transpose(2, 1, 0))
 
-def _fill(target: np.ndarray[Any, np.dtype[np.float64]], indices: list[int], values: list[Any]) -> None:
-    """Write rows; where an index stands twice, the later wins. Non-finite numbers are no values."""
-    if indices:
-        rows = np.array(values, dtype=float)
-        target[indices] = np.where(np.isfinite(rows), rows, NAN)
+
+def _api_error(text: str) -> str | None:
+    """The failure that a text without an answer names, if any."""
+    low = text[:4000].lower()
+    named = next((phrase for phrase in _API_ERRORS if phrase in low), None)
+    match = _STATUS.search(low) if named is None else None
+    return match[0] if match else named
+
+
+def _loose_output(text: bytes, error: msgspec.ValidationError, path: str, line: int) -> _Output:
+    """An output line whose response is an object instead of text, or whose error is one; anything else is refused."""
+    data = msgspec.json.decode(text)
+    response = data.get("response")
+    if isinstance(response, dict | list):
+        data["response"] = msgspec.json.encode(response).decode()
+    if isinstance(data.get("error"), dict | list):
+        data["error"] = shown(data["error"], 300)
+    try:
+        return _output.decode(msgspec.json.encode(data))
+    except msgspec.ValidationError:
+        raise InputError(f"{error}; `response` is the model's raw text", file=path, line=line) from None
+
+
+def _shown_type(task: Task) -> Any:
+    return State if task.shown == 1 else tuple[(msgspec.Raw,) * (task.shown - 1) + (State,)]  # type: ignore[misc]
 
 
 def _reference_type(task: Task) -> Any:
     kind = {"S1": State, "M1": StateList, "M3": StateTriple}[task.name]
-    states: Any = State if task.shown == 1 else tuple[(msgspec.Raw,) * (task.shown - 1) + (State,)]  # type: ignore[misc]
     return msgspec.defstruct(
         f"Reference{task.name}",
         [
@@ -376,21 +424,8 @@ def _reference_type(task: Task) -> Any:
             ("id", str | int | None, None),
             ("sample_id", str | int | None, None),
             ("flight_id", str | int | None, None),
-            ("current_state", states | None, None),
+            ("current_state", _shown_type(task) | None, None),
         ],
         rename={"gold": "next_second" if task.name == "S1" else "T+1"},
         gc=False,
     )
-
-
-def _typed_reference(typed: Any, task: Task) -> tuple[list[Any], Any | None, Any]:
-    values = msgspec.structs.astuple(typed.gold)
-    if task.name == "S1":
-        gold: list[Any] = [values]
-    elif task.name == "M1":
-        gold = [tuple(value[0] if value else NAN for value in values)]
-    else:
-        gold = list(zip(*values, strict=True))
-    state = typed.current_state
-    last = state[-1] if isinstance(state, tuple) else state
-    return gold, None if last is None else msgspec.structs.astuple(last), typed.flight_id

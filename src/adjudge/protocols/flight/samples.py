@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, Outcome
+from adjudge.evidence.vocabulary import BUCKETS, FAIL
 from adjudge.protocols.flight.batch import (
     ANSWERED,
     ARRAY_SHAPE,
@@ -72,41 +72,41 @@ def schema(task: Task) -> pa.Schema:
 
 def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
     """The rows of one batch."""
-    batch = read.batch
-    found = [
-        (item.method, item.start, item.end, ",".join(item.repairs), item.candidates) if item else _NOTHING
-        for item in read.found
-    ]
-    method, start, end, repairs, candidates = zip(*found, strict=True)
-    status = batch.status
+    batch, n = read.batch, read.batch.n
+    repairs: list[str | None] = [None] * n
+    extra_keys = np.zeros(n, dtype=np.int32)
+    for index, (names, extra) in read.odd.items():
+        repairs[index] = names
+        extra_keys[index] = extra
     return pa.Table.from_arrays(
         [
             pa.array(read.samples, pa.string()),
-            _words(read.models),
+            pa.DictionaryArray.from_arrays(pa.array(read.model_codes), pa.array(list(read.groups))),
             _words(read.flights),
-            _coded(status, STATUSES),
-            _coded(bucket_codes(status, verdicts.eligible), BUCKETS),
+            _coded(batch.status, STATUSES),
+            _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
             _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
             pack_citations(verdicts.cites),
-            _words([name or None for name in method]),
-            pa.array(start, pa.int32()),
-            pa.array(end, pa.int32()),
-            _words([name or None for name in repairs]),
-            pa.array(candidates, pa.int32()),
-            pa.array(read.extra_keys, pa.int32()),
+            _words(read.methods),
+            pa.array(np.array(read.starts, dtype=np.int32)),
+            pa.array(np.array(read.ends, dtype=np.int32)),
+            _words(repairs) if read.odd else _nothing(n),
+            pa.array(np.array(read.candidates, dtype=np.int32)),
+            pa.array(extra_keys),
             pa.array(read.completeness),
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
             *(_coded(row, GRADES) for row in scores.grades),
-            _lists(batch.answer.reshape(-1, batch.n)),
+            _lists(batch.answer.reshape(-1, n)),
             _lists(batch.shown),
-            _lists(batch.gold.reshape(-1, batch.n)),
+            _lists(batch.gold.reshape(-1, n)),
         ],
         schema=schema(batch.task),
     )
 
 
-_NOTHING = ("", -1, -1, "", 0)
+def _nothing(n: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.string()))
 
 
 def outputs(read: ReadBatch) -> pa.Table:
@@ -164,7 +164,7 @@ def restore(
         words["numeric_validity.invalid_value"]: INVALID_VALUE,
     }
     validity = np.full((numeric.size, n), VALID, dtype=np.uint8)
-    failed = evidence.outcome[numeric] == Outcome.FAIL
+    failed = evidence.outcome[numeric] == FAIL
     for code, kind in code_of.items():
         validity[failed & (evidence.code[numeric] == code)] = kind
     batch = FlightBatch(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import Outcome
+from adjudge.evidence.vocabulary import FAIL, PASS
 from adjudge.protocols.flight.batch import ANSWERED, FlightBatch
 from adjudge.protocols.flight.rules import FAMILIES
 
@@ -115,8 +115,8 @@ def _constraint(evidence: Evidence) -> Floats:
     """100·Σw(passed)/Σw over the atoms of the six families that passed or failed; a pass weighs 0.5."""
     rows = _rows(evidence, *FAMILIES)
     outcome, severity = evidence.outcome[rows], evidence.severity[rows]
-    passed = 0.5 * (outcome == Outcome.PASS).sum(axis=0)
-    failed = np.where(outcome == Outcome.FAIL, _WEIGHTS[severity], 0.0).sum(axis=0)
+    passed = 0.5 * (outcome == PASS).sum(axis=0)
+    failed = np.where(outcome == FAIL, _WEIGHTS[severity], 0.0).sum(axis=0)
     with np.errstate(all="ignore"):
         share: Floats = 100.0 * passed / (passed + failed)
     return share
@@ -157,9 +157,9 @@ def _grades(
 def _failure_rate(evidence: Evidence, family: str) -> Floats:
     """Failed among the atoms that passed or failed; NaN where there are none."""
     outcome = evidence.outcome[_rows(evidence, family)]
-    failed = (outcome == Outcome.FAIL).sum(axis=0)
+    failed = (outcome == FAIL).sum(axis=0)
     with np.errstate(all="ignore"):
-        rate: Floats = failed / (failed + (outcome == Outcome.PASS).sum(axis=0))
+        rate: Floats = failed / (failed + (outcome == PASS).sum(axis=0))
     return rate
 
 
