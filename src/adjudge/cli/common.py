@@ -140,3 +140,7 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
 
         click.echo(summary(run), err=True)
     return 1 if run.metrics["pass"] is False else 0
+
+
+report_writer: Callable[[Path], tuple[bytes, str]] | None = None
+"""What writes report.html into a run before it is put in place; the engine takes it as an option."""

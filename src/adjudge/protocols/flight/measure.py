@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 __all__ = ["Partial", "finish", "partial"]
 
 PRIOR_VERSION = "1"
+HEADLINE = (
+    "eligibility_rate",
+    "availability_score",
+    "constraint_score",
+    "error_score",
+    "total_score",
+    "rubric_score",
+    "mae_p95",
+)
 
 
 def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, library: Library) -> Measured:
@@ -65,6 +74,7 @@ def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, li
     measured.top = {
         "task": config.task,
         "library": library.name,
+        "headline": [name for name in HEADLINE if any(named.name == name for named in measured.estimates)],
         "task_summary": {
             "task": config.task,
             "models": {profile["model_name"]: profile["summary"] for profile in profiles},
