@@ -257,3 +257,21 @@ def test_a_lower_value_ranks_first_where_lower_is_better(make_run):
     assert [place.name for place in comparison.rankings[0].places] == ["m2", "m3", "m1"]
     assert comparison.pairs[0].metrics[0].verdict == "better"
     assert comparison.pairs[0].flipped.gained == 30
+
+
+def test_trials_stored_as_models_are_one_system_of_their_configuration(make_run):
+    def run(name, first, second):
+        models = {f"{name}|0": first, f"{name}|1": second}
+        columns = {
+            "configuration": dict.fromkeys(models, [name] * 20),
+            "trial": {f"{name}|0": [0] * 20, f"{name}|1": [1] * 20},
+        }
+        return make_run(name, models, columns=columns)
+
+    a = run("old", [True] * 15 + [False] * 5, [True] * 14 + [False] * 6)
+    b = run("new", [True] * 20, [True] * 20)
+    comparison = compare(a, b)
+    found = metric(comparison)
+    assert (comparison.pairs[0].a, comparison.pairs[0].b) == ("old", "new")
+    assert (found.n, found.clusters, found.a) == (40, 20, 29 / 40)
+    assert comparison.pairs[0].flipped.samples[0].evidence[0].id == "old|1/q000014/quiz.answer/@1"

@@ -16,7 +16,7 @@ from adjudge.compare.flips import Flips, flips
 from adjudge.compare.guard import LATENCY, Guard, Status, cache_state, examine, latency_refused
 from adjudge.compare.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
 from adjudge.compare.paired import Compared, Paired, Settings, pair
-from adjudge.compare.systems import System, sample_of, select
+from adjudge.compare.systems import SYSTEM_COLUMNS, System, sample_of, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
@@ -26,7 +26,7 @@ from adjudge.stats.ties import ranking
 
 EVIDENCE_SHOWN = 20
 _MOST_SLICES = 50
-_PLACE = {"part", "row", "model"}
+_PLACE = {"part", "row", *SYSTEM_COLUMNS}
 _LATENCY = Outcome(name=LATENCY, column=LATENCY, kind="mean", higher_is_better=False, unit="s", title="latency")
 
 

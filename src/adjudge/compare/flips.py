@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from adjudge.compare.outcomes import Outcome, plain
 from adjudge.compare.systems import System, sample_of, trial_of
@@ -47,7 +48,7 @@ class Flips(msgspec.Struct, frozen=True, kw_only=True):
 
 def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], *, evidence: int) -> Flips:
     """The samples on which exactly one of the two is right; `evidence` of them with their failed atoms."""
-    names = sorted(outcome.columns() | {"bucket", "part", "row"})
+    names = sorted(outcome.columns() | {"bucket", "model", "part", "row", "sample"})
     tables = [system.table(names, keys) for system in (first, second)]
     a, b = (outcome.values(table) for table in tables)
     inside = outcome.inside(tables[0]) & outcome.inside(tables[1])
@@ -55,12 +56,11 @@ def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], 
     change = np.where(inside & ~np.isnan(a) & ~np.isnan(b), np.nan_to_num(b - a), 0.0) * up
     lost, gained = np.flatnonzero(change < 0), np.flatnonzero(change > 0)
     buckets = [plain(table.column("bucket")) for table in tables]
-    places = [(table.column("part"), table.column("row")) for table in tables]
+    places = [table.select(["part", "row", "model", "sample"]) for table in tables]
     found: list[Flip] = []
     for index in (*lost.tolist(), *gained.tolist()):
         side = int(change[index] < 0)
         system = (first, second)[side]
-        part, row = (column[index].as_py() for column in places[side])
         found.append(
             Flip(
                 sample=sample_of(keys[index]),
@@ -69,15 +69,15 @@ def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], 
                 fails=system.name,
                 bucket_a=buckets[0][index].as_py(),
                 bucket_b=buckets[1][index].as_py(),
-                evidence=_evidence(system, keys[index], part, row) if len(found) < evidence else None,
+                evidence=_evidence(system, places[side].slice(index, 1)) if len(found) < evidence else None,
             )
         )
     return Flips(name=outcome.name, lost=lost.size, gained=gained.size, samples=found)
 
 
-def _evidence(system: System, key: str, part: int, row: int) -> list[Finding]:
-    atoms = system.run.atoms({"part": part, "row": row, "model": system.model, "sample": sample_of(key)})
-    failed = sorted((atom for atom in atoms if atom.failed), key=lambda atom: _WORST_FIRST[atom.severity])
+def _evidence(system: System, row: pa.Table) -> list[Finding]:
+    failed = [atom for atom in system.run.atoms(row.to_pylist()[0]) if atom.failed]
+    failed.sort(key=lambda atom: _WORST_FIRST[atom.severity])
     return [
         Finding(id=atom.id, rule=atom.rule, severity=atom.severity, message=atom.message) for atom in failed[:_MESSAGES]
     ]

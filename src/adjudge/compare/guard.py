@@ -66,10 +66,13 @@ def latency_refused(first: System, second: System, keys: Sequence[str]) -> str |
 
 
 def cache_state(system: System, keys: Sequence[str]) -> str:
-    """hit, miss, mixed or unknown; one answer of unknown state makes the whole unknown."""
+    """hit, miss, mixed or unknown, of the answers that were timed; one of unknown state makes the whole unknown."""
     if CACHE not in system.run.column_names:
         return "unknown"
-    words = plain(system.table([CACHE], keys).column(0)).unique().to_pylist()
+    rows = system.table([CACHE], keys).column(0)
+    if LATENCY in system.run.column_names:
+        rows = rows.filter(system.table([LATENCY], keys).column(0).is_valid())
+    words = plain(rows).unique().to_pylist()
     states = {_CACHE_WORDS.get(str(word).lower(), "unknown") for word in words}
     if len(states) == 1:
         return states.pop()

@@ -45,6 +45,10 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < POWER:
             raise ConfigError(f"alpha is {self.alpha}, expected a number above 0 and below {POWER}")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}, expected 0 or more")
+        if self.resamples < 100:
+            raise ConfigError(f"resamples is {self.resamples}, expected 100 or more")
         for margin in (*([] if self.margin is None else [self.margin]), *self.margins.values()):
             if not 0.0 < margin < float("inf"):
                 raise ConfigError(f"margin is {margin}, expected a number above 0")

@@ -1,4 +1,8 @@
-"""System: one model's rows of one run, the thing that is compared; and how `RUN::MODEL` names one."""
+"""System: one model's rows of one run, the thing that is compared; and how `RUN::MODEL` names one.
+
+A protocol that stores a model's trials as models of their own (so that atoms have ids of their own) names the system in
+a column `configuration`; otherwise the system is the column `model`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ from adjudge.runs.run import Run
 SEPARATOR = "::"
 TRIAL = "trial"
 FACTORS = ("model", "tools", "vision", "prompt")
-_COLUMNS_OF = {"tools": ("tools", "use_tools", "mode"), "vision": ("vision",), "prompt": ("prompt",)}
+SYSTEM_COLUMNS = ("configuration", "model")
+_COLUMNS_OF = {"tools": ("tools", "use_tools", "mode"), "vision": ("vision",), "prompt": ("prompt", "prompts")}
 _DIGESTS_OF = {"prompt": ("prompts", "prompt")}
 _LABELS = ("label", "gold")
 
@@ -38,8 +43,7 @@ class System:
     @cached_property
     def rows(self) -> NDArray[np.intp]:
         """Its rows in samples.parquet."""
-        models = plain(self.run.columns(["model"]).column(0))
-        return np.flatnonzero(pc.equal(models, self.model).to_numpy(zero_copy_only=False))
+        return np.flatnonzero(pc.equal(_systems(self.run), self.model).to_numpy(zero_copy_only=False))
 
     @cached_property
     def keys(self) -> list[str]:
@@ -84,8 +88,8 @@ class System:
             return stated[name]
         for column in _COLUMNS_OF.get(name, ()):
             if column in self.run.column_names:
-                words = sorted({str(value) for value in plain(self.column(column)).unique().to_pylist()})
-                return None if words == ["None"] else ", ".join(words)
+                words = {str(value) for value in plain(self.column(column)).unique().to_pylist() if value is not None}
+                return ", ".join(sorted(words)) or None
         for key in _DIGESTS_OF.get(name, ()):
             if key in self.run.manifest.digests:
                 return self.run.manifest.digests[key]
@@ -105,8 +109,12 @@ class System:
 
 def models_of(run: Run) -> list[str]:
     """The models of a run, sorted."""
-    found = plain(run.columns(["model"]).column(0)).unique().to_pylist()
-    return sorted(str(model) for model in found)
+    return sorted(str(model) for model in _systems(run).unique().to_pylist())
+
+
+def _systems(run: Run) -> pa.Array:
+    name = next(name for name in SYSTEM_COLUMNS if name in run.column_names)
+    return plain(run.columns([name]).column(0))
 
 
 def select(
