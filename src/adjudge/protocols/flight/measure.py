@@ -394,7 +394,7 @@ def _comparison(
 
 def _refuse_no_match(whole: Partial, config: FlightConfig) -> None:
     """Outputs and a reference that share no id are not an evaluation in which everything is missing."""
-    if not config.reference or whole.matched:
+    if not config.reference or whole.matched or not whole.unmatched.get("reference"):
         return
     outputs, reference = whole.unmatched.get("outputs", []), whole.unmatched.get("reference", [])
     example = f" The outputs have {outputs[0]!r}, the reference {reference[0]!r}." if outputs and reference else ""
