@@ -60,6 +60,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         version: str = "1",
         trials: int = 1,
         shuffle: int | None = None,
+        says: str = "",
     ) -> Run:
         n = len(next(iter(models.values())))
         ids = [f"q{index:06d}" for index in range(n // trials)] if ids is None else list(ids)
@@ -92,7 +93,7 @@ def make_run(tmp_path: Path) -> MakeRun:
                     found[column] = pa.array([by_model[model][index] for index in order])
                 evidence = VerifierGraph([_RULE]).evaluate(_Answers(right))
                 texts = pa.table(
-                    {"response": pa.array([f"{sample}:{ok}" for sample, ok in zip(samples, right, strict=True)])}
+                    {"response": pa.array([f"{sample}:{ok}{says}" for sample, ok in zip(samples, right, strict=True)])}
                 )
                 writer.add_samples(0, pa.table(found), part.add(evidence, texts))
             part.close()

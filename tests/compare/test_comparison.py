@@ -76,6 +76,49 @@ def test_equal_results_of_different_answers_are_not_identical(make_run):
     assert metric(comparison).verdict == "inconclusive"
 
 
+def test_equal_results_of_different_texts_are_not_identical(make_run):
+    a, b = make_run("a", {"old": [True] * 5}), make_run("b", {"new": [True] * 5}, says=" I think")
+    assert not compare(a, b).pairs[0].identical
+
+
+def test_an_interval_of_no_width_is_no_proof_of_equivalence(make_run):
+    options = {"top": {"comparable": [SCORE]}}
+    a = make_run("a", {"old": [True] * 5}, columns={"score": {"old": [3.0] * 5}}, **options)
+    b = make_run("b", {"new": [True] * 5}, columns={"score": {"new": [3.0] * 5}}, says="!", **options)
+    found = metric(compare(a, b, margin=0.1), "score")
+    assert found.verdict == "inconclusive"
+    assert "no width" in found.why
+
+
+def test_three_clusters_inside_the_margin_are_too_few(make_run):
+    flights, gaps = [f"f{i // 10}" for i in range(30)], [-1.4] * 10 + [0.0] * 10 + [1.4] * 10
+    options = {"top": {"comparable": [{**SCORE, "cluster": "flight"}]}}
+    a = make_run(
+        "a", {"old": [True] * 30}, columns={"score": {"old": [5.0] * 30}, "flight": {"old": flights}}, **options
+    )
+    columns = {"score": {"new": [5.0 + gap for gap in gaps]}, "flight": {"new": flights}}
+    b = make_run("b", {"new": [True] * 30}, columns=columns, **options)
+    found = metric(compare(a, b, margin=0.2), "score")
+    assert -2.0 < found.difference.low < found.difference.high < 2.0
+    assert found.verdict == "inconclusive"  # t = 2 / (1.4 / √3) = 2.47 on 2 degrees of freedom, p = 0.066
+    assert metric(compare(a, b, margin=0.25), "score").verdict == "equivalent"  # t = 3.09, p = 0.045
+
+
+@pytest.mark.parametrize(
+    "margin, to_find",
+    [
+        pytest.param(None, 0.01, id="the observed difference"),
+        pytest.param(0.015, 0.015, id="the margin, being larger"),
+        pytest.param(0.02, 0.01, id="the margin would be found already, so the observed difference"),
+    ],
+)
+def test_what_the_needed_samples_would_find(make_run, pairs, margin, to_find):
+    found = metric(compare(*two(make_run, *pairs(1000, 70, 90, 840)), margin=margin))
+    assert found.verdict == "inconclusive"
+    assert found.needs.to_find == pytest.approx(to_find)
+    assert found.needs.n > 2000
+
+
 def test_row_order_changes_nothing(make_run, pairs):
     first, second = pairs(30, 5, 12, 13)
     score = np.random.default_rng(1).normal(size=60).tolist()

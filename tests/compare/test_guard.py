@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adjudge.compare.guard import cache_state, examine, latency_refused
-from adjudge.compare.systems import select
+from adjudge.compare.systems import System, select
 from adjudge.errors import ConfigError
 
 RIGHT = [True, False] * 10
@@ -151,3 +151,9 @@ def test_latency_needs_one_known_cache_state(make_run, first, second, refused):
 def test_without_a_cache_column_the_state_is_unknown(make_run):
     system = select([make_run("a", {"m1": RIGHT, "m2": RIGHT})])[0]
     assert cache_state(system, list(system.place)) == "unknown"
+
+
+def test_answers_that_were_not_timed_do_not_make_the_state_unknown(make_run):
+    columns = {"cache": {"m1": ["hit", "unknown"] * 2}, "latency_seconds": {"m1": [0.1, None] * 2}}
+    system = System(make_run("a", {"m1": RIGHT[:4]}, columns=columns), "m1", "m1")
+    assert cache_state(system, list(system.place)) == "hit"

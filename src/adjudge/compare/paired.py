@@ -7,6 +7,7 @@ bootstrap interval, both by cluster.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -204,24 +205,29 @@ class Paired:
         return msgspec.structs.replace(found, value=None if found.value is None else found.value / size, n=n)
 
     def _needs(self, alpha: float, margin: float | None) -> Needs | None:
-        """The n that would find the observed difference; the margin, where that is the larger of the two."""
+        """The n that would find a difference as large as the margin; where n is that already, the observed one."""
         if self.difference.value is None:
             return None
-        n = self.first.size
-        to_find = max(abs(self.difference.value), margin or 0.0)
+        observed = abs(self.difference.value)
+        for to_find in (max(observed, margin or 0.0), observed):
+            needed = self._needed(to_find, alpha)
+            if needed is not None and needed > self.first.size:
+                return Needs(n=needed, to_find=to_find)
+        return None
+
+    def _needed(self, to_find: float, alpha: float) -> int | None:
         if to_find == 0.0:
             return None
         if self.discordant is not None and self.units is None:
-            share = max((self.discordant.only_a + self.discordant.only_b) / n, to_find)
-            needed = power.pairs_needed(to_find, min(share, 1.0), alpha=alpha, power=POWER).value
-        else:
-            sums, size = self._units()
-            spread = float(np.std(sums, ddof=1)) if sums.size > 1 else 0.0
-            if spread == 0.0:
-                return None
-            units = power.rows_needed_mean(to_find * size, spread, alpha=alpha, power=POWER).value
-            needed = None if units is None else units * size
-        return Needs(n=int(np.ceil(needed)), to_find=to_find) if needed is not None and needed > n else None
+            changed = (self.discordant.only_a + self.discordant.only_b) / self.first.size
+            needed = power.pairs_needed(to_find, min(max(changed, to_find), 1.0), alpha=alpha, power=POWER).value
+            return None if needed is None else int(needed)
+        sums, size = self._units()
+        spread = float(np.std(sums, ddof=1)) if sums.size > 1 else 0.0
+        if spread == 0.0:
+            return None
+        units = power.rows_needed_mean(to_find * size, spread, alpha=alpha, power=POWER).value
+        return None if units is None else math.ceil(units * size)
 
 
 def pair(
