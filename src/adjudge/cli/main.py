@@ -14,6 +14,7 @@ from adjudge.errors import AdjudgeError
 
 GROUP = "adjudge.commands"
 _OWN = {
+    "compare": "compare runs, only where that is valid: better, worse, equivalent, inconclusive",
     "demo": "run every protocol on generated examples",
     "explain": "print the verdict on one sample with its evidence",
     "export": "write a run's records as JSON Lines",
