@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from adjudge.evidence.atoms import Atom, atoms
-from adjudge.evidence.vocabulary import Outcome
+from adjudge.evidence.vocabulary import Outcome, Severity
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
 
@@ -84,27 +84,33 @@ Found = list[tuple[dict[str, Any], Atom]]
 
 
 def _collect(run: Run, limit: int) -> tuple[Found, Found, int]:
-    """Failed atoms (criticals first, then in the order of the run), broken ones, and how many were left out."""
+    """Failed atoms (criticals first, then in the order of the run), broken ones, and how many failed ones were left out."""
     critical: Found = []
     other: Found = []
     broken: Found = []
-    left_out = 0
+    total = 0
     for _, samples, evidence in run.batches():
-        wanted = np.flatnonzero(np.isin(evidence.outcome, (Outcome.FAIL, Outcome.ERROR)).any(axis=0))
+        failed = evidence.failed()
+        grave = evidence.failed(Severity.CRITICAL).any(axis=0)
+        errors = (evidence.outcome == Outcome.ERROR).any(axis=0)
+        total += int(failed.sum())
+        mask = np.zeros(evidence.n, dtype=bool)
+        if len(critical) < limit:
+            mask |= grave
+        if len(critical) + len(other) < limit:
+            mask |= failed.any(axis=0)
+        if len(broken) < limit:
+            mask |= errors
+        wanted = np.flatnonzero(mask)
         rows = samples.select(["sample", "model"]).take(wanted).to_pylist()
         for row, number in zip(rows, wanted.tolist(), strict=True):
-            if len(critical) >= limit:
-                left_out += int(evidence.failed()[:, number].sum())
-                continue
             for atom in atoms(evidence, number, row["model"], row["sample"]):
-                if atom.outcome == "error" and len(broken) < limit:
+                if atom.outcome == "error":
                     broken.append((row, atom))
-                elif atom.failed and len(own := critical if atom.severity == "CRITICAL" else other) < limit:
-                    own.append((row, atom))
                 elif atom.failed:
-                    left_out += 1
-    found = critical + other
-    return found[:limit], broken, left_out + max(0, len(found) - limit)
+                    (critical if atom.severity == "CRITICAL" else other).append((row, atom))
+    found = (critical + other)[:limit]
+    return found, broken[:limit], total - len(found)
 
 
 def _places(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int | None]]:
