@@ -157,7 +157,7 @@ def _fixed(value: float, places: int | None, percent: bool) -> str:
 
 
 def _significant(value: float, digits: int = 4) -> str:
-    if value == round(value) and abs(value) < 1e15:
+    if math.isclose(value, round(value), rel_tol=1e-12) and abs(value) < 1e15:
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
     size_of = abs(value)
     if size_of >= 10_000 and size_of < 1e15:
@@ -165,7 +165,9 @@ def _significant(value: float, digits: int = 4) -> str:
     if size_of < 1e-4 or size_of >= 1e15:
         return f"{value:.3g}"
     text = f"{value:.{max(0, digits - 1 - math.floor(math.log10(size_of)))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text and math.isclose(float(text), value, rel_tol=1e-12):
+        return text.rstrip("0").rstrip(".")  # exact as shown: zeros at the end would promise nothing more
+    return text
 
 
 def _sign(percent: bool, unit: str) -> str:
