@@ -2,8 +2,13 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REFERENCE = Path(__file__).parent.parent / "reference"
+
+# The first example pays for imports and compilation; how long an example takes is no property of the code.
+settings.register_profile("stats", deadline=None)
+settings.load_profile("stats")
 
 
 @pytest.fixture(scope="session")

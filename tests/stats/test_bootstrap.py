@@ -98,6 +98,7 @@ def test_blocks_give_the_interval_of_the_rows(method):
 def test_blocks_of_a_constant_column():
     estimate = bootstrap.mean(np.full(5000, 0.1), seed=1, stream="a")
     assert (estimate.low, estimate.value, estimate.high) == (0.1, 0.1, 0.1)
+    assert "no width" in estimate.warnings[0]
 
 
 def test_clusters_widen_the_interval_of_correlated_rows():
@@ -114,7 +115,9 @@ def test_few_clusters_are_enumerated_and_say_so():
     estimate = bootstrap.ratio_of_sums(numerators, np.full(5, 10), seed=1, stream="a", method="percentile")
     assert estimate.method == "cluster bootstrap, percentile, all 126 distinct resamples"
     assert estimate.seed is None
-    assert estimate.warnings == ("only 5 clusters: an interval over fewer than 10 is a rough guide",)
+    assert estimate.warnings == (
+        "only 5 clusters, which have 126 distinct resamples: an interval over fewer than 10 is a rough guide",
+    )
     # Independently: all 5^5 ordered resamples, each equally likely.
     grid = np.stack(np.meshgrid(*[numerators] * 5), axis=-1).reshape(-1, 5).mean(axis=1) / 10
     low, high = np.quantile(grid, [0.025, 0.975], method="inverted_cdf")
@@ -226,6 +229,11 @@ def test_products_with_draws_are_exact_on_the_grid(values, seed):
     product = (drawn @ grid)[:, 0]
     assert product.tolist() == [math.fsum(np.repeat(grid[:, 0], row.astype(int))) for row in drawn]
     assert np.abs(grid - table).max() <= 2.0**-44 * np.abs(table).max()
+
+
+def test_the_smallest_numbers_stay_on_the_grid():
+    tiny = np.array([[6e-323], [5e-324]])
+    assert (bootstrap.on_grid(tiny, 2) == tiny).all()
 
 
 def test_whole_counts_stay_as_they_are_on_the_grid():

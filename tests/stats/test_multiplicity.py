@@ -1,8 +1,5 @@
 """Holm and Benjamini–Hochberg against their papers' examples and statsmodels."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,18 +9,17 @@ from statsmodels.stats.multitest import multipletests
 from adjudge.errors import StatsError
 from adjudge.stats.multiplicity import benjamini_hochberg, holm
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "paired.json").read_text())
 P_VALUES = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.01, 0.05, 1.0]), min_size=1, max_size=30)
 
 
-def test_rejections_are_benjamini_hochberg_1995():
-    case = REFERENCE["benjamini_hochberg_1995"]
+def test_rejections_are_benjamini_hochberg_1995(reference):
+    case = reference("paired")["benjamini_hochberg_1995"]
     assert sum(p <= 0.05 for p in benjamini_hochberg(case["p"])) == case["rejected_bh"]
     assert sum(p <= 0.05 for p in holm(case["p"])) == case["rejected_holm"]
 
 
-def test_holm_textbook_example():
-    case = REFERENCE["holm_1979"]
+def test_holm_textbook_example(reference):
+    case = reference("paired")["holm_1979"]
     assert holm(case["p"]) == pytest.approx(case["adjusted"], rel=1e-14)
 
 

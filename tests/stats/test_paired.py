@@ -1,9 +1,7 @@
 """Paired tests against published figures, statsmodels, and sums done in exact integers."""
 
-import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +10,20 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
 from adjudge.errors import StatsError
-from adjudge.stats.paired import PValue, mcnemar_chi2, mcnemar_exact, mcnemar_midp, sign_flip, wilcoxon
+from adjudge.stats.paired import (
+    PValue,
+    mcnemar_chi2,
+    mcnemar_exact,
+    mcnemar_midp,
+    paired_difference,
+    paired_mean_difference,
+    sign_flip,
+    wilcoxon,
+)
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "paired.json").read_text())
 
-
-def test_chi2_is_agresti_1990():
-    case = REFERENCE["mcnemar_agresti_1990"]
+def test_chi2_is_agresti_1990(reference):
+    case = reference("paired")["mcnemar_agresti_1990"]
     b, c = case["table"][0][1], case["table"][1][0]
     corrected, plain = mcnemar_chi2(b, c), mcnemar_chi2(b, c, correction=False)
     assert corrected.statistic == pytest.approx(case["chi2_corrected"], abs=5e-4)
@@ -27,8 +32,8 @@ def test_chi2_is_agresti_1990():
     assert plain.p == pytest.approx(case["p"], abs=5e-9)
 
 
-def test_exact_and_midp_are_fagerland_2013():
-    case = REFERENCE["mcnemar_fagerland_2013"]
+def test_exact_and_midp_are_fagerland_2013(reference):
+    case = reference("paired")["mcnemar_fagerland_2013"]
     assert mcnemar_exact(case["b"], case["c"]).p == pytest.approx(case["exact"], abs=5e-5)
     assert mcnemar_midp(case["b"], case["c"]).p == pytest.approx(case["midp"], abs=5e-5)
 
@@ -91,8 +96,8 @@ def test_counts_must_be_counts(b, c):
         mcnemar_exact(b, c)
 
 
-def test_sign_flip_is_fishers_count_on_darwins_maize():
-    case = REFERENCE["fisher_darwin_1935"]
+def test_sign_flip_is_fishers_count_on_darwins_maize(reference):
+    case = reference("paired")["fisher_darwin_1935"]
     result = sign_flip(case["differences"], seed=0)
     assert result.statistic == case["sum"]
     assert result.p == pytest.approx(case["extreme"] / case["patterns"], rel=1e-14)
@@ -108,8 +113,8 @@ def test_sign_flip_sampling_agrees_with_the_exact_sign_test():
     assert result.seed == 3
 
 
-def test_sign_flip_sampling_of_distinct_sizes_agrees_with_enumeration():
-    d = np.array(REFERENCE["fisher_darwin_1935"]["differences"] + [5.5, -3.25], dtype=float)
+def test_sign_flip_sampling_of_distinct_sizes_agrees_with_enumeration(reference):
+    d = np.array(reference("paired")["fisher_darwin_1935"]["differences"] + [5.5, -3.25], dtype=float)
     every = ((np.arange(2**17)[:, None] >> np.arange(17)) & 1) * 2.0 - 1.0
     exact = np.mean(np.abs(every @ d) >= abs(d.sum()) - 1e-9)
     result = sign_flip(d, seed=1, resamples=100_000)
@@ -134,12 +139,12 @@ def test_sign_flip_by_cluster_flips_clusters_together():
 def test_sign_flip_without_difference_or_pairs():
     assert sign_flip([0.0, 0.0], seed=0).p == 1.0
     assert sign_flip([], seed=0).p is None
-    with pytest.raises(StatsError, match="finite"):
+    with pytest.raises(StatsError, match="NaN"):
         sign_flip([1.0, float("nan")], seed=0)
 
 
-def test_wilcoxon_is_hollander_wolfe_1973():
-    case = REFERENCE["wilcoxon_hollander_wolfe_1973"]
+def test_wilcoxon_is_hollander_wolfe_1973(reference):
+    case = reference("paired")["wilcoxon_hollander_wolfe_1973"]
     result = wilcoxon(np.subtract(case["x"], case["y"]))
     assert result.statistic == case["v_smaller"]
     assert result.p == pytest.approx(case["p_two_sided"], rel=1e-12)
@@ -160,3 +165,40 @@ def test_a_null_p_must_say_why():
         PValue(p=None)
     with pytest.raises(ValueError, match=r"\(0, 1\]"):
         PValue(p=0.0)
+
+
+def test_paired_difference_uses_the_pairing():
+    rng = np.random.default_rng(2)
+    common = rng.normal(0.0, 5.0, 400)
+    a, b = common + rng.normal(0.3, 0.5, 400), common
+    paired = paired_mean_difference(a, b, seed=1, stream="d")
+    assert paired.value == pytest.approx(np.mean(a - b), rel=1e-12)
+    assert paired.high - paired.low < 0.15  # unpaired it would be about 1.4
+    assert paired.low < 0.3 < paired.high
+
+
+def test_paired_difference_of_a_ratio():
+    rng = np.random.default_rng(3)
+    hits_a, hits_b = rng.integers(3, 10, 60), rng.integers(2, 9, 60)
+    trials = np.full(60, 10)
+
+    def share(counts):
+        return counts[:, 0] / counts[:, 1]
+
+    first, second = np.column_stack([hits_a, trials]), np.column_stack([hits_b, trials])
+    estimate = paired_difference(first, second, share, seed=4, stream="share")
+    assert estimate.value == pytest.approx((hits_a.sum() - hits_b.sum()) / 600, abs=1e-15)
+    assert estimate.low < estimate.value < estimate.high
+    same = paired_difference(first, first, share, seed=4, stream="share")
+    assert (same.low, same.high) == (0.0, 0.0)
+
+
+def test_paired_difference_is_null_where_one_side_is_undefined():
+    def share(counts):
+        with np.errstate(invalid="ignore"):
+            return counts[:, 0] / counts[:, 1]
+
+    estimate = paired_difference([[1, 2], [1, 2]], [[0, 0], [0, 0]], share, seed=0, stream="share")
+    assert estimate.value is None
+    with pytest.raises(StatsError, match="shape"):
+        paired_difference([[1, 2]], [[1, 2, 3]], share, seed=0, stream="share")

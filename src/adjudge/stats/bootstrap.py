@@ -27,6 +27,7 @@ __all__ = [
     "RESAMPLES",
     "Method",
     "effective_number",
+    "few",
     "generator",
     "interval_of",
     "mean",
@@ -229,7 +230,7 @@ def resample(
         seed=plan.recorded_seed,
         name=f"{design} bootstrap, {_NAMES[method]}, {plan.says}",
         probabilities=plan.probabilities,
-        warnings=_few(m, unit),
+        warnings=few(m, unit, 0 if plan.enumerated is None else len(plan.enumerated)),
     )
 
 
@@ -290,7 +291,7 @@ def multinomial_cells(
         method=method,
         seed=seed,
         name=f"{design} bootstrap, {_NAMES[method]}, {resamples} resamples",
-        warnings=_few(n, "row"),
+        warnings=few(n, "row"),
     )
 
 
@@ -328,6 +329,8 @@ def interval_of(
     else:
         bounds = ((1.0 - level) / 2.0, 0.5 + level / 2.0)
     low, high = _quantiles(replicates, probabilities, bounds)
+    if low == high:
+        warnings = (*warnings, "all resamples agree: an interval of no width says nothing about data not seen")
     return Estimate(value=value, low=low, high=high, level=level, n=n, method=name, seed=seed, warnings=warnings)
 
 
@@ -348,7 +351,7 @@ def on_grid(table: FloatArray, m: int) -> FloatArray:
     """
     largest = np.abs(table).max(axis=0)
     _, exponent = np.frexp(np.where(largest > 0, largest, 1.0))
-    step = np.ldexp(1.0, exponent + math.ceil(math.log2(max(m, 2))) - 52)
+    step = np.ldexp(1.0, np.maximum(exponent + math.ceil(math.log2(max(m, 2))) - 52, -exact.UNIT))
     whole = (table == np.floor(table)).all(axis=0) & (largest < 2.0**52 / m)
     gridded: FloatArray = np.where(whole, table, np.round(table / step) * step)
     return gridded
@@ -409,10 +412,12 @@ def _one(values: FloatArray) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _few(m: int, unit: str) -> tuple[str, ...]:
+def few(m: int, unit: str, distinct: int = 0) -> tuple[str, ...]:
+    """The warning of an interval over fewer than ten units, which may have so many distinct resamples."""
     if m >= FEW_CLUSTERS:
         return ()
-    return (f"only {m} {unit}s: an interval over fewer than {FEW_CLUSTERS} is a rough guide",)
+    known = f", which have {distinct} distinct resamples" if distinct else ""
+    return (f"only {m} {unit}s{known}: an interval over fewer than {FEW_CLUSTERS} is a rough guide",)
 
 
 def _expanded_levels(units: float, strata: int, level: float) -> tuple[float, float]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
+from adjudge.stats import _checks
+from adjudge.stats._checks import FloatArray
+from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, statistic_of_counts
+from adjudge.stats.estimate import Estimate
 
 _LN10 = math.log(10.0)
 _SMALLEST = sys.float_info.min
@@ -39,7 +44,8 @@ class PValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
             raise ValueError(f"PValue.p is {self.p}; a p value lies in (0, 1]")
 
 
-def _p_value(ln_p: float, *, method: str, n: int, statistic: float | None = None, seed: int | None = None) -> PValue:
+def p_value(ln_p: float, *, method: str, n: int, statistic: float | None = None, seed: int | None = None) -> PValue:
+    """A PValue from the natural logarithm of p."""
     ln_p = min(ln_p, 0.0)
     p = math.exp(ln_p)
     tiny = p < _SMALLEST
@@ -83,7 +89,7 @@ def mcnemar_exact(b: int, c: int) -> PValue:
     b, c = _discordant(b, c)
     k, n = min(b, c), b + c
     ln_p = 0.0 if b == c else math.log(2.0) + _ln_binomial_half(k, n)[0]
-    return _p_value(ln_p, method="mcnemar exact", n=n, statistic=float(k))
+    return p_value(ln_p, method="mcnemar exact", n=n, statistic=float(k))
 
 
 def mcnemar_midp(b: int, c: int) -> PValue:
@@ -99,7 +105,7 @@ def mcnemar_midp(b: int, c: int) -> PValue:
     ln_cdf, ln_pmf = _ln_binomial_half(k, n)
     # 2·cdf − pmf where b ≠ c; pmf ≤ cdf, so no digits are lost.
     ln_p = math.log1p(-0.5 * math.exp(ln_pmf)) if b == c else ln_cdf + math.log(2.0 - math.exp(ln_pmf - ln_cdf))
-    return _p_value(ln_p, method="mcnemar mid-p", n=n, statistic=float(k))
+    return p_value(ln_p, method="mcnemar mid-p", n=n, statistic=float(k))
 
 
 def mcnemar_chi2(b: int, c: int, *, correction: bool = True) -> PValue:
@@ -116,13 +122,14 @@ def mcnemar_chi2(b: int, c: int, *, correction: bool = True) -> PValue:
 
     root = max(abs(b - c) - (1 if correction else 0), 0) / math.sqrt(n)
     # P(χ²₁ > root²) = 2·Φ(−root)
-    return _p_value(math.log(2.0) + float(log_ndtr(-root)), method=method, n=n, statistic=root * root)
+    return p_value(math.log(2.0) + float(log_ndtr(-root)), method=method, n=n, statistic=root * root)
 
 
 def sign_flip(
     differences: npt.ArrayLike,
     *,
     seed: int,
+    stream: str = "sign_flip",
     clusters: npt.ArrayLike | None = None,
     resamples: int = 20_000,
 ) -> PValue:
@@ -137,7 +144,7 @@ def sign_flip(
         return PValue(p=None, why="no pairs", method="sign flip")
     sizes = np.sort(np.abs(units[units != 0.0]))
     if sizes.size == 0:
-        return _p_value(0.0, method="sign flip, no nonzero difference", n=units.size, statistic=0.0)
+        return p_value(0.0, method="sign flip, no nonzero difference", n=units.size, statistic=0.0)
     observed = abs(math.fsum(units))
     # A rounding step above zero: sums of the same numbers in another order count as equal.
     bound = observed - 1e-12 * math.fsum(sizes)
@@ -148,18 +155,16 @@ def sign_flip(
         extreme = int(np.count_nonzero(np.abs((1.0 - 2.0 * bits) @ sizes) >= bound))
         ln_p = math.log(extreme / total)
     else:
-        extreme = _count_extreme(sizes, bound, resamples, np.random.Generator(np.random.PCG64(seed)))
+        extreme = _count_extreme(sizes, bound, resamples, generator(seed, stream))
         ln_p = math.log((1 + extreme) / (1 + resamples))
     method = "sign flip, all patterns" if exact else f"sign flip, {resamples} patterns"
     if clusters is not None:
         method += ", clusters"
-    return _p_value(ln_p, method=method, n=units.size, statistic=observed, seed=None if exact else seed)
+    return p_value(ln_p, method=method, n=units.size, statistic=observed, seed=None if exact else seed)
 
 
-def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
-    d = np.asarray(differences, dtype=np.float64)
-    if d.ndim != 1 or not np.isfinite(d).all():
-        raise StatsError("paired differences must be one column of finite numbers")
+def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> FloatArray:
+    d = _checks.column(differences, "paired differences")
     if clusters is None:
         return d
     names, codes = np.unique(np.asarray(clusters), return_inverse=True)
@@ -170,7 +175,7 @@ def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> np
     return np.add.reduceat(d[order], starts) if d.size else d
 
 
-def _count_extreme(sizes: npt.NDArray[np.float64], bound: float, resamples: int, rng: np.random.Generator) -> int:
+def _count_extreme(sizes: FloatArray, bound: float, resamples: int, rng: np.random.Generator) -> int:
     """How many random sign patterns give |Σ±size| ≥ bound; equal sizes are drawn together, as one binomial."""
     values, counts = np.unique(sizes, return_counts=True)
     single, shared, repeats = values[counts == 1], values[counts > 1], counts[counts > 1]
@@ -193,9 +198,7 @@ def wilcoxon(differences: npt.ArrayLike) -> PValue:
 
     The exact distribution up to 50 differences without ties, otherwise the normal approximation with tie correction.
     """
-    d = np.asarray(differences, dtype=np.float64)
-    if d.ndim != 1 or not np.isfinite(d).all():
-        raise StatsError("paired differences must be one column of finite numbers")
+    d = _checks.column(differences, "paired differences")
     d = np.sort(d[d != 0.0])
     if d.size == 0:
         return PValue(p=None, why="no nonzero difference", method="wilcoxon")
@@ -204,7 +207,60 @@ def wilcoxon(differences: npt.ArrayLike) -> PValue:
 
     if d.size <= 50 and np.unique(np.abs(d)).size == d.size:
         result = stats.wilcoxon(d, method="exact")
-        return _p_value(math.log(result.pvalue), method="wilcoxon exact", n=d.size, statistic=float(result.statistic))
+        return p_value(math.log(result.pvalue), method="wilcoxon exact", n=d.size, statistic=float(result.statistic))
     result = stats.wilcoxon(d, method="asymptotic")
     ln_p = math.log(2.0) + float(log_ndtr(-abs(result.zstatistic)))
-    return _p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
+    return p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
+
+
+def paired_mean_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """Mean of first − second over the same samples, resampled in pairs (by cluster when given)."""
+    a, b = _checks.column(first, "first"), _checks.column(second, "second")
+    _checks.same_length(a.size, b.size, "second")
+    return mean(a - b, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def paired_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    function: Callable[[FloatArray], FloatArray],
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    n: int | None = None,
+    unit: str = "cluster",
+) -> Estimate:
+    """A statistic of summed counts (F1, κ, ECE …), first − second: both systems are resampled with the same draws.
+
+    `first` and `second` are counts[m, k] of the same m clusters (or samples), `function` maps (rows, k) to (rows,), NaN
+    where undefined. Null where it is undefined for one of the two.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.ndim != 2 or a.shape != b.shape:
+        raise StatsError(f"paired counts must have one shape (units, counts), not {a.shape} and {b.shape}")
+    k = a.shape[1]
+    return statistic_of_counts(
+        np.hstack([a, b]),
+        lambda counts: function(counts[:, :k]) - function(counts[:, k:]),
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        n=n,
+        unit=unit,
+        why_null="the statistic is undefined for one of the two",
+    )

@@ -1,0 +1,115 @@
+"""The few loops that NumPy cannot express, compiled when the `fast` extra (Numba) is installed.
+
+Every loop here has a NumPy path beside its caller with equal results; `kernel` returns None when Numba is not
+installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjudge.stats._checks import BoolArray, FloatArray, IntArray
+
+
+@functools.cache
+def available() -> bool:
+    """Whether the `fast` extra is installed."""
+    return importlib.util.find_spec("numba") is not None
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    import numba
+
+    compiled: Callable[..., Any] = numba.njit(cache=True)(function)
+    return compiled
+
+
+def kernel(function: Callable[..., Any], *, fast: bool | None = None) -> Callable[..., Any] | None:
+    """The compiled loop, or None where it is not to be had or not wanted (`fast=False`)."""
+    if fast is False or not available():
+        return None
+    return _compiled(function)
+
+
+def mann_whitney(below: FloatArray, above: FloatArray) -> int:
+    """2 · wins + ties of the sorted `above` over the sorted `below`, by one merge."""
+    total = 0
+    smaller = 0
+    same = 0
+    for k in range(above.size):
+        value = above[k]
+        if k == 0 or value != above[k - 1]:
+            smaller += same
+            same = 0
+            while smaller < below.size and below[smaller] < value:
+                smaller += 1
+            while smaller + same < below.size and below[smaller + same] == value:
+                same += 1
+        total += 2 * smaller + same
+    return total
+
+
+def mann_whitney_matrix(code: IntArray, starts: BoolArray, m: int) -> IntArray:
+    """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives, from rows sorted by score.
+
+    `code` is 2 · cluster + positive; `starts` marks the first row of each group of equal scores.
+    """
+    matrix = np.zeros((m, m), dtype=np.int64)
+    seen = np.zeros(m, dtype=np.int64)
+    n = code.size
+    row = 0
+    while row < n:
+        stop = row + 1
+        while stop < n and not starts[stop]:
+            stop += 1
+        if stop == row + 1:
+            cluster = code[row] >> 1
+            if code[row] & 1:
+                for j in range(m):
+                    matrix[cluster, j] += 2 * seen[j]
+            else:
+                seen[cluster] += 1
+        else:
+            for k in range(row, stop):
+                if code[k] & 1:
+                    for j in range(m):
+                        matrix[code[k] >> 1, j] += seen[j]
+            for k in range(row, stop):
+                if not code[k] & 1:
+                    seen[code[k] >> 1] += 1
+            for k in range(row, stop):
+                if code[k] & 1:
+                    for j in range(m):
+                        matrix[code[k] >> 1, j] += seen[j]
+        row = stop
+    return matrix
+
+
+def average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray) -> FloatArray:
+    """Average precision of each resample, from rows sorted by falling score; NaN where no positive was drawn.
+
+    `ends` marks the last row of each group of equal scores.
+    """
+    result = np.empty(drawn.shape[0])
+    for b in range(drawn.shape[0]):
+        positives = 0.0
+        rows = 0.0
+        group = 0.0
+        area = 0.0
+        for k in range(code.size):
+            weight = drawn[b, code[k] >> 1]
+            rows += weight
+            if code[k] & 1:
+                group += weight
+            if ends[k] and group > 0:
+                positives += group
+                area += group * (positives / rows)
+                group = 0.0
+        result[b] = area / positives if positives > 0 else np.nan
+    return result

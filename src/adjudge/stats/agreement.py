@@ -1,0 +1,359 @@
+"""Do two raters agree beyond chance? Percent agreement, Cohen's κ, Gwet's AC1 and what must stand beside them.
+
+Everything works on a confusion matrix of whole counts: rows the first rater's label, columns the second's. Values
+come from exact integers, so row order and partition change no bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, _fast_pairs
+from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells, statistic_of_counts
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import wilson
+
+Weights = Literal["unweighted", "linear", "quadratic"]
+ONE_LABEL = "both raters gave one and the same label to every item, so chance alone agrees fully (1 − Pe = 0)"
+
+
+class LabelAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How one label fares: `agreement` is 2·both / (first + second); the indices set this label against the rest."""
+
+    agreement: Estimate
+    prevalence_index: float | None
+    bias_index: float | None
+
+
+def label_codes(values: Iterable[Hashable], labels: Sequence[Hashable]) -> IntArray:
+    """Each value as its place in the declared label space; a value outside it is an error that names it."""
+    place = {label: i for i, label in enumerate(labels)}
+    if len(place) != len(labels):
+        raise StatsError("the label space names a label twice")
+    items: Iterable[Hashable] = values.tolist() if isinstance(values, np.ndarray) else values
+    unknown: dict[Hashable, int] = {}
+    codes: list[int] = []
+    for value in items:
+        code = place.get(value, -1)
+        if code < 0:
+            unknown[value] = unknown.get(value, 0) + 1
+        codes.append(code)
+    if unknown:
+        found = ", ".join(
+            f"{value!r} ({times}×)" for value, times in sorted(unknown.items(), key=lambda item: repr(item[0]))
+        )
+        raise StatsError(f"labels outside the label space {', '.join(map(repr, labels))}: {found}")
+    return np.array(codes, dtype=np.int64)
+
+
+def pair_counts(first: npt.ArrayLike, second: npt.ArrayLike, k: int) -> IntArray:
+    """The confusion matrix of two columns of label codes 0 … k−1."""
+    a, b = np.ascontiguousarray(first), np.ascontiguousarray(second)
+    if a.dtype.kind not in "iu" or b.dtype.kind not in "iu" or a.ndim != 1:
+        raise StatsError("label codes are one column of whole numbers; use label_codes first")
+    _checks.same_length(a.size, b.size, "the second rater")
+    matrix = _fast_pairs.pair_counts(a, b, k)
+    if matrix is None:
+        raise StatsError(f"a label code is outside the label space 0 … {k - 1}")
+    return matrix
+
+
+def confusion_of(first: Iterable[Hashable], second: Iterable[Hashable], labels: Sequence[Hashable]) -> IntArray:
+    """The confusion matrix of two columns of labels over a declared label space."""
+    return pair_counts(label_codes(first, labels), label_codes(second, labels), len(labels))
+
+
+def percent_agreement(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The share of items with equal labels, with Wilson's interval."""
+    table = _square(matrix)
+    return wilson(int(np.trace(table)), int(table.sum()), level=level)
+
+
+def cohen_kappa(matrix: npt.ArrayLike, *, weights: Weights = "unweighted", level: float = 0.95) -> Estimate:
+    """Cohen's κ = (Po − Pe)/(1 − Pe) with the large-sample interval; null when 1 − Pe = 0.
+
+    Weighted: κ = 1 − N·Σ v n / Σ v r c with disagreement weights v = |i − j| or (i − j)² (Cohen 1968, Psychol Bull
+    70:213-220). Variance: Fleiss, Cohen, Everitt 1969, Psychol Bull 72:323-327. Under perfect agreement that variance
+    is 0; the interval is then Wilson's for the agreement, carried over with Pe held fixed.
+    """
+    table = _square(matrix)
+    v = disagreement(len(table), weights)
+    exact = _kappa_exact(table, v)
+    n = int(table.sum())
+    if exact is None:
+        return Estimate.null(ONE_LABEL if n else "no items", n=n, level=_checks.level(level), method="analytic")
+    value = float(exact)
+    p = table / n
+    w = 1.0 - v / max(1, int(v.max()))
+    row, column = p.sum(axis=1), p.sum(axis=0)
+    chance = float(row @ w @ column)
+    gradient = (w - (1.0 - value) * ((w @ column)[:, None] + (row @ w)[None, :])) / (1.0 - chance)
+    return _delta_interval(table, value, chance, gradient, level)
+
+
+def cohen_kappa_bootstrap(
+    matrix: npt.ArrayLike,
+    *,
+    seed: int,
+    stream: str = "cohen_kappa",
+    weights: Weights = "unweighted",
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """Cohen's κ with a bootstrap interval: items resampled from matrix[k, k], or clusters from matrix[m, k, k]."""
+    cells, table = _cells(matrix)
+    v = disagreement(len(table), weights)
+    exact = _kappa_exact(table, v)
+    if exact is None:
+        n = int(table.sum())
+        return Estimate.null(ONE_LABEL if n else "no items", n=n, level=_checks.level(level))
+    k = len(table)
+
+    def kappa(flat: FloatArray) -> FloatArray:
+        counts = flat.reshape(-1, k, k)
+        expected = np.einsum("ri,ij,rj->r", counts.sum(axis=2), v, counts.sum(axis=1))
+        observed = counts.sum(axis=(1, 2)) * np.einsum("rij,ij->r", counts, v)
+        return _one_minus_ratio(observed, expected)
+
+    chance = _chance(table, v)
+    return _bootstrap(cells, table, kappa, float(exact), chance, seed, stream, resamples, level, method)
+
+
+def gwet_ac1(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Gwet's AC1, which does not collapse when one label prevails, with its large-sample interval.
+
+    Pe = Σ π(1 − π)/(q − 1) over the q declared labels, π the mean of the two raters' shares (Gwet 2008, Br J Math Stat
+    Psychol 61:29-48). Defined whenever there are items and at least two labels.
+    """
+    table = _square(matrix)
+    n, q = int(table.sum()), len(table)
+    if n == 0 or q < 2:
+        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
+    value = float(_ac1_exact(table))
+    share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * n)
+    chance = float((share * (1.0 - share)).sum()) / (q - 1)
+    slope = (1.0 - (share[:, None] + share[None, :])) / (q - 1)
+    gradient = (np.eye(q) - (1.0 - value) * slope) / (1.0 - chance)
+    return _delta_interval(table, value, chance, gradient, level)
+
+
+def gwet_ac1_bootstrap(
+    matrix: npt.ArrayLike,
+    *,
+    seed: int,
+    stream: str = "gwet_ac1",
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """Gwet's AC1 with a bootstrap interval: items from matrix[k, k], or clusters from matrix[m, k, k]."""
+    cells, table = _cells(matrix)
+    n, q = int(table.sum()), len(table)
+    if n == 0 or q < 2:
+        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
+
+    def ac1(flat: FloatArray) -> FloatArray:
+        counts = flat.reshape(-1, q, q)
+        total = counts.sum(axis=(1, 2))
+        share = (counts.sum(axis=1) + counts.sum(axis=2)) / (2 * total)[:, None]
+        chance = (share * (1.0 - share)).sum(axis=1) / (q - 1)
+        result: FloatArray = (np.einsum("rii->r", counts) / total - chance) / (1.0 - chance)
+        return result
+
+    share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * n)
+    chance = float((share * (1.0 - share)).sum()) / (q - 1)
+    return _bootstrap(cells, table, ac1, float(_ac1_exact(table)), chance, seed, stream, resamples, level, method)
+
+
+def pabak(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """κ adjusted for prevalence and bias: (q·Po − 1)/(q − 1), chance being 1/q; Wilson's interval of Po carried over.
+
+    Byrt, Bishop, Carlin 1993, J Clin Epidemiol 46:423-429 (q = 2: 2·Po − 1); the same as Brennan & Prediger's
+    coefficient.
+    """
+    table = _square(matrix)
+    q, agreed, n = len(table), int(np.trace(table)), int(table.sum())
+    share = wilson(agreed, n, level=level)
+    if n == 0 or q < 2 or share.low is None or share.high is None:
+        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
+    return Estimate(
+        value=float(Fraction(q * agreed - n, (q - 1) * n)),
+        low=(q * share.low - 1.0) / (q - 1),
+        high=(q * share.high - 1.0) / (q - 1),
+        level=share.level,
+        n=n,
+        method="wilson of the agreement",
+    )
+
+
+def label_agreement(matrix: npt.ArrayLike, *, level: float = 0.95) -> list[LabelAgreement]:
+    """For each label: specific agreement, and the prevalence and bias index of that label against all others.
+
+    Specific agreement is 2·n_ii/(r_i + c_i) (Cicchetti & Feinstein 1990, J Clin Epidemiol 43:551-558), null where
+    neither rater used the label; its interval is Wilson's for that share of mentions, which pairs of mentions make
+    too narrow, so the mentions count half. Prevalence index (a − d)/N, bias index (b − c)/N (Byrt, Bishop, Carlin
+    1993).
+    """
+    table = _square(matrix)
+    n = int(table.sum())
+    rows: list[LabelAgreement] = []
+    for i in range(len(table)):
+        both, first, second = int(table[i, i]), int(table[i].sum()), int(table[:, i].sum())
+        rows.append(
+            LabelAgreement(
+                agreement=Estimate.null("neither rater used the label", level=_checks.level(level))
+                if first + second == 0
+                else wilson(2 * both, first + second, level=level, design_effect=2.0),
+                prevalence_index=None if n == 0 else (first + second - n) / n,
+                bias_index=None if n == 0 else (first - second) / n,
+            )
+        )
+    return rows
+
+
+def constant_rater(matrix: npt.ArrayLike, *, level: float = 0.95) -> tuple[Estimate, Estimate]:
+    """The best agreement that a rater of one constant label reaches with the first, and with the second rater."""
+    table = _square(matrix)
+    n = int(table.sum())
+    first, second = (wilson(int(margin.max(initial=0)), n, level=level) for margin in (table.sum(1), table.sum(0)))
+    return first, second
+
+
+def disagreement(k: int, weights: Weights) -> IntArray:
+    """The disagreement weights of k ordered labels, as whole numbers."""
+    distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    if weights == "unweighted":
+        return (distance > 0).astype(np.int64)
+    if weights == "linear":
+        return distance.astype(np.int64)
+    if weights == "quadratic":
+        return (distance**2).astype(np.int64)
+    raise StatsError(f"weights {weights!r} are not one of unweighted, linear, quadratic")
+
+
+def zero_width(estimate: Estimate, agreed: int, n: int, chance: float) -> Estimate:
+    """An interval of zero width replaced by Wilson's for the share of full agreement, with Pe held fixed.
+
+    Where every item agrees, no resample and no variance formula sees a disagreement, though one may come next.
+    """
+    if estimate.low is None or estimate.low != estimate.high or estimate.value is None or n == 0:
+        return estimate
+    share = wilson(agreed, n, level=estimate.level)
+    if share.low is None or share.high is None:
+        return estimate
+    return Estimate(
+        value=estimate.value,
+        low=max(-1.0, min(estimate.value, (share.low - chance) / (1.0 - chance))),
+        high=min(1.0, max(estimate.value, (share.high - chance) / (1.0 - chance))),
+        level=estimate.level,
+        n=estimate.n,
+        method="wilson of the agreement, chance held fixed",
+        warnings=estimate.warnings,
+    )
+
+
+def _square(matrix: npt.ArrayLike) -> IntArray:
+    table = _checks.counts(matrix, "confusion matrix")
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) == 0:
+        raise StatsError(f"a confusion matrix of two raters is square over the label space, not {table.shape}")
+    return table
+
+
+def _cells(matrix: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """The counts as given, [k, k] or [m, k, k], and their sum."""
+    counts = _checks.counts(matrix, "confusion matrix")
+    if counts.ndim == 3:
+        return counts, _square(counts.sum(axis=0))
+    return counts, _square(counts)
+
+
+def _bootstrap(
+    cells: IntArray,
+    table: IntArray,
+    function: Callable[[FloatArray], FloatArray],
+    value: float,
+    chance: float,
+    seed: int,
+    stream: str,
+    resamples: int,
+    level: float,
+    method: Method,
+) -> Estimate:
+    n = int(table.sum())
+    if cells.ndim == 3:
+        estimate = statistic_of_counts(
+            cells.reshape(len(cells), -1),
+            function,
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+            n=n,
+            value=value,
+        )
+    else:
+        estimate = multinomial_cells(
+            cells.ravel(),
+            function,
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+            value=value,
+        )
+    return zero_width(estimate, int(np.trace(table)), n, chance)
+
+
+def _kappa_exact(table: IntArray, v: IntArray) -> Fraction | None:
+    counts, weights = table.astype(object), v.astype(object)
+    row, column = counts.sum(axis=1), counts.sum(axis=0)
+    expected = int((weights * np.outer(row, column)).sum())
+    if expected == 0:
+        return None
+    return 1 - Fraction(int(counts.sum()) * int((weights * counts).sum()), expected)
+
+
+def _chance(table: IntArray, v: IntArray) -> float:
+    n = int(table.sum())
+    expected = float(table.sum(axis=1) @ v.astype(np.float64) @ table.sum(axis=0)) / (n * n)
+    return 1.0 - expected / max(1, int(v.max()))
+
+
+def _ac1_exact(table: IntArray) -> Fraction:
+    n, q = int(table.sum()), len(table)
+    shares = [Fraction(int(count), 2 * n) for count in table.sum(axis=0) + table.sum(axis=1)]
+    chance = sum((share * (1 - share) for share in shares), Fraction(0)) / (q - 1)
+    return (Fraction(int(np.trace(table)), n) - chance) / (1 - chance)
+
+
+def _one_minus_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(bottom != 0, 1.0 - top / bottom, np.nan))
+
+
+def _delta_interval(table: IntArray, value: float, chance: float, gradient: FloatArray, level: float) -> Estimate:
+    """Value ± z·sqrt(Var), Var = (Σ p g² − (Σ p g)²)/N for the gradient g of the statistic by the cell shares p."""
+    from scipy.special import ndtri
+
+    level = _checks.level(level)
+    n = int(table.sum())
+    p = table / n
+    centred = gradient - float((p * gradient).sum())
+    variance = float((p * centred**2).sum()) / n
+    half = 0.0 if variance < 1e-30 else float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
+    estimate = Estimate(
+        value=value, low=max(-1.0, value - half), high=min(1.0, value + half), level=level, n=n, method="analytic"
+    )
+    return zero_width(estimate, int(np.trace(table)), n, chance)

@@ -1,0 +1,295 @@
+"""Does a confidence of 0.8 mean right in 80 % of the cases? ECE, Brier score and its parts, log loss, reliability.
+
+Every function takes the confidence in the answer given and whether that answer was correct. Sums are exact, so row
+order and partition change no bit of a value.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, _fast_pairs, exact
+from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.bootstrap import RESAMPLES, Method, mean, multinomial_cells, statistic_of_counts
+from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import cluster_wilson, wilson
+
+_EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
+_BLOCKS = 32  # above, each bin's right and wrong rows are cut into so many blocks of neighbouring confidences
+
+
+class ReliabilityRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One bin: its edges (for equal mass the least and largest confidence in it), its rows, what they keep."""
+
+    low: float | None
+    high: float | None
+    n: int
+    mean_confidence: float | None
+    accuracy: Estimate
+
+
+class BrierParts(msgspec.Struct, frozen=True, kw_only=True):
+    """Brier = reliability − resolution + uncertainty + within_variance − within_covariance."""
+
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_variance: float
+    within_covariance: float
+
+
+def ece_value(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    bins: int = 10,
+    scheme: Scheme = "equal_width",
+    closed: Closed = "left",
+) -> float | None:
+    """The expected calibration error alone: Σ over bins of |Σ correct − Σ confidence| / n, correctly rounded."""
+    c, y = columns(confidence, correct)
+    if c.size == 0:
+        return None
+    return _ece_exact(c, y, assign(confidence, bins, scheme, closed), bins)
+
+
+def ece(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    bins: int = 10,
+    scheme: Scheme = "equal_width",
+    closed: Closed = "left",
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str = "ece",
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "bca",
+) -> Estimate:
+    """The expected calibration error with a bootstrap interval (by cluster when given); null without rows.
+
+    ECE = Σ (n_b/n)·|accuracy_b − mean confidence_b| (Naeini, Cooper, Hauskrecht 2015, AAAI). The absolute value makes
+    it too high on small samples, and resamples higher still: hence BCa, which takes out their shift. Equal-mass bins
+    stay those of the whole sample.
+    """
+    c, y = columns(confidence, correct)
+    level = _checks.level(level)
+    if c.size == 0:
+        return Estimate.null("no rows with a confidence", level=level)
+    where = assign(confidence, bins, scheme, closed)
+    value = _ece_exact(c, y, where, bins)
+    if clusters is not None:
+        counts = _cluster_counts(c, y, where, bins, np.asarray(clusters))
+        return statistic_of_counts(
+            counts,
+            lambda sums: _ece_of_sums(sums, bins),
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+            n=c.size,
+            value=value,
+        )
+    cells, gaps, home = _cells(c, y, where)
+    spread = np.zeros((cells.size, bins))
+    spread[np.arange(cells.size), home] = gaps
+
+    def statistic(drawn: FloatArray) -> FloatArray:
+        result: FloatArray = np.abs(drawn @ spread).sum(axis=1) / drawn.sum(axis=1)
+        return result
+
+    return multinomial_cells(
+        cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, method=method, value=value
+    )
+
+
+def brier_value(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float | None:
+    """The Brier score alone: the mean of (confidence − correct)², correctly rounded over the rounded squares."""
+    c, y = columns(confidence, correct)
+    return None if c.size == 0 else exact.rounded(_fast_pairs.square_total(c, y), c.size)
+
+
+def brier(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str = "brier",
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """The Brier score, mean (confidence − correct)², with a bootstrap interval; null without rows (Brier 1950)."""
+    c, y = columns(confidence, correct)
+    if c.size == 0:
+        return Estimate.null("no rows with a confidence", level=_checks.level(level))
+    squares = (c - y) ** 2
+    return mean(squares, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def brier_parts(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    bins: int = 10,
+    scheme: Scheme = "equal_width",
+    closed: Closed = "left",
+) -> BrierParts | None:
+    """The Brier score taken apart; None without rows.
+
+    Reliability Σ n_b(f̄_b − ō_b)²/n, resolution Σ n_b(ō_b − ō)²/n, uncertainty ō(1 − ō) (Murphy 1973, J Appl Meteorol
+    12:595-600) and, so that it adds up when confidences differ within a bin, the variance ΣΣ(f − f̄_b)²/n and
+    covariance 2·ΣΣ(f − f̄_b)(o − ō_b)/n within bins (Stephenson, Coelho, Jolliffe 2008, Weather Forecast 23:752-757).
+    """
+    c, y = columns(confidence, correct)
+    n = c.size
+    if n == 0:
+        return None
+    where = assign(confidence, bins, scheme, closed)
+    unit = 1 << exact.UNIT
+    size = np.bincount(where, minlength=bins).tolist()
+    hits = np.bincount(where, weights=y, minlength=bins).astype(np.int64).tolist()
+    promised = [Fraction(t, unit) for t in exact.group_totals(c, where, bins)]
+    squared = [Fraction(t, unit) for t in exact.group_totals(c * c, where, bins)]
+    promised_hits = [Fraction(t, unit) for t in exact.group_totals(c * y, where, bins)]
+    overall = Fraction(sum(hits), n)
+    reliability = resolution = variance = covariance = Fraction(0)
+    for k, o, f, ff, fo in zip(size, hits, promised, squared, promised_hits, strict=True):
+        if k:
+            reliability += (f - o) ** 2 / k
+            resolution += k * (Fraction(o, k) - overall) ** 2
+            variance += ff - f * f / k
+            covariance += 2 * (fo - f * o / k)
+    return BrierParts(
+        brier=exact.rounded(_fast_pairs.square_total(c, y), n),
+        reliability=float(reliability / n),
+        resolution=float(resolution / n),
+        uncertainty=float(overall * (1 - overall)),
+        within_variance=float(variance / n),
+        within_covariance=float(covariance / n),
+    )
+
+
+def log_loss(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    clip: float = 0.0,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str = "log_loss",
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """The mean of −ln(probability given to what happened), with a bootstrap interval.
+
+    Null where full confidence was wrong, since the loss is then infinite; `clip` keeps confidences within [clip, 1 −
+    clip] instead, as a stated choice.
+    """
+    c, y = columns(confidence, correct)
+    level = _checks.level(level)
+    if c.size == 0:
+        return Estimate.null("no rows with a confidence", level=level)
+    if not 0.0 <= clip < 0.5:
+        raise StatsError(f"clip {clip!r} is not in [0, 0.5)")
+    c = np.clip(c, clip, 1.0 - clip)
+    given = np.where(y == 1, c, 1.0 - c)
+    certain = int(np.count_nonzero(given == 0.0))
+    if certain:
+        return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=c.size, level=level)
+    # log1p keeps the digits of confidences near 0 in wrong answers and near 1 in right ones.
+    losses = np.where(y == 1, -np.log(np.where(y == 1, c, 1.0)), -np.log1p(-np.where(y == 1, 0.0, c)))
+    return mean(losses, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def reliability_table(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    bins: int = 10,
+    scheme: Scheme = "equal_width",
+    closed: Closed = "left",
+    clusters: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> list[ReliabilityRow]:
+    """What each bin promises and keeps: rows, mean confidence, accuracy with Wilson's interval; nulls in empty bins."""
+    c, y = columns(confidence, correct)
+    where = assign(confidence, bins, scheme, closed)
+    size = np.bincount(where, minlength=bins).tolist()
+    promised = exact.group_totals(c, where, bins) if c.size else [0] * bins
+    groups = None
+    if clusters is not None:
+        _, groups = np.unique(np.asarray(clusters), return_inverse=True)
+        _checks.same_length(c.size, groups.size, "clusters")
+    bounds = edges(bins).tolist()
+    rows: list[ReliabilityRow] = []
+    for b in range(bins):
+        inside = where == b
+        if groups is not None and size[b]:
+            of = groups[inside]
+            accuracy = cluster_wilson(np.bincount(of, weights=y[inside]).astype(np.int64), np.bincount(of), level=level)
+        else:
+            accuracy = wilson(int(y[inside].sum()), size[b], level=level)
+        wide = scheme == "equal_width"
+        rows.append(
+            ReliabilityRow(
+                low=bounds[b] if wide else float(c[inside].min()) if size[b] else None,
+                high=bounds[b + 1] if wide else float(c[inside].max()) if size[b] else None,
+                n=size[b],
+                mean_confidence=exact.rounded(promised[b], size[b]) if size[b] else None,
+                accuracy=accuracy,
+            )
+        )
+    return rows
+
+
+def _ece_exact(c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int) -> float:
+    hits = np.bincount(where, weights=y, minlength=bins).astype(np.int64).tolist()
+    promised = exact.group_totals(c, where, bins)
+    gaps = sum(abs((h << exact.UNIT) - f) for h, f in zip(hits, promised, strict=True))
+    return exact.rounded(gaps, c.size)
+
+
+def _ece_of_sums(sums: FloatArray, bins: int) -> FloatArray:
+    result: FloatArray = np.abs(sums[:, :bins]).sum(axis=1) / sums[:, bins]
+    return result
+
+
+def _cluster_counts(
+    c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int, clusters: npt.NDArray[np.generic]
+) -> FloatArray:
+    """For each cluster: Σ (correct − confidence) in each bin, and its rows."""
+    _checks.same_length(c.size, clusters.size, "clusters")
+    names, of = np.unique(clusters, return_inverse=True)
+    gaps = exact.group_sums(y - c, of * bins + where, names.size * bins).reshape(names.size, bins)
+    return np.column_stack([gaps, np.bincount(of)])
+
+
+def _cells(c: FloatArray, y: npt.NDArray[Any], where: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Rows gathered into cells that a resample draws as one: their counts, mean gap (correct − confidence), bin."""
+    order = np.lexsort((c, y, where))
+    c, y, where = c[order], y[order], where[order]
+    new = np.ones(c.size, dtype=bool)
+    new[1:] = (c[1:] != c[:-1]) | (y[1:] != y[:-1]) | (where[1:] != where[:-1])
+    if int(new.sum()) > _EXACT_CELLS:
+        group = where * 2 + y
+        start = np.searchsorted(group, group)
+        size = np.searchsorted(group, group, side="right") - start
+        block = (np.arange(c.size) - start) * _BLOCKS // size
+        new[1:] = (group[1:] != group[:-1]) | (block[1:] != block[:-1])
+    first = np.flatnonzero(new)
+    counts = np.diff(np.append(first, c.size))
+    gaps = np.add.reduceat(y - c, first) / counts
+    return counts.astype(np.int64), gaps, where[first]

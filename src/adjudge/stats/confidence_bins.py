@@ -1,0 +1,84 @@
+"""Which bin a confidence falls into: equal width with exact decimal edges, or equal mass without splitting ties."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks
+from adjudge.stats._checks import FloatArray, IntArray
+
+Closed = Literal["left", "right"]
+Scheme = Literal["equal_width", "equal_mass"]
+
+
+def columns(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[Any]]:
+    """A column of confidences in [0, 1] and a column of whole 0 and 1, checked."""
+    c = np.asarray(confidence, dtype=np.float64)
+    # NaN fails both comparisons.
+    if c.ndim != 1 or (c.size and not (c.min() >= 0.0 and c.max() <= 1.0)):
+        c = _checks.column(c, "confidence")
+        place = int(np.flatnonzero((c < 0.0) | (c > 1.0))[0])
+        raise StatsError(f"confidence[{place}] is {c[place]}; a confidence lies between 0 and 1")
+    y = np.ascontiguousarray(correct)
+    if y.dtype.kind == "b":
+        y = y.view(np.int8)
+    elif y.dtype.kind not in "iu":
+        y = _whole(y)
+    if y.ndim != 1 or (y.size and not (y.min() >= 0 and y.max() <= 1)):
+        raise StatsError("correct is a column of 0 and 1 (or false and true)")
+    _checks.same_length(c.size, y.size, "correct")
+    return c, y
+
+
+def _whole(values: npt.NDArray[Any]) -> IntArray:
+    try:
+        return _checks.counts(values, "correct")
+    except (TypeError, ValueError):
+        raise StatsError("correct is a column of 0 and 1 (or false and true)") from None
+
+
+def edges(bins: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """The edges 0, 1/bins, …, 1, each the number of `dtype` nearest to the exact fraction.
+
+    A confidence written as a decimal is the nearest number too, so 0.3 meets the edge 3/10 exactly, in float64 and in
+    float32 alike; multiples of a step (3·0.1 = 0.30000000000000004) would miss it.
+    """
+    if bins < 1:
+        raise StatsError(f"{bins} bins; at least one is needed")
+    return np.array([k / bins for k in range(bins + 1)]).astype(dtype)
+
+
+def equal_width(confidence: npt.ArrayLike, bins: int = 10, closed: Closed = "left") -> IntArray:
+    """The bin of each confidence: [0, .1) … [.9, 1] when closed on the left, [0, .1] … (.9, 1] when on the right."""
+    raw = np.asarray(confidence)
+    values = raw if raw.dtype in {np.dtype(np.float32), np.dtype(np.float16)} else raw.astype(np.float64)
+    inner = edges(bins, values.dtype)[1:-1]
+    if closed not in {"left", "right"}:
+        raise StatsError(f"bins are closed on the left or on the right, not {closed!r}")
+    return np.searchsorted(inner, values, side="right" if closed == "left" else "left").astype(np.int64)
+
+
+def equal_mass(confidence: npt.ArrayLike, bins: int = 10) -> IntArray:
+    """The bin of each confidence when every bin shall hold as many rows; equal confidences stay together.
+
+    A block of equal confidences on the places s … e−1 of n goes to the bin of its middle, ⌊bins·(s + e)/(2n)⌋, so
+    bins may differ in size, or be empty, where ties are many.
+    """
+    values = np.asarray(confidence)
+    edges(bins)
+    _, block, size = np.unique(values, return_inverse=True, return_counts=True)
+    end = np.cumsum(size)
+    return ((bins * (2 * end - size)) // (2 * max(values.size, 1)))[block].astype(np.int64)
+
+
+def assign(confidence: npt.ArrayLike, bins: int, scheme: Scheme, closed: Closed) -> IntArray:
+    """The bin of each confidence under the named scheme."""
+    if scheme == "equal_width":
+        return equal_width(confidence, bins, closed)
+    if scheme == "equal_mass":
+        return equal_mass(confidence, bins)
+    raise StatsError(f"bin scheme {scheme!r} is not one of equal_width, equal_mass")

@@ -1,0 +1,366 @@
+"""The confusion table with its abstentions, errors and missing answers, and what follows from it.
+
+Every row of the data is in exactly one cell: truth × (label answered, abstained, errored, missing). A measure is
+taken over `all` rows, where no answer is a wrong answer, or over the `answered` ones. MCC is Gorodkin's for K classes
+(Gorodkin 2004, Computational Biology and Chemistry 28:367-374), which for two classes is Matthews'.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, bootstrap
+from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import cluster_wilson, wilson
+
+ABSTAINED, ERRORED, MISSING = -1, -2, -3
+NO_ANSWER = ("abstained", "errored", "missing")
+Over = Literal["all", "answered"]
+
+
+def encode(values: Sequence[Hashable], labels: Sequence[str], extra: Mapping[Hashable, int] | None = None) -> IntArray:
+    """Positions in the declared label space; `extra` maps what is no label, such as None, to ABSTAINED or MISSING."""
+    codes: dict[Hashable, int] = {label: place for place, label in enumerate(labels)}
+    codes.update(extra or {})
+    try:
+        return np.array([codes[value] for value in values], dtype=np.int64)
+    except KeyError as unknown:
+        raise StatsError(f"label {unknown.args[0]!r} is not one of {', '.join(labels)}") from None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Counts[truth, answer], the answers being the labels, then abstained, errored, missing; per cluster if known."""
+
+    labels: tuple[str, ...]
+    counts: IntArray
+    by_cluster: IntArray | None = None
+
+    @property
+    def n(self) -> int:
+        """All rows."""
+        return int(self.counts.sum())
+
+    def over(self, over: Over) -> tuple[IntArray, IntArray | None]:
+        """The table over all rows, or over the answered ones (without the last three columns)."""
+        if over == "all":
+            return self.counts, self.by_cluster
+        k = len(self.labels)
+        return self.counts[:, :k], None if self.by_cluster is None else self.by_cluster[:, :, :k]
+
+    def place(self, label: str) -> int:
+        """Where a label stands."""
+        try:
+            return self.labels.index(label)
+        except ValueError:
+            raise StatsError(f"label {label!r} is not one of {', '.join(self.labels)}") from None
+
+    def merge(self, other: Confusion) -> Confusion:
+        """The table of two parts of the data over the same labels (and the same clusters, in the same order)."""
+        if self.labels != other.labels or (self.by_cluster is None) != (other.by_cluster is None):
+            raise StatsError("confusion tables over different labels or clusters cannot be added")
+        if self.by_cluster is None or other.by_cluster is None:
+            return Confusion(self.labels, self.counts + other.counts)
+        _checks.same_length(len(self.by_cluster), len(other.by_cluster), "by_cluster")
+        return Confusion(self.labels, self.counts + other.counts, self.by_cluster + other.by_cluster)
+
+
+def table(
+    truth: npt.ArrayLike, answer: npt.ArrayLike, labels: Sequence[str], *, clusters: npt.ArrayLike | None = None
+) -> Confusion:
+    """Count codes from `encode`: truths 0 … K-1, answers 0 … K-1 or ABSTAINED, ERRORED, MISSING."""
+    k = len(labels)
+    if k < 2 or len(set(labels)) != k:
+        raise StatsError(f"the label space {tuple(labels)} needs at least two different labels")
+    rows, columns = np.asarray(truth, dtype=np.int64), np.asarray(answer, dtype=np.int64)
+    _checks.same_length(rows.size, columns.size, "answer")
+    if rows.size and (rows.min() < 0 or rows.max() >= k):
+        raise StatsError(f"truth holds a code outside 0 … {k - 1}")
+    if columns.size and (columns.min() < MISSING or columns.max() >= k):
+        raise StatsError(f"answer holds a code outside {MISSING} … {k - 1}")
+    width = k + len(NO_ANSWER)
+    cell = rows * width + np.where(columns < 0, k - 1 - columns, columns)
+    if clusters is None:
+        return Confusion(tuple(labels), np.bincount(cell, minlength=k * width).reshape(k, width))
+    groups = np.asarray(clusters)
+    _checks.same_length(rows.size, groups.size, "clusters")
+    names, place = np.unique(groups, return_inverse=True)
+    by_cluster = np.bincount(place * (k * width) + cell, minlength=names.size * k * width).reshape(-1, k, width)
+    return Confusion(tuple(labels), by_cluster.sum(axis=0), by_cluster)
+
+
+def accuracy(confusion: Confusion, *, over: Over = "all", level: float = 0.95) -> Estimate:
+    """The share of right answers."""
+    counts, by_cluster = confusion.over(over)
+    hits = np.eye(len(confusion.labels), counts.shape[1], dtype=bool)
+    return _rate(counts, by_cluster, hits, np.ones_like(hits), f"no rows {_rows(over)}", level)
+
+
+def recall(confusion: Confusion, label: str, *, over: Over = "all", level: float = 0.95) -> Estimate:
+    """The share of a class's rows that were given its label."""
+    counts, by_cluster = confusion.over(over)
+    place = confusion.place(label)
+    hits, base = _masks(counts)
+    hits[place, place] = True
+    base[place, :] = True
+    return _rate(counts, by_cluster, hits, base, f"no rows of class {label!r} {_rows(over)}", level)
+
+
+def precision(confusion: Confusion, label: str, *, level: float = 0.95) -> Estimate:
+    """The share of the rows given a label that have it; null when the label was never given."""
+    place = confusion.place(label)
+    hits, base = _masks(confusion.counts)
+    hits[place, place] = True
+    base[:, place] = True
+    return _rate(confusion.counts, confusion.by_cluster, hits, base, f"the label {label!r} was never given", level)
+
+
+def false_positive_rate(confusion: Confusion, label: str, *, over: Over = "all", level: float = 0.95) -> Estimate:
+    """The share of the other classes' rows that were given this label."""
+    counts, by_cluster = confusion.over(over)
+    place = confusion.place(label)
+    hits, base = _masks(counts)
+    base[:, :] = True
+    base[place, :] = False
+    hits[:, place] = base[:, place]
+    return _rate(counts, by_cluster, hits, base, f"no rows of a class other than {label!r} {_rows(over)}", level)
+
+
+def class_rate(confusion: Confusion, answer: str, *, truth: str | None = None, level: float = 0.95) -> Estimate:
+    """The share of rows (of one true class) with an answer: a label, `abstained`, `errored` or `missing`."""
+    columns = (*confusion.labels, *NO_ANSWER)
+    if answer not in columns:
+        raise StatsError(f"answer {answer!r} is not one of {', '.join(columns)}")
+    hits, base = _masks(confusion.counts)
+    rows = slice(None) if truth is None else slice(confusion.place(truth), confusion.place(truth) + 1)
+    base[rows, :] = True
+    hits[rows, columns.index(answer)] = True
+    why = "no rows" if truth is None else f"no rows of class {truth!r}"
+    return _rate(confusion.counts, confusion.by_cluster, hits, base, why, level)
+
+
+def coverage(confusion: Confusion, *, truth: str | None = None, level: float = 0.95) -> Estimate:
+    """The share of rows (of one true class) that were answered with a label."""
+    hits, base = _masks(confusion.counts)
+    rows = slice(None) if truth is None else slice(confusion.place(truth), confusion.place(truth) + 1)
+    base[rows, :] = True
+    hits[rows, : len(confusion.labels)] = True
+    why = "no rows" if truth is None else f"no rows of class {truth!r}"
+    return _rate(confusion.counts, confusion.by_cluster, hits, base, why, level)
+
+
+def f1(
+    confusion: Confusion,
+    label: str,
+    *,
+    over: Over = "answered",
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """2 TP / (2 TP + FP + FN) of a class; null when no row has the class and none was given it.
+
+    Where all or none of TP + FP + FN are TP every resample has the same F1. The interval is then Wilson's for the share
+    J = TP / (TP + FP + FN), carried over by F1 = 2J / (1 + J).
+    """
+    counts, by_cluster = confusion.over(over)
+    place = confusion.place(label)
+    hit, miss = _masks(counts)
+    hit[place, place] = True
+    miss[place, :] = True
+    miss[:, place] = True
+    miss[place, place] = False
+    rest = ~(hit | miss)
+    why = f"no row has the class {label!r} and none was given it {_rows(over)}"
+    right, wrong = int(counts[hit].sum()), int(counts[miss].sum())
+    if right + wrong and not (right and wrong):
+        return _f1_from_share(counts, by_cluster, hit, miss, level)
+    return _bootstrap(counts, by_cluster, (hit, miss, rest), _f1, why, seed, stream, resamples, level)
+
+
+def macro_f1(
+    confusion: Confusion,
+    *,
+    over: Over = "answered",
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """The plain mean of the classes' F1; null when one of them is."""
+    counts, by_cluster = confusion.over(over)
+    k = len(confusion.labels)
+
+    def statistic(cells: FloatArray) -> FloatArray:
+        tables = cells.reshape(-1, *counts.shape)
+        hits = np.diagonal(tables, axis1=1, axis2=2)[:, :k]
+        doubled = tables.sum(axis=2) + tables.sum(axis=1)[:, :k]
+        return np.asarray(_over(2.0 * hits, doubled).mean(axis=1))
+
+    why = f"a class has no row and no answer {_rows(over)}"
+    return _bootstrap(counts, by_cluster, None, statistic, why, seed, stream, resamples, level)
+
+
+def balanced_accuracy(
+    confusion: Confusion,
+    *,
+    over: Over = "answered",
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """The plain mean of the classes' recalls; null when a class has no rows."""
+    counts, by_cluster = confusion.over(over)
+    k = len(confusion.labels)
+    empty = [label for label, rows in zip(confusion.labels, counts.sum(axis=1), strict=True) if rows == 0]
+    hits = np.eye(k, counts.shape[1], dtype=bool)
+    masks = (*_rows_of(hits, k), *_rows_of(~hits, k))
+
+    def statistic(cells: FloatArray) -> FloatArray:
+        return np.asarray(_over(cells[:, :k], cells[:, :k] + cells[:, k:]).mean(axis=1))
+
+    why = f"no rows of class {', '.join(map(repr, empty))} {_rows(over)}"
+    return _bootstrap(counts, by_cluster, masks, statistic, why, seed, stream, resamples, level)
+
+
+def mcc(
+    confusion: Confusion,
+    *,
+    over: Over = "answered",
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """Matthews' correlation of truth and answer; null when either is the same on every row."""
+    counts, by_cluster = confusion.over(over)
+    k = len(confusion.labels)
+
+    def statistic(cells: FloatArray) -> FloatArray:
+        tables = cells.reshape(-1, *counts.shape)
+        n = tables.sum(axis=(1, 2))
+        truth, answer = tables.sum(axis=2), tables.sum(axis=1)
+        right = np.trace(tables[:, :, :k], axis1=1, axis2=2)
+        cross = right * n - (truth * answer[:, :k]).sum(axis=1)
+        spread = (n**2 - (answer**2).sum(axis=1)) * (n**2 - (truth**2).sum(axis=1))
+        return _over(cross, np.sqrt(spread))
+
+    why = f"truth or answer is the same on every row {_rows(over)}"
+    return _bootstrap(counts, by_cluster, None, statistic, why, seed, stream, resamples, level, _mcc(counts, k))
+
+
+def _mcc(counts: IntArray, k: int) -> float | None:
+    cells = [[int(cell) for cell in row] for row in counts]
+    truth, answer = [sum(row) for row in cells], [sum(column) for column in zip(*cells, strict=True)]
+    n = sum(truth)
+    cross = sum(cells[i][i] for i in range(k)) * n - sum(t * a for t, a in zip(truth, answer, strict=False))
+    spread = (n * n - sum(a * a for a in answer)) * (n * n - sum(t * t for t in truth))
+    return cross / math.sqrt(spread) if spread else None
+
+
+def _bootstrap(
+    counts: IntArray,
+    by_cluster: IntArray | None,
+    masks: tuple[npt.NDArray[np.bool_], ...] | None,
+    statistic: bootstrap.Statistic,
+    why: str,
+    seed: int,
+    stream: str,
+    resamples: int,
+    level: float,
+    value: float | None = None,
+) -> Estimate:
+    n = int(counts.sum())
+    if n == 0:
+        return Estimate.null(why, level=_checks.level(level))
+    if by_cluster is None:
+        cells = counts.ravel() if masks is None else np.array([counts[mask].sum() for mask in masks])
+        return bootstrap.multinomial_cells(
+            cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, value=value, why_null=why
+        )
+    sizes = by_cluster.sum(axis=(1, 2))
+    used = by_cluster[sizes > 0]
+    per_cluster = (
+        used.reshape(len(used), -1) if masks is None else np.column_stack([used[:, mask].sum(axis=1) for mask in masks])
+    )
+    return bootstrap.statistic_of_counts(
+        per_cluster,
+        statistic,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        n=n,
+        value=value,
+        sizes=sizes[sizes > 0],
+        why_null=why,
+    )
+
+
+def _rate(
+    counts: IntArray,
+    by_cluster: IntArray | None,
+    hits: npt.NDArray[np.bool_],
+    base: npt.NDArray[np.bool_],
+    why: str,
+    level: float,
+) -> Estimate:
+    n = int(counts[base].sum())
+    if n == 0:
+        return Estimate.null(why, level=_checks.level(level), method="wilson")
+    if by_cluster is None:
+        return wilson(int(counts[hits].sum()), n, level=level)
+    return cluster_wilson(by_cluster[:, hits].sum(axis=1), by_cluster[:, base].sum(axis=1), level=level)
+
+
+def _f1_from_share(
+    counts: IntArray,
+    by_cluster: IntArray | None,
+    hit: npt.NDArray[np.bool_],
+    miss: npt.NDArray[np.bool_],
+    level: float,
+) -> Estimate:
+    share = _rate(counts, by_cluster, hit, hit | miss, "", level)
+    value, low, high = (
+        None if end is None else 2.0 * end / (1.0 + end) for end in (share.value, share.low, share.high)
+    )
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        level=level,
+        n=int(counts.sum()),
+        method=f"{share.method} on TP / (TP + FP + FN)",
+        warnings=share.warnings,
+    )
+
+
+def _f1(cells: FloatArray) -> FloatArray:
+    return _over(2.0 * cells[:, 0], 2.0 * cells[:, 0] + cells[:, 1])
+
+
+def _over(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    ratio: FloatArray = np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom > 0)
+    return ratio
+
+
+def _masks(counts: IntArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    return np.zeros(counts.shape, dtype=bool), np.zeros(counts.shape, dtype=bool)
+
+
+def _rows_of(mask: npt.NDArray[np.bool_], k: int) -> tuple[npt.NDArray[np.bool_], ...]:
+    return tuple(mask & (np.arange(k) == row)[:, None] for row in range(k))
+
+
+def _rows(over: Over) -> str:
+    return "among the answered" if over == "answered" else "in the data"

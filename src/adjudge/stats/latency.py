@@ -1,0 +1,186 @@
+"""Time until detection when some are never detected: Kaplan–Meier median and restricted mean.
+
+A miss is censored at the end of its window: it was not detected until then, and nothing more is known. Kaplan and
+Meier 1958, JASA 53:457-481; median interval of Brookmeyer and Crowley 1982, Biometrics 38:29-41, on the log-log
+scale; restricted mean up to a horizon with Greenwood's variance (Klein and Moeschberger 2003, section 4.5).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, bootstrap
+from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.estimate import Estimate
+
+_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Survival:
+    """The share not yet detected after each distinct time, with its counts."""
+
+    times: FloatArray
+    detected: IntArray
+    at_risk: IntArray
+    share: FloatArray
+    n: int
+
+    def variance_terms(self) -> FloatArray:
+        """Greenwood's d / (r (r - d)) at each time; infinite where the share falls to 0."""
+        left = self.at_risk * (self.at_risk - self.detected)
+        terms: FloatArray = np.divide(self.detected, left, out=np.full(left.size, np.inf), where=left > 0)
+        return np.where(self.detected == 0, 0.0, terms)
+
+
+def survival(times: npt.ArrayLike, detected: npt.ArrayLike) -> Survival:
+    """The Kaplan–Meier curve; at equal times detections come before censorings."""
+    column, found = _columns(times, detected)
+    distinct, place = np.unique(column, return_inverse=True)
+    events = np.bincount(place[found], minlength=distinct.size)
+    leaving = np.bincount(place, minlength=distinct.size)
+    at_risk = column.size - np.cumsum(leaving) + leaving
+    share = np.asarray(np.cumprod((at_risk - events) / at_risk), dtype=np.float64)
+    return Survival(distinct, events, at_risk, share, column.size)
+
+
+def median(times: npt.ArrayLike, detected: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The earliest time by which half are detected; null when half never are."""
+    from scipy.special import ndtri
+
+    level = _checks.level(level)
+    method = "kaplan-meier, brookmeyer-crowley log-log"
+    curve = survival(times, detected)
+    if curve.n == 0:
+        return Estimate.null("no times", level=level, method=method)
+    reached = np.flatnonzero(curve.share <= 0.5 + _TIE)
+    if reached.size == 0:
+        caught = int(curve.detected.sum())
+        return Estimate.null(
+            f"fewer than half are detected ({caught} of {curve.n})", n=curve.n, level=level, method=method
+        )
+    z = float(ndtri(0.5 + level / 2.0))
+    inner = (curve.share > _TIE) & (curve.share < 1.0 - _TIE)
+    share = np.where(inner, curve.share, 0.5)
+    spread = np.sqrt(np.cumsum(np.where(inner, curve.variance_terms(), 0.0))) / np.abs(np.log(share))
+    distance = np.log(-np.log(share)) - math.log(-math.log(0.5))
+    # A time is inside while the curve is not significantly above one half, and before it is significantly below.
+    above = np.where(inner, distance < -z * spread, curve.share >= 1.0 - _TIE)
+    below = np.where(inner, distance > z * spread, curve.share <= _TIE)
+    inside = np.flatnonzero(~above)
+    outside = np.flatnonzero(below)
+    return Estimate(
+        value=float(curve.times[reached[0]]),
+        low=float(curve.times[min(inside[0], reached[0])]),
+        high=float(curve.times[max(outside[0], reached[0])]) if outside.size else None,
+        level=level,
+        n=curve.n,
+        method=method,
+        warnings=() if outside.size else ("too few are detected for an upper end of the median",),
+    )
+
+
+def restricted_mean(
+    times: npt.ArrayLike,
+    detected: npt.ArrayLike,
+    *,
+    horizon: float | None = None,
+    clusters: npt.ArrayLike | None = None,
+    seed: int = 0,
+    stream: str = "restricted_mean",
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean time until detection or the horizon, whichever is first: the area under the curve up to the horizon.
+
+    The default horizon is the latest time. Clusters are resampled when given, else the variance is Greenwood's.
+    """
+    from scipy.special import ndtri
+
+    level = _checks.level(level)
+    column, found = _columns(times, detected)
+    if column.size == 0:
+        return Estimate.null("no times", level=level, method="kaplan-meier restricted mean")
+    end = float(column.max()) if horizon is None else float(horizon)
+    if not (math.isfinite(end) and end > 0):
+        raise StatsError(f"horizon {end!r} is not a positive time")
+    if end > column.max() and not found[column == column.max()].all():
+        why = f"the horizon {end:g} lies beyond the latest time {column.max():g}, where some are still undetected"
+        return Estimate.null(why, n=column.size, level=level, method="kaplan-meier restricted mean")
+    curve = survival(column, found)
+    edges = np.append(curve.times[curve.times < end], end)
+    widths = np.diff(edges, prepend=0.0)
+    share = np.concatenate([[1.0], curve.share[: edges.size - 1]])
+    value = math.fsum(share * widths)
+    if clusters is not None:
+        return _restricted_mean_by_cluster(
+            column, found, np.asarray(clusters), value, edges, widths, seed, stream, resamples, level
+        )
+    later = np.cumsum((share * widths)[::-1])[::-1][1:]
+    terms = np.where(later > 0, curve.variance_terms()[: later.size], 0.0)
+    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(math.fsum(np.where(later > 0, later**2 * terms, 0.0)))
+    return Estimate(
+        value=value,
+        low=max(0.0, value - half),
+        high=min(end, value + half),
+        level=level,
+        n=column.size,
+        method=f"kaplan-meier restricted mean to {end:g}, greenwood",
+    )
+
+
+def _restricted_mean_by_cluster(
+    column: FloatArray,
+    found: npt.NDArray[np.bool_],
+    clusters: npt.NDArray[np.generic],
+    value: float,
+    edges: FloatArray,
+    widths: FloatArray,
+    seed: int,
+    stream: str,
+    resamples: int,
+    level: float,
+) -> Estimate:
+    _checks.same_length(column.size, clusters.size, "clusters")
+    names, group = np.unique(clusters, return_inverse=True)
+    steps = edges.size
+    # Times from the horizon on leave after the last step that matters.
+    place = np.searchsorted(edges[:-1], column)
+    events = np.bincount((group * steps + place)[found], minlength=names.size * steps).reshape(-1, steps)
+    leaving = np.bincount(group * steps + place, minlength=names.size * steps).reshape(-1, steps)
+
+    def statistic(sums: FloatArray) -> FloatArray:
+        drawn, gone = sums[:, :steps], sums[:, steps:]
+        at_risk = gone.sum(axis=1, keepdims=True) - np.cumsum(gone, axis=1) + gone
+        kept = np.divide(at_risk - drawn, at_risk, out=np.ones_like(at_risk), where=at_risk > 0)
+        share = np.cumprod(kept[:, :-1], axis=1)
+        return np.asarray(widths[0] + share @ widths[1:])
+
+    return bootstrap.statistic_of_counts(
+        np.hstack([events, leaving]),
+        statistic,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        n=column.size,
+        value=value,
+        sizes=leaving.sum(axis=1),
+    )
+
+
+def _columns(times: npt.ArrayLike, detected: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    column, found = _checks.column(times, "times"), np.asarray(detected)
+    if found.dtype != np.bool_:
+        if found.size:
+            raise StatsError("detected must be a column of true and false")
+        found = found.astype(bool)
+    _checks.same_length(column.size, found.size, "detected")
+    if column.size and column.min() < 0:
+        raise StatsError("a time until detection is not negative")
+    return column, found

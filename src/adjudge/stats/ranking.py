@@ -1,0 +1,417 @@
+"""How well scores put positives above negatives: AUROC with DeLong's interval, average precision, Recall@FPR.
+
+AUROC is the Mann–Whitney count, held in integers as 2 · wins + ties. DeLong, DeLong and Clarke-Pearson 1988,
+Biometrics 44:837-845, from placements found by sorting (Sun and Xu 2014, IEEE Signal Processing Letters
+21:1389-1393). Where DeLong's variance is 0 the interval is Newcombe's (2006, Statistics in Medicine 25:559-573,
+method 5). With clusters every interval is a cluster bootstrap (`ranking_bootstrap`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks, _fast, bootstrap, confusion, ranking_bootstrap
+from adjudge.stats._checks import BoolArray, FloatArray, IntArray
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.resampling import generator
+
+ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
+
+
+def auroc(
+    scores: npt.ArrayLike,
+    positives: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int = 0,
+    stream: str = "auroc",
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+    method: bootstrap.Method = "expanded",
+) -> Estimate:
+    """The chance that a positive scores above a negative, ties counting half; DeLong's interval, or by cluster."""
+    column, positive = _columns(scores, positives)
+    level = _checks.level(level)
+    if _one_class(positive):
+        return Estimate.null(ONE_CLASS, n=column.size, level=level)
+    if clusters is None:
+        return _auroc_of_rows(column, positive, level)
+    place, m = _clusters(column, clusters)
+    table = ranking_bootstrap.PairCounts.of(column, positive, place, m)
+    value = table.value
+    if value in {0.0, 1.0} and m > 1:
+        ups, downs = table.positives, table.negatives
+        low, high = newcombe_auroc(value, int((ups > 0).sum()), int((downs > 0).sum()), level=level)
+        return Estimate(
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            n=column.size,
+            method="newcombe, every cluster counted as one row",
+            warnings=bootstrap.few(m, "cluster"),
+        )
+    return ranking_bootstrap.auroc(
+        table,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+    )
+
+
+def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike, *, fast: bool | None = None) -> float | None:
+    """AUROC alone, or None with one class only; equal with and without the `fast` extra."""
+    column, positive = _columns(scores, positives)
+    if _one_class(positive):
+        return None
+    ups, downs = np.sort(column[positive]), np.sort(column[~positive])
+    return _doubled_wins(ups, downs, fast=fast) / (2 * ups.size * downs.size)
+
+
+def delong_variance(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
+    """DeLong's variance of AUROC; None with fewer than two positives or two negatives."""
+    column, positive = _columns(scores, positives)
+    up, down = _placements(column, positive)
+    return _delong_covariance(up, down, up, down)
+
+
+def delong_difference(
+    scores_a: npt.ArrayLike, scores_b: npt.ArrayLike, positives: npt.ArrayLike, *, level: float = 0.95
+) -> tuple[Estimate, float | None]:
+    """AUROC of A minus AUROC of B on the same rows, with the two-sided p value of no difference."""
+    a, positive = _columns(scores_a, positives)
+    b, _ = _columns(scores_b, positives)
+    level = _checks.level(level)
+    if _one_class(positive):
+        return Estimate.null(ONE_CLASS, n=a.size, level=level, method="paired delong"), None
+    (up_a, down_a), (up_b, down_b) = (_placements(column, positive, by_row=True) for column in (a, b))
+    pairs = 2 * up_a.size * down_a.size
+    value = (int(up_a.sum()) - int(up_b.sum())) / pairs
+    variance = _delong_covariance(up_a - up_b, down_a - down_b, up_a - up_b, down_a - down_b)
+    if variance is None:
+        why = "two positives and two negatives are needed for an interval"
+        return Estimate(value=value, level=level, n=a.size, method="paired delong", warnings=(why,)), None
+    from scipy.special import ndtr, ndtri
+
+    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
+    estimate = Estimate(
+        value=value,
+        low=max(-1.0, value - half),
+        high=min(1.0, value + half),
+        level=level,
+        n=a.size,
+        method="paired delong",
+        warnings=("both scores rank every row alike: no interval of some width",) if variance == 0 else (),
+    )
+    if variance == 0:
+        return estimate, 1.0 if value == 0 else 0.0
+    return estimate, float(2.0 * ndtr(-abs(value) / math.sqrt(variance)))
+
+
+def newcombe_auroc(value: float, positives: int, negatives: int, *, level: float = 0.95) -> tuple[float, float]:
+    """The score interval of AUROC from the class sizes alone; of some width even at 0 and 1."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + level / 2.0))
+    half = (positives + negatives) / 2.0 - 1.0
+
+    def reach(theta: float) -> float:
+        spread = 1.0 + half * ((1.0 - theta) / (2.0 - theta) + theta / (1.0 + theta))
+        return z * math.sqrt(theta * (1.0 - theta) * spread / (positives * negatives))
+
+    def solve(inside: float, outside: float) -> float:
+        for _ in range(200):
+            middle = (inside + outside) / 2.0
+            if abs(value - middle) <= reach(middle):
+                inside = middle
+            else:
+                outside = middle
+        return inside
+
+    return (0.0 if value == 0 else solve(value, 0.0)), (1.0 if value == 1 else solve(value, 1.0))
+
+
+def average_precision(
+    scores: npt.ArrayLike,
+    positives: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int = 0,
+    stream: str = "average_precision",
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+    method: bootstrap.Method = "expanded",
+) -> Estimate:
+    """Σ (recall gained) · precision over the distinct thresholds, without interpolation.
+
+    Without clusters the interval is the logit interval with n = number of positives (Boyd, Eng and Page 2013, ECML,
+    LNCS 8190:451-466), or Wilson's at 0 and 1.
+    """
+    column, positive = _columns(scores, positives)
+    level = _checks.level(level)
+    ups = int(positive.sum())
+    if ups == 0:
+        return Estimate.null("no positives", n=column.size, level=level)
+    order = np.argsort(column)[::-1]
+    ranked = ranking_bootstrap.Ranked.of(column, positive, order)
+    value = ranked.average_precision()
+    if clusters is not None:
+        place, m = _clusters(column, clusters)
+        return ranking_bootstrap.average_precision(
+            value,
+            ranked,
+            place[order],
+            m,
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+        )
+    if value >= 1.0:
+        low, high, says = wilson(ups, ups, level=level).low, 1.0, "wilson over the positives"
+    else:
+        from scipy.special import expit, logit, ndtri
+
+        half = float(ndtri(0.5 + level / 2.0)) / math.sqrt(ups * value * (1.0 - value))
+        low, high = (float(expit(logit(value) + way * half)) for way in (-1, 1))
+        says = "logit over the positives"
+    return Estimate(value=value, low=low, high=high, level=level, n=column.size, method=says)
+
+
+def recall_at_fpr(
+    scores: npt.ArrayLike,
+    positives: npt.ArrayLike,
+    target: float,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+    method: bootstrap.Method = "expanded",
+) -> Estimate:
+    """The largest true positive rate of a threshold whose false positive rate is at most the target; no interpolation.
+
+    Without clusters a resample needs no rows: the threshold is the order statistic of the drawn negatives, whose
+    place is Beta distributed, and the positives above it are binomial.
+    """
+    column, positive = _columns(scores, positives)
+    level = _checks.level(level)
+    if not 0.0 <= target <= 1.0:
+        raise StatsError(f"false positive rate {target!r} is not between 0 and 1")
+    if _one_class(positive):
+        return Estimate.null(ONE_CLASS, n=column.size, level=level)
+    if clusters is not None:
+        place, m = _clusters(column, clusters)
+        order = np.argsort(column)[::-1]
+        found = ranking_bootstrap.recall_at_fpr(
+            ranking_bootstrap.Ranked.of(column, positive, order),
+            place[order],
+            m,
+            target,
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+        )
+        hits = np.bincount(place[positive], minlength=m)
+        return _of_some_width(found, cluster_wilson(hits if found.value == 1.0 else 0 * hits, hits, level=level))
+    ups, downs = np.sort(column[positive]), np.sort(column[~positive])
+    above = _positives_above(ups, downs)
+    allowed = int(largest_allowed(np.array([downs.size]), target)[0])
+    hit = int(above[allowed]) if allowed < downs.size else ups.size
+    value = hit / ups.size
+    replicates = _recall_replicates(above, ups.size, downs.size, target, resamples, generator(seed, stream))
+    says = "percentile" if method == "percentile" else "expanded percentile"
+    found = bootstrap.interval_of(
+        value,
+        replicates,
+        units=min(ups.size, downs.size),
+        jackknife=None,
+        n=column.size,
+        level=level,
+        method="expanded" if method == "bca" else method,
+        seed=seed,
+        name=f"row bootstrap, {says}, {resamples} resamples",
+    )
+    return _of_some_width(found, wilson(hit, ups.size, level=level))
+
+
+def f1_at(
+    scores: npt.ArrayLike,
+    positives: npt.ArrayLike,
+    threshold: float,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+) -> Estimate:
+    """F1 of calling a row positive when its score is at or above a threshold fixed beforehand."""
+    column, positive = _columns(scores, positives)
+    found = confusion.table(
+        positive.astype(np.int64), (column >= threshold).astype(np.int64), ("negative", "positive"), clusters=clusters
+    )
+    return confusion.f1(found, "positive", seed=seed, stream=stream, resamples=resamples, level=level)
+
+
+def largest_allowed(negatives: npt.NDArray[np.generic], target: float) -> IntArray:
+    """The largest number of false positives whose rate among so many negatives is at most the target."""
+    total = np.asarray(negatives, dtype=np.float64)
+    guess = np.floor(total * target) + 1.0
+    # A correctly rounded share k/n compares with a decimal target as the numbers meant do.
+    for _ in range(2):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            guess = np.where((guess > total) | (guess / total > target), guess - 1.0, guess)
+    return np.maximum(guess, 0.0).astype(np.int64)
+
+
+def _auroc_of_rows(column: FloatArray, positive: BoolArray, level: float) -> Estimate:
+    from scipy.special import expit, logit, ndtri
+
+    up, down = _placements(column, positive)
+    value = int(up.sum()) / (2 * up.size * down.size)
+    variance = _delong_covariance(up, down, up, down)
+    if not variance or value in {0.0, 1.0}:
+        low, high = newcombe_auroc(value, up.size, down.size, level=level)
+        return Estimate(value=value, low=low, high=high, level=level, n=column.size, method="newcombe")
+    # On the logit scale the interval stays within 0 and 1 (Pepe 2003, section 5.2).
+    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance) / (value * (1.0 - value))
+    low, high = (float(expit(logit(value) + way * half)) for way in (-1, 1))
+    return Estimate(value=value, low=low, high=high, level=level, n=column.size, method="delong, logit scale")
+
+
+def _doubled_wins(ups: FloatArray, downs: FloatArray, *, fast: bool | None = None) -> int:
+    compiled = _fast.kernel(_fast.mann_whitney, fast=fast)
+    if compiled is not None:
+        return int(compiled(downs, ups))
+    if ups.size > downs.size:
+        # Search the shorter column: wins over it are all pairs less its own wins.
+        return 2 * ups.size * downs.size - _doubled_wins_by_search(downs, ups)
+    return _doubled_wins_by_search(ups, downs)
+
+
+def _doubled_wins_by_search(ups: FloatArray, downs: FloatArray) -> int:
+    smaller = np.searchsorted(downs, ups, side="left")
+    tied = downs[np.minimum(smaller, downs.size - 1)] == ups
+    total = 2 * int(smaller.sum())
+    if tied.any():
+        total += int((np.searchsorted(downs, ups[tied], side="right") - smaller[tied]).sum())
+    return total
+
+
+def _placements(column: FloatArray, positive: BoolArray, *, by_row: bool = False) -> tuple[IntArray, IntArray]:
+    # Per positive 2 · (negatives below) + ties, per negative 2 · (positives above) + ties; by rising score, which is
+    # faster, or in the order of the rows.
+    sorted_ups, sorted_downs = np.sort(column[positive]), np.sort(column[~positive])
+    ups, downs = (column[positive], column[~positive]) if by_row else (sorted_ups, sorted_downs)
+    up = np.searchsorted(sorted_downs, ups, side="left") + np.searchsorted(sorted_downs, ups, side="right")
+    down = np.searchsorted(sorted_ups, downs, side="left") + np.searchsorted(sorted_ups, downs, side="right")
+    return up.astype(np.int64), (2 * ups.size - down).astype(np.int64)
+
+
+def _delong_covariance(up_a: IntArray, down_a: IntArray, up_b: IntArray, down_b: IntArray) -> float | None:
+    m, n = up_a.size, down_a.size
+    if m < 2 or n < 2:
+        return None
+    # The placements are whole numbers, so the sums are exact and no order of the rows can show.
+    across_ups = _covariance(up_a, up_b) / (2 * n) ** 2
+    across_downs = _covariance(down_a, down_b) / (2 * m) ** 2
+    return across_ups / m + across_downs / n
+
+
+def _covariance(a: IntArray, b: IntArray) -> float:
+    n = a.size
+    product = _whole_dot(a, b)
+    return (n * product - int(a.sum()) * int(b.sum())) / (n * (n - 1))
+
+
+def _whole_dot(a: IntArray, b: IntArray) -> int:
+    # Exact: 31-bit halves keep every partial sum within 64 bits for as many as 2^31 rows.
+    largest = max(int(np.abs(a).max(initial=0)), int(np.abs(b).max(initial=0)))
+    if largest * largest * a.size < 2**62:
+        return int(np.dot(a, b))
+    total = 0
+    for k in range(0, a.size, 1 << 16):
+        x, y = a[k : k + (1 << 16)], b[k : k + (1 << 16)]
+        if largest * largest * x.size < 2**62:
+            total += int(np.dot(x, y))
+        else:
+            total += sum(int(p) * int(q) for p, q in zip(x.tolist(), y.tolist(), strict=True))
+    return total
+
+
+def _positives_above(ups: FloatArray, downs: FloatArray) -> IntArray:
+    # above[j] = positives that score strictly above the (j+1)-th largest negative.
+    return ups.size - np.searchsorted(ups, downs[::-1], side="right").astype(np.int64)
+
+
+def _recall_replicates(
+    above: IntArray, positives: int, negatives: int, target: float, resamples: int, random: np.random.Generator
+) -> FloatArray:
+    n = positives + negatives
+    drawn_downs = random.binomial(n, negatives / n, size=resamples)
+    drawn_ups = n - drawn_downs
+    allowed = largest_allowed(drawn_downs, target)
+    bounded = allowed < drawn_downs
+    # The (allowed + 1)-th largest of the drawn negatives, as a place among the negatives from the top.
+    share = random.beta(allowed + 1.0, np.maximum(drawn_downs - allowed, 1))
+    place = np.minimum((share * negatives).astype(np.int64), negatives - 1)
+    chance = np.where(bounded, above[place] / positives, 1.0)
+    hits = random.binomial(drawn_ups, chance)
+    defined = (drawn_ups > 0) & (drawn_downs > 0)
+    replicates: FloatArray = np.divide(hits, drawn_ups, out=np.full(resamples, np.nan), where=defined)
+    return replicates
+
+
+def _of_some_width(found: Estimate, wilson_like: Estimate) -> Estimate:
+    if found.low is None or found.low != found.high or found.value not in {0.0, 1.0}:
+        return found
+    return Estimate(
+        value=found.value,
+        low=wilson_like.low,
+        high=wilson_like.high,
+        level=found.level,
+        n=found.n,
+        method=f"{wilson_like.method}, over the positives",
+        warnings=wilson_like.warnings,
+    )
+
+
+def _columns(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
+    column = _checks.column(scores, "scores")
+    flags = np.asarray(positives)
+    if flags.dtype.kind != "b":
+        if flags.size and not np.isin(flags, (0, 1)).all():
+            raise StatsError("positives holds values other than true and false")
+        flags = flags.astype(bool)
+    _checks.same_length(column.size, flags.size, "positives")
+    return column, flags
+
+
+def _clusters(column: FloatArray, clusters: npt.ArrayLike) -> tuple[IntArray, int]:
+    labels = np.asarray(clusters)
+    _checks.same_length(column.size, labels.size, "clusters")
+    if labels.dtype.kind in "iu" and labels.size and labels.min() >= 0 and labels.max() < 4 * labels.size:
+        # Small whole numbers need no sorting to be counted.
+        used = np.flatnonzero(np.bincount(labels.astype(np.int64)))
+        place = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+        place[used] = np.arange(used.size)
+        return place[labels], used.size
+    names, inverse = np.unique(labels, return_inverse=True)
+    return inverse.astype(np.int64), names.size
+
+
+def _one_class(positive: BoolArray) -> bool:
+    ups = int(np.count_nonzero(positive))
+    return ups in {0, positive.size}

@@ -1,0 +1,320 @@
+"""Cluster bootstraps of ranking measures from rows sorted once.
+
+AUROC of a resample with w_i draws of cluster i is wᵀUw / (2 (wᵀP)(wᵀN)), where U[i, j] = 2 · wins + ties of i's
+positives over j's negatives; all whole numbers. Recall@FPR of a resample is found from cumulative counts of blocks of
+sorted rows, and exactly within the one block where the target is passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _fast, bootstrap
+from adjudge.stats._checks import BoolArray, FloatArray, IntArray
+from adjudge.stats.estimate import Estimate
+
+MATRIX_UP_TO = 2048
+_BLOCK = 16
+_CELLS = 1 << 23
+_ROW_CELLS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Rows by falling score: which are positive, and where groups of equal scores end."""
+
+    positive: BoolArray
+    ends: BoolArray
+
+    @classmethod
+    def of(cls, scores: FloatArray, positive: BoolArray, order: npt.NDArray[np.intp]) -> Ranked:
+        """The rows in the given order of falling scores."""
+        ordered = scores[order]
+        ends = np.ones(ordered.size, dtype=bool)
+        np.not_equal(ordered[1:], ordered[:-1], out=ends[:-1])
+        return cls(positive[order], ends)
+
+    def average_precision(self) -> float:
+        """The average precision of the rows as they are."""
+        code = self.positive.astype(np.int64)
+        return float(_average_precisions(code, self.ends, np.ones((1, 1)))[0])
+
+
+def mann_whitney_matrix(
+    scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
+) -> IntArray:
+    """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives, from one sort."""
+    code, starts = _ranked_codes(scores, positive, place)
+    compiled = _fast.kernel(_fast.mann_whitney_matrix, fast=fast)
+    if compiled is not None:
+        matrix: IntArray = compiled(code, starts, m)
+        return matrix
+    if starts.all():
+        return 2 * _wins(code, m)
+    # Among equal scores, positives first leaves ties out and negatives first counts them as wins.
+    group = np.cumsum(starts) << 1
+    without = np.argsort(group + ((code & 1) ^ 1), kind="stable")
+    including = np.argsort(group + (code & 1), kind="stable")
+    return _wins(code[without], m) + _wins(code[including], m)
+
+
+def _ranked_codes(scores: FloatArray, positive: BoolArray, place: IntArray) -> tuple[IntArray, BoolArray]:
+    # 2 · cluster + positive by rising score, and where groups of equal scores start; the order within a group is free.
+    order = np.argsort(scores)
+    ordered = scores[order]
+    starts = np.ones(ordered.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
+    return ((place << 1) | positive)[order], starts
+
+
+def _wins(code: IntArray, m: int) -> IntArray:
+    # Pairs (negative row before positive row), counted per pair of clusters: whole blocks by a matrix product of
+    # counts, rows of the same block by looking back one row after the other.
+    matrix = np.zeros((m, m), dtype=np.int64)
+    n = code.size
+    rows = max(_BLOCK, _CELLS // (2 * m) * _BLOCK)
+    seen = np.zeros(m)
+    for start in range(0, n, rows):
+        part = code[start : start + rows]
+        blocks = -(-part.size // _BLOCK)
+        block = np.arange(part.size) // _BLOCK
+        counts = np.bincount(block * (2 * m) + part, minlength=blocks * 2 * m).reshape(blocks, m, 2)
+        downs = counts[:, :, 0].astype(np.float64)
+        before = np.cumsum(downs, axis=0) - downs + seen
+        matrix += (counts[:, :, 1].astype(np.float64).T @ before).astype(np.int64)
+        seen = seen + downs.sum(axis=0)
+        for back in range(1, _BLOCK):
+            now, then = part[back:], part[:-back]
+            hit = np.flatnonzero((now & 1 == 1) & (then & 1 == 0) & (block[back:] == block[:-back]))
+            pair = (now[hit] >> 1) * m + (then[hit] >> 1)
+            matrix += np.bincount(pair, minlength=m * m).reshape(m, m)
+    return matrix
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """What AUROC needs of a resample: per cluster the class sizes, and U, or the ranked rows where U is too large."""
+
+    positives: IntArray
+    negatives: IntArray
+    matrix: IntArray | None
+    code: IntArray | None = None
+    starts: BoolArray | None = None
+
+    @classmethod
+    def of(
+        cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
+    ) -> PairCounts:
+        """From rows with a score, a class and a cluster 0 … m-1."""
+        sizes = np.bincount((place << 1) | positive, minlength=2 * m).reshape(m, 2)
+        if m <= MATRIX_UP_TO:
+            matrix = mann_whitney_matrix(scores, positive, place, m, fast=fast)
+            return cls(sizes[:, 1], sizes[:, 0], matrix)
+        code, starts = _ranked_codes(scores, positive, place)
+        return cls(sizes[:, 1], sizes[:, 0], None, code, starts)
+
+    @property
+    def value(self) -> float:
+        """AUROC of all rows."""
+        if self.matrix is None:
+            return float(self.replicate(np.ones((1, self.positives.size)))[0])
+        return int(self.matrix.sum()) / (2 * int(self.positives.sum()) * int(self.negatives.sum()))
+
+    def replicate(self, drawn: FloatArray) -> FloatArray:
+        """AUROC of each resample; NaN where one class was not drawn."""
+        ups, downs = self.positives.astype(np.float64), self.negatives.astype(np.float64)
+        pairs = 2.0 * (drawn @ ups) * (drawn @ downs)
+        if self.matrix is not None:
+            wins = self.matrix.astype(np.float64)
+            return _share(np.einsum("bi,bi->b", drawn @ wins, drawn), pairs)
+        return _share(np.array([self._doubled_wins(row) for row in drawn]), pairs)
+
+    def leave_one_out(self) -> FloatArray:
+        """AUROC without each of the clusters."""
+        ups, downs = self.positives.astype(np.float64), self.negatives.astype(np.float64)
+        if self.matrix is None:
+            m = ups.size
+            return np.concatenate([self.replicate(1.0 - np.eye(1, m, k)) for k in range(m)])
+        wins = self.matrix.astype(np.float64)
+        left = wins.sum() - wins.sum(axis=0) - wins.sum(axis=1) + np.diagonal(wins)
+        return _share(left, 2.0 * (ups.sum() - ups) * (downs.sum() - downs))
+
+    def _doubled_wins(self, drawn: FloatArray) -> float:
+        if self.code is None or self.starts is None:
+            raise StatsError("the ranked rows are needed where there is no matrix")
+        weight = drawn[self.code >> 1]
+        up = (self.code & 1).astype(bool)
+        before = np.concatenate([[0.0], np.cumsum(np.where(up, 0.0, weight))])
+        first = np.flatnonzero(self.starts)
+        edges = before[np.append(first, self.code.size)]
+        hits = np.add.reduceat(np.where(up, weight, 0.0), first)
+        return float(hits @ (edges[:-1] + edges[1:]))
+
+
+def auroc(
+    table: PairCounts,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+    method: bootstrap.Method = "expanded",
+) -> Estimate:
+    """AUROC with its cluster interval."""
+    sizes = table.positives + table.negatives
+    return bootstrap.resample(
+        table.value,
+        sizes.size,
+        table.replicate,
+        table.leave_one_out,
+        n=int(sizes.sum()),
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        sizes=sizes,
+    )
+
+
+def recall_at_fpr(
+    ranked: Ranked,
+    place: IntArray,
+    m: int,
+    target: float,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+    method: bootstrap.Method = "expanded",
+) -> Estimate:
+    """Recall@FPR with its interval; `place` is the cluster of each ranked row."""
+    curve = _Curve.of(ranked, place, m)
+    value = float(curve.recall_at(np.ones((1, m)), target)[0])
+    return bootstrap.resample(
+        value,
+        m,
+        lambda drawn: curve.recall_at(drawn, target),
+        lambda: curve.recall_at(1.0 - np.eye(m), target),
+        n=ranked.positive.size,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        sizes=np.bincount(place, minlength=m),
+    )
+
+
+def average_precision(
+    value: float,
+    ranked: Ranked,
+    place: IntArray,
+    m: int,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = bootstrap.RESAMPLES,
+    level: float = 0.95,
+    method: bootstrap.Method = "expanded",
+) -> Estimate:
+    """Average precision with its interval; every resample passes once over the sorted rows."""
+    code = (place << 1) | ranked.positive
+    return bootstrap.resample(
+        value,
+        m,
+        lambda drawn: _average_precisions(code, ranked.ends, drawn),
+        lambda: _average_precisions(code, ranked.ends, 1.0 - np.eye(m)),
+        n=ranked.positive.size,
+        seed=seed,
+        stream=stream,
+        resamples=resamples,
+        level=level,
+        method=method,
+        sizes=np.bincount(place, minlength=m),
+    )
+
+
+def _average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None) -> FloatArray:
+    compiled = _fast.kernel(_fast.average_precisions, fast=fast)
+    if compiled is not None:
+        areas: FloatArray = compiled(code, ends, drawn)
+        return areas
+    at = np.flatnonzero(ends)
+    positive = (code & 1).astype(np.float64)
+    result = np.empty(len(drawn))
+    some = max(1, _ROW_CELLS // code.size)
+    for start in range(0, len(drawn), some):
+        weight = drawn[start : start + some, code >> 1]
+        rows = np.cumsum(weight, axis=1)[:, at]
+        hits = np.cumsum(weight * positive, axis=1)[:, at]
+        gained = np.diff(hits, axis=1, prepend=0.0)
+        terms = gained * np.divide(hits, rows, out=np.zeros_like(hits), where=rows > 0)
+        # A running sum adds in the order of the rows, as the compiled loop does.
+        result[start : start + some] = _share(np.cumsum(terms, axis=1)[:, -1], hits[:, -1])
+    return result
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The ROC curve of every resample: cluster counts up to the start of each block of ranked rows."""
+
+    place: IntArray
+    positive: BoolArray
+    last_end: IntArray
+    downs: FloatArray
+    ups: FloatArray
+    size: int
+
+    @classmethod
+    def of(cls, ranked: Ranked, place: IntArray, m: int) -> _Curve:
+        n = place.size
+        size = max(64, int(np.sqrt(n)) // 2)
+        blocks = -(-n // size)
+        code = (np.arange(n) // size) * (2 * m) + (place << 1) + ranked.positive
+        counts = np.bincount(code, minlength=blocks * 2 * m).reshape(blocks, m, 2)
+        cumulative = np.zeros((blocks + 1, m, 2))
+        np.cumsum(counts, axis=0, out=cumulative[1:])
+        # last_end[r] = rows in whole groups of equal scores among the first r rows.
+        last_end = np.zeros(n + 1, dtype=np.int64)
+        np.maximum.accumulate(np.where(ranked.ends, np.arange(1, n + 1), 0), out=last_end[1:])
+        return cls(place, ranked.positive, last_end, cumulative[:, :, 0], cumulative[:, :, 1], size)
+
+    def recall_at(self, drawn: FloatArray, target: float) -> FloatArray:
+        from adjudge.stats.ranking import largest_allowed
+
+        some = max(1, _ROW_CELLS // self.size)
+        if len(drawn) > some:
+            parts = [self.recall_at(drawn[start : start + some], target) for start in range(0, len(drawn), some)]
+            return np.concatenate(parts)
+        n = self.place.size
+        false_alarms = drawn @ self.downs.T
+        all_downs, all_ups = false_alarms[:, -1], drawn @ self.ups[-1]
+        allowed = largest_allowed(all_downs, target)
+        # The last block that starts within the allowance, then the rows of it that stay within.
+        block = np.minimum((false_alarms <= allowed[:, None]).sum(axis=1) - 1, len(self.downs) - 2)
+        rows = block[:, None] * self.size + np.arange(self.size)
+        weight = self._weights(drawn, rows, positive=False)
+        passed = false_alarms[np.arange(len(drawn)), block][:, None] + np.cumsum(weight, axis=1)
+        inside = (passed <= allowed[:, None]).sum(axis=1)
+        reach = self.last_end[np.minimum(block * self.size + inside, n)]
+        block = reach // self.size
+        rows = block[:, None] * self.size + np.arange(self.size)
+        weight = np.where(rows < reach[:, None], self._weights(drawn, rows, positive=True), 0.0)
+        hits = np.einsum("bm,bm->b", drawn, self.ups[block]) + weight.sum(axis=1)
+        return np.where(all_downs > 0, _share(hits, all_ups), np.nan)
+
+    def _weights(self, drawn: FloatArray, rows: IntArray, *, positive: bool) -> FloatArray:
+        known = np.minimum(rows, self.place.size - 1)
+        weight = np.take_along_axis(drawn, self.place[known], axis=1)
+        return np.where((rows < self.place.size) & (self.positive[known] == positive), weight, 0.0)
+
+
+def _share(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    ratio: FloatArray = np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=bottom > 0)
+    return ratio

@@ -1,0 +1,240 @@
+"""What is the error if only the most confident answers are kept? Risk–coverage curve, AURC, E-AURC, AUGRC.
+
+Rows of equal confidence have no order, so the errors of a tie block are spread evenly over it: row order changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.errors import StatsError
+from adjudge.stats import _checks
+from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells, statistic_of_counts
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import wilson
+
+Area = Literal["aurc", "e_aurc", "augrc"]
+_ROW_BLOCKS = 512
+_CLUSTER_BLOCKS = 128
+
+
+class Areas(msgspec.Struct, frozen=True, kw_only=True):
+    """The three areas of one risk–coverage curve."""
+
+    aurc: float
+    e_aurc: float
+    augrc: float
+
+
+class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Answering at `threshold` and above: the share answered, and the error among the answered with its interval."""
+
+    threshold: float
+    answered: int
+    coverage: float
+    risk: Estimate
+
+
+class Blocks(msgspec.Struct, frozen=True):
+    """Tie blocks by falling confidence: the confidence, how many rows, how many of them wrong."""
+
+    confidence: FloatArray
+    size: IntArray
+    wrong: IntArray
+
+
+def tie_blocks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Blocks:
+    """The sorted column that every selective measure rests on. Confidences may be any finite scores."""
+    c = _checks.column(confidence, "confidence")
+    y = np.asarray(correct)
+    _checks.same_length(c.size, y.size, "correct")
+    if y.ndim != 1 or not ((y == 0) | (y == 1)).all():
+        raise StatsError("correct is a column of 0 and 1 (or false and true)")
+    order = np.argsort(-c)
+    ordered = c[order]
+    wrong = (y[order] == 0).astype(np.int64)
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if c.size else np.zeros(0, dtype=np.int64)
+    size = np.diff(np.append(first, c.size))
+    return Blocks(ordered[first], size, np.add.reduceat(wrong, first) if c.size else np.zeros(0, dtype=np.int64))
+
+
+def merge_blocks(parts: list[Blocks]) -> Blocks:
+    """The tie blocks of several parts of the rows, as if they had been one."""
+    if not parts:
+        empty = np.zeros(0, dtype=np.int64)
+        return Blocks(np.zeros(0), empty, empty)
+    confidence, place = np.unique(np.concatenate([part.confidence for part in parts]), return_inverse=True)
+    size, wrong = np.zeros(confidence.size, dtype=np.int64), np.zeros(confidence.size, dtype=np.int64)
+    np.add.at(size, place, np.concatenate([part.size for part in parts]))
+    np.add.at(wrong, place, np.concatenate([part.wrong for part in parts]))
+    return Blocks(confidence[::-1].copy(), size[::-1].copy(), wrong[::-1].copy())
+
+
+def areas_of_blocks(blocks: Blocks) -> Areas | None:
+    """AURC, E-AURC and AUGRC of tie blocks; None without rows.
+
+    AURC = (1/n)·Σ_k (errors among the k most confident)/k (Geifman, Uziel, El-Yaniv 2019, ICLR). E-AURC subtracts the
+    same sum with all errors last. AUGRC is the area under the joint risk (errors among the k most confident)/n by the
+    trapezoid rule, which equals (1 − AUROC)·a(1 − a) + (1 − a)²/2 at accuracy a (Traub et al. 2024, NeurIPS).
+    """
+    n, errors = int(blocks.size.sum()), int(blocks.wrong.sum())
+    if n == 0:
+        return None
+    start = np.cumsum(blocks.size) - blocks.size
+    before = np.cumsum(blocks.wrong) - blocks.wrong
+    k = np.arange(1, n + 1, dtype=np.float64)
+    if blocks.size.size == n:
+        so_far = np.cumsum(blocks.wrong).astype(np.float64)
+    else:
+        step = np.repeat(blocks.wrong / blocks.size, blocks.size)
+        so_far = np.repeat(before, blocks.size) + (k - np.repeat(start, blocks.size)) * step
+    aurc = float((so_far / k).sum()) / n
+    # Σ over the rows of a block of the errors so far, doubled to stay whole: 2·m·E + e·(m + 1).
+    doubled = [int((2 * blocks.size * before).sum()), int((blocks.wrong * (blocks.size + 1)).sum())]
+    return Areas(aurc=aurc, e_aurc=aurc - _best(n, errors), augrc=(sum(doubled) - errors) / (2 * n * n))
+
+
+def areas(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Areas | None:
+    """AURC, E-AURC and AUGRC of a column of confidences; None without rows."""
+    return areas_of_blocks(tie_blocks(confidence, correct))
+
+
+def selective_area(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    area: Area = "aurc",
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str | None = None,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> Estimate:
+    """One of the areas with a bootstrap interval, by cluster when given; null without rows.
+
+    Resampled are blocks of neighbouring confidences (at most 512, or 128 by cluster) with their right and wrong rows;
+    the replicates are moved by the small difference that the blocks make to the value itself.
+    """
+    if area not in {"aurc", "e_aurc", "augrc"}:
+        raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
+    blocks = tie_blocks(confidence, correct)
+    found = areas_of_blocks(blocks)
+    level = _checks.level(level)
+    if found is None:
+        return Estimate.null("no rows with a confidence", level=level)
+    value = float(getattr(found, area))
+    n = int(blocks.size.sum())
+    name = stream or area
+    limit = _ROW_BLOCKS if clusters is None else _CLUSTER_BLOCKS
+    coarse = _coarse(blocks.size, limit)
+    m = int(coarse[-1]) + 1
+    size, wrong = (np.bincount(coarse, weights=part, minlength=m) for part in (blocks.size, blocks.wrong))
+    moved = value - float(_area_of_counts(np.concatenate([size - wrong, wrong])[None, :], area)[0])
+
+    def statistic(counts: FloatArray) -> FloatArray:
+        return _area_of_counts(counts, area) + moved
+
+    if clusters is None:
+        cells = np.concatenate([size - wrong, wrong]).astype(np.int64)
+        return multinomial_cells(
+            cells, statistic, seed=seed, stream=name, resamples=resamples, level=level, method=method, value=value
+        )
+    labels = np.asarray(clusters)
+    _checks.same_length(n, labels.size, "clusters")
+    names, of = np.unique(labels, return_inverse=True)
+    c = np.asarray(confidence, dtype=np.float64)
+    where = coarse[np.searchsorted(-blocks.confidence, -c)]
+    column = where + m * (np.asarray(correct) == 0)
+    counts = np.bincount(of * (2 * m) + column, minlength=names.size * 2 * m).reshape(names.size, 2 * m)
+    return statistic_of_counts(
+        counts,
+        statistic,
+        seed=seed,
+        stream=name,
+        resamples=resamples,
+        level=level,
+        method=method,
+        n=n,
+        value=value,
+    )
+
+
+def risk_coverage(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    *,
+    points: int = 101,
+    level: float = 0.95,
+    simultaneous: bool = False,
+) -> list[CurvePoint]:
+    """The curve at up to `points` thresholds spread evenly over coverage, each with Wilson's interval.
+
+    Pointwise by default. `simultaneous` makes it a band that holds at all points at once (each point at level
+    1 − (1 − level)/points, Bonferroni).
+    """
+    if points < 1:
+        raise StatsError(f"{points} points; at least one is needed")
+    blocks = tie_blocks(confidence, correct)
+    ends, errors = np.cumsum(blocks.size), np.cumsum(blocks.wrong)
+    if ends.size == 0:
+        return []
+    n = int(ends[-1])
+    wanted = np.ceil(np.arange(1, points + 1) * n / points)
+    chosen = np.unique(np.searchsorted(ends, wanted))
+    each = 1.0 - (1.0 - _checks.level(level)) / chosen.size if simultaneous else level
+    return [
+        CurvePoint(
+            threshold=float(blocks.confidence[at]),
+            answered=int(ends[at]),
+            coverage=int(ends[at]) / n,
+            risk=wilson(int(errors[at]), int(ends[at]), level=each),
+        )
+        for at in chosen.tolist()
+    ]
+
+
+def _best(n: int, errors: int) -> float:
+    """AURC when all errors come last: (1/n)·Σ_{k > n−e} (k − (n − e))/k."""
+    k = np.arange(n - errors + 1, n + 1, dtype=np.float64)
+    return float(((k - (n - errors)) / k).sum()) / n
+
+
+def _coarse(size: IntArray, limit: int) -> IntArray:
+    """Which of at most `limit` blocks each tie block belongs to, about equally many rows in each."""
+    if size.size <= limit:
+        return np.arange(size.size)
+    end = np.cumsum(size)
+    _, block = np.unique((limit * (2 * end - size)) // (2 * end[-1]), return_inverse=True)
+    return block.astype(np.int64)
+
+
+def _area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
+    """The area of each row of counts: right rows of each block, then wrong rows, by falling confidence.
+
+    A block of m rows, e of them wrong, after s rows with E wrong adds Σ_j (E + j·e/m)/(s + j) = e + (E −
+    s·e/m)·(H(s+m) − H(s)) to n·AURC, H the harmonic numbers.
+    """
+    from scipy.special import digamma
+
+    m = counts.shape[1] // 2
+    wrong = counts[:, m:]
+    size = counts[:, :m] + wrong
+    n, errors = size.sum(axis=1), wrong.sum(axis=1)
+    start, before = np.cumsum(size, axis=1) - size, np.cumsum(wrong, axis=1) - wrong
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if area == "augrc":
+            doubled = (2.0 * size * before + wrong * (size + 1.0)).sum(axis=1) - errors
+            return np.asarray(doubled / (2.0 * n * n))
+        share = np.where(size > 0, wrong / np.maximum(size, 1.0), 0.0)
+        total = (wrong + (before - start * share) * (digamma(start + size + 1.0) - digamma(start + 1.0))).sum(axis=1)
+        if area == "e_aurc":
+            # Σ_{k > n−e} (1 − (n − e)/k)
+            total -= errors - (n - errors) * (digamma(n + 1.0) - digamma(n - errors + 1.0))
+        return np.asarray(total / n)

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.duration.survfunc import SurvfuncRight
+
+from adjudge.errors import StatsError
+from adjudge.stats import latency
+
+rows = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
+
+
+def split(data):
+    return np.array([time for time, _ in data], dtype=float), np.array([found for _, found in data], dtype=bool)
+
+
+def area_by_definition(times, found, horizon):
+    """The area under the Kaplan–Meier curve, one small step after the other."""
+    area, share, last = 0.0, 1.0, 0.0
+    for time in sorted({*times[times < horizon].tolist(), horizon}):
+        area += share * (time - last)
+        last = time
+        at_risk = (times >= time).sum()
+        share *= 1 - (found & (times == time)).sum() / at_risk if at_risk else 1
+    return area
+
+
+def test_published_curve(reference):
+    published = reference("latency")["freireich_6mp"]
+    times = np.array(published["times"], dtype=float)
+    found = np.arange(times.size) < published["observed"]
+    curve = latency.survival(times, found)
+    for time, share in published["survival"].items():
+        assert curve.share[curve.times == float(time)] == pytest.approx(share, abs=5e-4)
+    estimate = latency.median(times, found)
+    assert estimate.value == published["median"]
+    assert estimate.high is None
+    assert estimate.warnings
+
+
+@given(rows)
+def test_curve_equals_statsmodels(data):
+    times, found = split(data)
+    curve = latency.survival(times, found)
+    theirs = SurvfuncRight(times, found.astype(int))
+    at = np.isin(curve.times, theirs.surv_times)
+    assert curve.share[at] == pytest.approx(theirs.surv_prob, abs=1e-12)
+
+
+def test_median_interval_equals_statsmodels():
+    random = np.random.default_rng(2)
+    times, found = np.round(random.exponential(10, 200), 2), random.random(200) < 0.8
+    found[np.argmax(times)] = False
+    estimate = latency.median(times, found)
+    theirs = SurvfuncRight(times, found.astype(int))
+    assert estimate.value == theirs.quantile(0.5)
+    # Both ends are times of the curve; conventions differ by at most one step of it.
+    low, high = theirs.quantile_ci(0.5, method="cloglog")
+    grid = np.unique(times[found])
+    for ours, end in ((estimate.low, low), (estimate.high, high)):
+        assert abs(np.searchsorted(grid, ours) - np.searchsorted(grid, end)) <= 1
+
+
+@given(rows, st.sampled_from([None, 3.5, 6.0, 1.0]))
+def test_restricted_mean_is_the_area_under_the_curve(data, horizon):
+    times, found = split(data)
+    estimate = latency.restricted_mean(times, found, horizon=horizon)
+    if estimate.value is None:
+        assert horizon > times.max()
+        return
+    end = times.max() if horizon is None else horizon
+    assert estimate.value == pytest.approx(area_by_definition(times, found, end), abs=1e-12)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= end
+    clustered = latency.restricted_mean(times, found, horizon=horizon, clusters=np.arange(times.size) % 3, resamples=5)
+    assert clustered.value == estimate.value
+
+
+def test_without_misses_it_is_the_mean_with_its_standard_error():
+    times = np.random.default_rng(1).exponential(5, 500)
+    estimate = latency.restricted_mean(times, np.ones(500, dtype=bool))
+    assert estimate.value == pytest.approx(times.mean(), abs=1e-12)
+    # Greenwood's variance is then the plain one, the last time apart.
+    assert estimate.high - estimate.value == pytest.approx(1.959964 * times.std() / np.sqrt(500), rel=0.02)
+    assert latency.median(times, np.ones(500, dtype=bool)).value == np.sort(times)[249]
+
+
+def test_replicates_by_cluster_are_the_area_of_the_resampled_rows():
+    random = np.random.default_rng(3)
+    times, found, clusters = random.integers(1, 20, 90) * 1.0, random.random(90) < 0.7, np.repeat(np.arange(30), 3)
+    plain = latency.restricted_mean(times, found, horizon=15.0)
+    clustered = latency.restricted_mean(times, found, horizon=15.0, clusters=clusters, seed=1, stream="l")
+    replicates = []
+    for _ in range(1500):
+        drawn = random.integers(0, 30, 30)
+        kept = (drawn[:, None] * 3 + np.arange(3)).ravel()
+        replicates.append(area_by_definition(times[kept], found[kept], 15.0))
+    low, high = np.quantile(replicates, [0.018, 0.982])
+    assert clustered.value == plain.value
+    assert (clustered.low, clustered.high) == pytest.approx((low, high), abs=0.3)
+
+
+def test_misses_are_censored_not_averaged_in():
+    times, found = np.array([1.0, 2.0, 10.0, 10.0]), np.array([True, True, False, False])
+    assert latency.median(times, found).value == 2.0
+    assert latency.restricted_mean(times, found).value == pytest.approx(1 + 0.75 + 0.5 * 8)
+    missed = latency.median(times, np.array([True, False, False, False]))
+    assert missed.why == "fewer than half are detected (1 of 4)"
+
+
+def test_nothing_and_too_far_are_null():
+    assert latency.median([], []).why == "no times"
+    assert latency.restricted_mean([], []).why == "no times"
+    beyond = latency.restricted_mean([1.0, 2.0], [True, False], horizon=5.0)
+    assert "beyond the latest time" in beyond.why
+
+
+def test_bad_columns_are_refused():
+    with pytest.raises(StatsError, match="not negative"):
+        latency.median([-1.0], [True])
+    with pytest.raises(StatsError, match="true and false"):
+        latency.median([1.0], [1])
+    with pytest.raises(StatsError, match="horizon"):
+        latency.restricted_mean([1.0], [True], horizon=0.0)

@@ -1,0 +1,210 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from adjudge.errors import StatsError
+from adjudge.stats import ranking
+
+rows = st.lists(st.tuples(st.integers(-8, 8), st.booleans()), min_size=2, max_size=60).filter(
+    lambda data: len({positive for _, positive in data}) == 2
+)
+
+
+def recall_by_definition(scores, positive, target):
+    """The largest TPR over all thresholds with FPR at most the target, one threshold after the other."""
+    best = 0.0
+    for threshold in np.unique(scores):
+        flagged = scores >= threshold
+        if flagged[~positive].mean() <= target:
+            best = max(best, flagged[positive].mean())
+    return best
+
+
+def delong_by_definition(a, b, positive):
+    """DeLong's covariance of two AUROCs from the full table of pairs, O(n²)."""
+
+    def pairs(scores):
+        up, down = scores[positive][:, None], scores[~positive][None, :]
+        return (up > down) + 0.5 * (up == down)
+
+    one, other = pairs(a), pairs(b)
+    m, n = one.shape
+    across_ups = ((one.mean(axis=1) - one.mean()) * (other.mean(axis=1) - other.mean())).sum() / (m - 1)
+    across_downs = ((one.mean(axis=0) - one.mean()) * (other.mean(axis=0) - other.mean())).sum() / (n - 1)
+    return across_ups / m + across_downs / n
+
+
+@given(rows)
+def test_auroc_and_average_precision_equal_scikit_learn(data):
+    scores, positive = np.array([score for score, _ in data], dtype=float), np.array([flag for _, flag in data])
+    expected = pytest.approx(metrics.roc_auc_score(positive, scores), abs=1e-12)
+    assert ranking.auroc(scores, positive).value == expected
+    assert ranking.auroc_value(scores, positive) == expected
+    assert ranking.auroc_value(scores, positive, fast=False) == ranking.auroc_value(scores, positive)
+    assert ranking.auroc(scores, positive, clusters=np.arange(len(data)) % 3, resamples=5).value == expected
+    precision = pytest.approx(metrics.average_precision_score(positive, scores), abs=1e-12)
+    assert ranking.average_precision(scores, positive).value == precision
+
+
+@given(rows, st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.25, 1 / 3, 0.5, 1.0]))
+def test_recall_at_fpr_is_the_best_allowed_threshold(data, target):
+    scores, positive = np.array([score for score, _ in data], dtype=float), np.array([flag for _, flag in data])
+    expected = pytest.approx(recall_by_definition(scores, positive, target), abs=1e-12)
+    fpr, tpr, _ = metrics.roc_curve(positive, scores, drop_intermediate=False)
+    assert tpr[fpr <= target].max() == expected
+    asked = {"seed": 1, "stream": "r", "resamples": 5}
+    assert ranking.recall_at_fpr(scores, positive, target, **asked).value == expected
+    assert ranking.recall_at_fpr(scores, positive, target, clusters=np.arange(len(data)) % 4, **asked).value == expected
+
+
+@settings(max_examples=50)
+@given(rows.filter(lambda data: 2 <= sum(flag for _, flag in data) <= len(data) - 2), st.integers(0, 99))
+def test_delong_equals_the_table_of_pairs(data, seed):
+    a, positive = np.array([score for score, _ in data], dtype=float), np.array([flag for _, flag in data])
+    b = np.random.default_rng(seed).integers(0, 5, len(data)).astype(float)
+    assert ranking.delong_variance(a, positive) == pytest.approx(delong_by_definition(a, a, positive), abs=1e-12)
+    variance = (
+        delong_by_definition(a, a, positive)
+        + delong_by_definition(b, b, positive)
+        - 2 * delong_by_definition(a, b, positive)
+    )
+    difference, p = ranking.delong_difference(a, b, positive)
+    value = metrics.roc_auc_score(positive, a) - metrics.roc_auc_score(positive, b)
+    assert difference.value == pytest.approx(value, abs=1e-12)
+    low = max(-1, difference.value - 1.959963984540054 * np.sqrt(max(variance, 0)))
+    assert difference.low == pytest.approx(low, abs=1e-7)
+    assert 0 <= p <= 1
+
+
+def test_delong_worked_by_hand(reference):
+    worked = reference("delong")["by_hand"]
+    scores = np.array(worked["positives"] + worked["negatives"], dtype=float)
+    positive = np.arange(scores.size) < len(worked["positives"])
+    assert ranking.auroc(scores, positive).value == pytest.approx(worked["auroc"], abs=1e-15)
+    assert ranking.delong_variance(scores, positive) == pytest.approx(worked["variance"], abs=1e-15)
+
+
+def test_a_difference_of_scores_that_rank_alike():
+    scores, positive = np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, False, True])
+    difference, p = ranking.delong_difference(scores, 10 * scores, positive)
+    assert (difference.value, difference.low, difference.high, p) == (0.0, 0.0, 0.0, 1.0)
+    assert difference.warnings
+
+
+@settings(max_examples=40)
+@given(rows, st.floats(0.1, 100), st.floats(-100, 100), st.randoms())
+def test_affine_scores_and_row_order_change_nothing(data, scale, shift, random):
+    scores, positive = np.array([score for score, _ in data], dtype=float), np.array([flag for _, flag in data])
+    order = list(range(len(data)))
+    random.shuffle(order)
+    one = ranking.auroc(scores, positive)
+    assert ranking.auroc(scores * scale + shift, positive) == one
+    assert ranking.auroc(scores[order], positive[order]) == one
+    asked = {"seed": 1, "stream": "r", "resamples": 50}
+    recall = ranking.recall_at_fpr(scores, positive, 0.2, **asked)
+    assert ranking.recall_at_fpr(scores[order] * scale, positive[order], 0.2, **asked) == recall
+
+
+def test_turned_scores_mirror_auroc():
+    random = np.random.default_rng(1)
+    positive = random.random(300) < 0.4
+    scores = random.normal(size=300) + positive
+    one, other = ranking.auroc(scores, positive), ranking.auroc(-scores, positive)
+    assert one.value == pytest.approx(1 - other.value, abs=1e-15)
+    assert one.low == pytest.approx(1 - other.high, abs=1e-12)
+
+
+def test_perfect_ranking_has_an_interval_of_some_width():
+    scores, positive = np.arange(20.0), np.arange(20) >= 10
+    plain = ranking.auroc(scores, positive)
+    assert (plain.value, plain.high, plain.method) == (1.0, 1.0, "newcombe")
+    assert 0.6 < plain.low < 0.95
+    clustered = ranking.auroc(scores, positive, clusters=np.arange(20) % 4)
+    assert clustered.low < plain.low
+    assert ranking.auroc(-scores, positive).high == pytest.approx(1 - plain.low)
+    for clusters in (None, np.arange(20) % 4):
+        recall = ranking.recall_at_fpr(scores, positive, 0.1, clusters=clusters, seed=1, stream="r")
+        assert recall.value == 1.0
+        assert recall.low < 0.9
+    average = ranking.average_precision(scores, positive)
+    assert (average.value, average.high) == (1.0, 1.0)
+    assert average.low < 0.9
+
+
+def test_newcombe_interval_solves_its_equation():
+    low, high = ranking.newcombe_auroc(0.8, 30, 40)
+    for end in (low, high):
+        spread = 1 + 34 * ((1 - end) / (2 - end) + end / (1 + end))
+        assert abs(0.8 - end) == pytest.approx(1.959963984540054 * np.sqrt(end * (1 - end) * spread / 1200), abs=1e-9)
+
+
+@pytest.mark.parametrize("positive", [[True, True], [False, False], []])
+def test_one_class_only_is_null_with_a_reason(positive):
+    scores = np.arange(float(len(positive)))
+    estimates = [
+        ranking.auroc(scores, positive),
+        ranking.auroc(scores, positive, clusters=scores),
+        ranking.recall_at_fpr(scores, positive, 0.1, seed=1, stream="r"),
+        ranking.delong_difference(scores, scores, positive)[0],
+    ]
+    assert all(estimate.value is None and "one class" in estimate.why for estimate in estimates)
+    assert ranking.auroc_value(scores, positive) is None
+
+
+def test_average_precision_without_positives_is_null():
+    assert ranking.average_precision([1.0, 2.0], [False, False]).why == "no positives"
+
+
+def test_recall_never_goes_past_the_target():
+    # Binary scores with 10 % false positives and 80 % true positives: the point at FPR 10 % is not allowed at 1 %.
+    positive = np.repeat([True, False], 100)
+    scores = np.concatenate([np.repeat([1.0, 0.0], [80, 20]), np.repeat([1.0, 0.0], [10, 90])])
+    asked = {"seed": 1, "stream": "r"}
+    assert ranking.recall_at_fpr(scores, positive, 0.01, **asked).value == 0.0
+    assert ranking.recall_at_fpr(scores, positive, 0.1, **asked).value == 0.8
+
+
+@pytest.mark.parametrize(
+    "n, target, allowed", [(100, 0.01, 1), (100, 0.07, 7), (1000, 0.057, 57), (99, 0.01, 0), (7, 1.0, 7)]
+)
+def test_largest_allowed_is_exact_for_decimal_targets(n, target, allowed):
+    assert ranking.largest_allowed(np.array([n]), target).tolist() == [allowed]
+
+
+def test_recall_bootstrap_without_rows_has_the_distribution_of_the_bootstrap_over_rows():
+    random = np.random.default_rng(2)
+    positive = random.random(400) < 0.4
+    scores = np.round(random.normal(size=400) + positive, 1)
+    ours = ranking.recall_at_fpr(scores, positive, 0.1, seed=1, stream="r", resamples=20_000, method="percentile")
+    replicates = []
+    for _ in range(3000):
+        drawn = random.integers(0, 400, 400)
+        fpr, tpr, _ = metrics.roc_curve(positive[drawn], scores[drawn], drop_intermediate=False)
+        replicates.append(tpr[fpr <= 0.1].max())
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_f1_at_a_fixed_threshold():
+    random = np.random.default_rng(3)
+    positive = random.random(500) < 0.3
+    scores = random.normal(size=500) + positive
+    estimate = ranking.f1_at(scores, positive, 0.5, seed=1, stream="f")
+    assert estimate.value == pytest.approx(metrics.f1_score(positive, scores >= 0.5), abs=1e-12)
+    assert estimate.low < estimate.value < estimate.high
+    clustered = ranking.f1_at(scores, positive, 0.5, clusters=np.arange(500) // 25, seed=1, stream="f")
+    assert clustered.value == estimate.value
+    assert clustered.method.startswith("cluster bootstrap")
+
+
+def test_bad_columns_are_refused():
+    with pytest.raises(StatsError, match="nan"):
+        ranking.auroc([np.nan, 1.0], [True, False])
+    with pytest.raises(StatsError, match="other than true and false"):
+        ranking.auroc([1.0, 2.0], [0, 2])
+    with pytest.raises(StatsError, match="rows"):
+        ranking.auroc([1.0, 2.0], [True])
+    with pytest.raises(StatsError, match="false positive rate"):
+        ranking.recall_at_fpr([1.0, 2.0], [True, False], 1.5, seed=1, stream="r")

@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from adjudge.stats import ranking
+from adjudge.stats import ranking_bootstrap as rb
+from adjudge.stats.resampling import weights
+
+table = st.tuples(st.integers(2, 90), st.integers(1, 12), st.integers(1, 40), st.integers(0, 10**6))
+
+
+def make(case):
+    n, m, values, seed = case
+    random = np.random.default_rng(seed)
+    positive = random.random(n) < 0.4
+    positive[:2] = True, False
+    return random.integers(0, values, n).astype(float), positive, random.integers(0, m, n)
+
+
+@given(table)
+def test_matrix_counts_every_pair(case):
+    scores, positive, place = make(case)
+    m = case[1]
+    up, down = scores[positive][:, None], scores[~positive][None, :]
+    doubled = 2 * (up > down) + (up == down)
+    expected = np.zeros((m, m), dtype=int)
+    np.add.at(expected, (place[positive][:, None], place[~positive][None, :]), doubled)
+    assert (rb.mann_whitney_matrix(scores, positive, place, m) == expected).all()
+    assert (rb.mann_whitney_matrix(scores, positive, place, m, fast=False) == expected).all()
+
+
+def test_matrix_of_many_rows_is_the_same_both_ways(monkeypatch):
+    random = np.random.default_rng(0)
+    positive, place = random.random(20_000) < 0.2, random.integers(0, 30, 20_000)
+    monkeypatch.setattr(rb, "_CELLS", 30_000)
+    for scores in (random.normal(size=20_000), np.round(random.normal(size=20_000), 1)):
+        fast = rb.mann_whitney_matrix(scores, positive, place, 30, fast=True)
+        assert (rb.mann_whitney_matrix(scores, positive, place, 30, fast=False) == fast).all()
+
+
+def resampled_rows(place, drawn):
+    return np.concatenate([np.tile(np.flatnonzero(place == k), int(times)) for k, times in enumerate(drawn)])
+
+
+@settings(max_examples=40)
+@given(table, st.sampled_from([0.0, 0.05, 0.1, 0.3, 1.0]))
+def test_every_replicate_is_the_measure_of_the_resampled_rows(case, target):
+    scores, positive, place = make(case)
+    m = case[1]
+    drawn = next(weights(m, 6, 1, "w"))
+    order = np.argsort(scores)[::-1]
+    ranked = rb.Ranked.of(scores, positive, order)
+    aurocs = rb.PairCounts.of(scores, positive, place, m).replicate(drawn)
+    recalls = rb._Curve.of(ranked, place[order], m).recall_at(drawn, target)
+    code = (place[order] << 1) | ranked.positive
+    areas = rb._average_precisions(code, ranked.ends, drawn)
+    assert (areas == rb._average_precisions(code, ranked.ends, drawn, fast=False))[~np.isnan(areas)].all()
+    for b, row in enumerate(drawn):
+        rows = resampled_rows(place, row)
+        y, s = positive[rows], scores[rows]
+        if y.any():
+            assert areas[b] == pytest.approx(metrics.average_precision_score(y, s), abs=1e-12)
+        if y.all() or not y.any():
+            assert np.isnan(aurocs[b])
+            assert np.isnan(recalls[b])
+            continue
+        assert aurocs[b] == pytest.approx(metrics.roc_auc_score(y, s), abs=1e-12)
+        fpr, tpr, _ = metrics.roc_curve(y, s, drop_intermediate=False)
+        assert recalls[b] == pytest.approx(tpr[fpr <= target].max(), abs=1e-12)
+
+
+def test_replicates_of_many_rows_cross_block_edges():
+    random = np.random.default_rng(4)
+    n, m = 30_000, 12
+    positive, place = random.random(n) < 0.3, random.integers(0, m, n)
+    scores = np.round(random.normal(size=n) + positive, 2)
+    scores[random.random(n) < 0.2] = 2.0
+    order = np.argsort(scores)[::-1]
+    curve = rb._Curve.of(rb.Ranked.of(scores, positive, order), place[order], m)
+    drawn = next(weights(m, 8, 1, "w"))
+    for target in (0.01, 0.2, 0.4, 0.9):
+        for b, row in enumerate(drawn):
+            rows = resampled_rows(place, row)
+            fpr, tpr, _ = metrics.roc_curve(positive[rows], scores[rows], drop_intermediate=False)
+            assert curve.recall_at(drawn[b : b + 1], target)[0] == pytest.approx(tpr[fpr <= target].max(), abs=1e-12)
+
+
+def test_many_clusters_go_without_the_matrix(monkeypatch):
+    scores, positive, place = make((80, 12, 9, 1))
+    with_matrix = rb.PairCounts.of(scores, positive, place, 12)
+    monkeypatch.setattr(rb, "MATRIX_UP_TO", 4)
+    without = rb.PairCounts.of(scores, positive, place, 12)
+    assert without.matrix is None
+    assert without.value == with_matrix.value
+    drawn = next(weights(12, 50, 1, "w"))
+    assert (without.replicate(drawn) == with_matrix.replicate(drawn)).all()
+    assert without.leave_one_out() == pytest.approx(with_matrix.leave_one_out(), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["expanded", "percentile", "bca"])
+@pytest.mark.parametrize("measure", ["auroc", "average_precision", "recall_at_fpr"])
+def test_clusters_that_differ_widen_the_interval(measure, method):
+    random = np.random.default_rng(7)
+    place = np.repeat(np.arange(25), 40)
+    positive = random.random(1000) < 0.5
+    scores = random.normal(size=1000) + positive * (1 + random.normal(size=25)[place])
+    arguments = (scores, positive, 0.1) if measure == "recall_at_fpr" else (scores, positive)
+    function = getattr(ranking, measure)
+    plain = function(*arguments, seed=1, stream="m")
+    clustered = function(*arguments, clusters=place, seed=1, stream="m", method=method)
+    assert clustered.value == pytest.approx(plain.value, abs=1e-12)
+    assert clustered.low < clustered.value < clustered.high
+    assert clustered.high - clustered.low > 1.3 * (plain.high - plain.low)
+    names = np.array([f"flight {k}" for k in place])
+    assert function(*arguments, clusters=names, seed=1, stream="m", method=method).value == clustered.value
+
+
+def test_few_clusters_are_enumerated():
+    scores, positive, place = make((60, 5, 30, 3))
+    estimate = ranking.auroc(scores, positive, clusters=place, seed=1, stream="m")
+    assert estimate.method.endswith("all 126 distinct resamples")
+    assert estimate.warnings
