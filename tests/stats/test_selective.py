@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from adjudge.errors import StatsError
-from adjudge.stats.selective import areas, areas_of_blocks, merge_blocks, risk_coverage, selective_area, tie_blocks
+from adjudge.stats.selective import Blocks, areas, risk_coverage, selective_area
 
 ROWS = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40).map(
     lambda rows: (np.array([c / 8 for c, _ in rows]), np.array([y for _, y in rows]))
@@ -78,8 +78,8 @@ def test_row_order_partition_and_monotone_maps_change_no_bit(rows, random):
     assert areas(confidence[order], correct[order]) == areas(*rows)
     assert areas(3.0 * confidence - 7.0, correct) == areas(*rows)
     cut = random.randint(0, correct.size)
-    parts = [tie_blocks(confidence[:cut], correct[:cut]), tie_blocks(confidence[cut:], correct[cut:])]
-    assert areas_of_blocks(merge_blocks(parts)) == areas(*rows)
+    first, rest = (Blocks.partial(confidence[part], correct[part]) for part in (slice(cut), slice(cut, None)))
+    assert first.merge(rest).finish() == rest.merge(first).finish() == areas(*rows)
     for area in ("aurc", "e_aurc", "augrc"):
         first = selective_area(*rows, area, seed=1, resamples=40)
         assert selective_area(confidence[order], correct[order], area, seed=1, resamples=40) == first
@@ -144,7 +144,7 @@ def test_no_rows_is_null():
     assert areas([], []) is None
     assert selective_area([], [], seed=0).value is None
     assert risk_coverage([], []) == []
-    assert areas_of_blocks(merge_blocks([])) is None
+    assert Blocks.partial([], []).merge(Blocks.partial([], [])).finish() is None
 
 
 def test_bad_input_is_refused():

@@ -6,7 +6,6 @@ order and partition change no bit of a value.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, _fast_pairs, exact
 from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
 from adjudge.stats.bootstrap import RESAMPLES, Method, mean, multinomial_cells, statistic_of_counts
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
 from adjudge.stats.estimate import Estimate
@@ -33,17 +33,6 @@ class ReliabilityRow(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     mean_confidence: float | None
     accuracy: Estimate
-
-
-class BrierParts(msgspec.Struct, frozen=True, kw_only=True):
-    """Brier = reliability − resolution + uncertainty + within_variance − within_covariance."""
-
-    brier: float
-    reliability: float
-    resolution: float
-    uncertainty: float
-    within_variance: float
-    within_covariance: float
 
 
 def ece_value(
@@ -153,32 +142,7 @@ def brier_parts(
     covariance 2·ΣΣ(f − f̄_b)(o − ō_b)/n within bins (Stephenson, Coelho, Jolliffe 2008, Weather Forecast 23:752-757).
     """
     c, y = columns(confidence, correct)
-    n = c.size
-    if n == 0:
-        return None
-    where = assign(confidence, bins, scheme, closed)
-    unit = 1 << exact.UNIT
-    size = np.bincount(where, minlength=bins).tolist()
-    hits = np.bincount(where, weights=y, minlength=bins).astype(np.int64).tolist()
-    promised = [Fraction(t, unit) for t in exact.group_totals(c, where, bins)]
-    squared = [Fraction(t, unit) for t in exact.group_totals(c * c, where, bins)]
-    promised_hits = [Fraction(t, unit) for t in exact.group_totals(c * y, where, bins)]
-    overall = Fraction(sum(hits), n)
-    reliability = resolution = variance = covariance = Fraction(0)
-    for k, o, f, ff, fo in zip(size, hits, promised, squared, promised_hits, strict=True):
-        if k:
-            reliability += (f - o) ** 2 / k
-            resolution += k * (Fraction(o, k) - overall) ** 2
-            variance += ff - f * f / k
-            covariance += 2 * (fo - f * o / k)
-    return BrierParts(
-        brier=exact.rounded(_fast_pairs.square_total(c, y), n),
-        reliability=float(reliability / n),
-        resolution=float(resolution / n),
-        uncertainty=float(overall * (1 - overall)),
-        within_variance=float(variance / n),
-        within_covariance=float(covariance / n),
-    )
+    return BinSums.of(c, y, assign(confidence, bins, scheme, closed), bins).brier_parts()
 
 
 def log_loss(
@@ -256,10 +220,8 @@ def reliability_table(
 
 
 def _ece_exact(c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int) -> float:
-    hits = np.bincount(where, weights=y, minlength=bins).astype(np.int64).tolist()
-    promised = exact.group_totals(c, where, bins)
-    gaps = sum(abs((h << exact.UNIT) - f) for h, f in zip(hits, promised, strict=True))
-    return exact.rounded(gaps, c.size)
+    hits = np.bincount(where[y == 1], minlength=bins).tolist()
+    return ece_of(hits, exact.group_totals(c, where, bins), c.size)
 
 
 def _ece_of_sums(sums: FloatArray, bins: int) -> FloatArray:

@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -41,68 +42,68 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
     risk: Estimate
 
 
-class Blocks(msgspec.Struct, frozen=True):
-    """Tie blocks by falling confidence: the confidence, how many rows, how many of them wrong."""
+@dataclass(frozen=True)
+class Blocks:
+    """Tie blocks by falling confidence, the partial of every selective measure: confidence, rows, wrong rows."""
 
     confidence: FloatArray
     size: IntArray
     wrong: IntArray
 
+    @classmethod
+    def partial(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Blocks:
+        """Of a batch of rows. Confidences may be any finite scores."""
+        # Adding 0.0 turns -0.0 into 0.0.
+        c = _checks.column(confidence, "confidence") + 0.0
+        y = np.asarray(correct)
+        _checks.same_length(c.size, y.size, "correct")
+        if y.ndim != 1 or not ((y == 0) | (y == 1)).all():
+            raise StatsError("correct is a column of 0 and 1 (or false and true)")
+        if c.size == 0:
+            return cls(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        order = np.argsort(-c)
+        ordered = c[order]
+        wrong = (y[order] == 0).astype(np.int64)
+        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        return cls(ordered[first], np.diff(np.append(first, c.size)), np.add.reduceat(wrong, first))
 
-def tie_blocks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Blocks:
-    """The sorted column that every selective measure rests on. Confidences may be any finite scores."""
-    c = _checks.column(confidence, "confidence")
-    y = np.asarray(correct)
-    _checks.same_length(c.size, y.size, "correct")
-    if y.ndim != 1 or not ((y == 0) | (y == 1)).all():
-        raise StatsError("correct is a column of 0 and 1 (or false and true)")
-    order = np.argsort(-c)
-    ordered = c[order]
-    wrong = (y[order] == 0).astype(np.int64)
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if c.size else np.zeros(0, dtype=np.int64)
-    size = np.diff(np.append(first, c.size))
-    return Blocks(ordered[first], size, np.add.reduceat(wrong, first) if c.size else np.zeros(0, dtype=np.int64))
+    def merge(self, other: Blocks) -> Blocks:
+        """The tie blocks of both parts, as if the rows had been one column."""
+        rising, place = np.unique(np.concatenate([self.confidence, other.confidence]), return_inverse=True)
+        size, wrong = (
+            np.bincount(place, weights=np.concatenate(pair), minlength=rising.size).astype(np.int64)[::-1]
+            for pair in ((self.size, other.size), (self.wrong, other.wrong))
+        )
+        return Blocks(rising[::-1].copy(), size.copy(), wrong.copy())
 
+    def finish(self) -> Areas | None:
+        """AURC, E-AURC and AUGRC; None without rows.
 
-def merge_blocks(parts: list[Blocks]) -> Blocks:
-    """The tie blocks of several parts of the rows, as if they had been one."""
-    if not parts:
-        empty = np.zeros(0, dtype=np.int64)
-        return Blocks(np.zeros(0), empty, empty)
-    confidence, place = np.unique(np.concatenate([part.confidence for part in parts]), return_inverse=True)
-    size, wrong = np.zeros(confidence.size, dtype=np.int64), np.zeros(confidence.size, dtype=np.int64)
-    np.add.at(size, place, np.concatenate([part.size for part in parts]))
-    np.add.at(wrong, place, np.concatenate([part.wrong for part in parts]))
-    return Blocks(confidence[::-1].copy(), size[::-1].copy(), wrong[::-1].copy())
-
-
-def areas_of_blocks(blocks: Blocks) -> Areas | None:
-    """AURC, E-AURC and AUGRC of tie blocks; None without rows.
-
-    AURC = (1/n)·Σ_k (errors among the k most confident)/k (Geifman, Uziel, El-Yaniv 2019, ICLR). E-AURC subtracts the
-    same sum with all errors last. AUGRC is the area under the joint risk (errors among the k most confident)/n by the
-    trapezoid rule, which equals (1 − AUROC)·a(1 − a) + (1 − a)²/2 at accuracy a (Traub et al. 2024, NeurIPS).
-    """
-    n, errors = int(blocks.size.sum()), int(blocks.wrong.sum())
-    if n == 0:
-        return None
-    start = np.cumsum(blocks.size) - blocks.size
-    before = np.cumsum(blocks.wrong) - blocks.wrong
-    k = np.arange(1, n + 1, dtype=np.float64)
-    if blocks.size.size == n:
-        so_far = np.cumsum(blocks.wrong).astype(np.float64)
-    else:
-        step = np.repeat(blocks.wrong / blocks.size, blocks.size)
-        so_far = np.repeat(before, blocks.size) + (k - np.repeat(start, blocks.size)) * step
-    aurc = float((so_far / k).sum()) / n
-    # Σ over the rows of a block of the errors so far, doubled to stay whole: 2·m·E + e·(m + 1).
-    doubled = [int((2 * blocks.size * before).sum()), int((blocks.wrong * (blocks.size + 1)).sum())]
-    return Areas(aurc=aurc, e_aurc=aurc - _best(n, errors), augrc=(sum(doubled) - errors) / (2 * n * n))
+        AURC = (1/n)·Σ_k (errors among the k most confident)/k (Geifman, Uziel, El-Yaniv 2019, ICLR). E-AURC subtracts
+        the same sum with all errors last. AUGRC is the area under the joint risk (errors among the k most
+        confident)/n by the trapezoid rule, which equals (1 − AUROC)·a(1 − a) + (1 − a)²/2 at accuracy a (Traub et al.
+        2024, NeurIPS).
+        """
+        n, errors = int(self.size.sum()), int(self.wrong.sum())
+        if n == 0:
+            return None
+        start = np.cumsum(self.size) - self.size
+        before = np.cumsum(self.wrong) - self.wrong
+        k = np.arange(1, n + 1, dtype=np.float64)
+        if self.size.size == n:
+            so_far = np.cumsum(self.wrong).astype(np.float64)
+        else:
+            step = np.repeat(self.wrong / self.size, self.size)
+            so_far = np.repeat(before, self.size) + (k - np.repeat(start, self.size)) * step
+        aurc = float((so_far / k).sum()) / n
+        # Σ over the rows of a block of the errors so far, doubled to stay whole: 2·m·E + e·(m + 1).
+        doubled = int((2 * self.size * before).sum()) + int((self.wrong * (self.size + 1)).sum())
+        return Areas(aurc=aurc, e_aurc=aurc - _best(n, errors), augrc=(doubled - errors) / (2 * n * n))
 
 
 def areas(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Areas | None:
     """AURC, E-AURC and AUGRC of a column of confidences; None without rows."""
-    return areas_of_blocks(tie_blocks(confidence, correct))
+    return Blocks.partial(confidence, correct).finish()
 
 
 def selective_area(
@@ -124,8 +125,8 @@ def selective_area(
     """
     if area not in {"aurc", "e_aurc", "augrc"}:
         raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
-    blocks = tie_blocks(confidence, correct)
-    found = areas_of_blocks(blocks)
+    blocks = Blocks.partial(confidence, correct)
+    found = blocks.finish()
     level = _checks.level(level)
     if found is None:
         return Estimate.null("no rows with a confidence", level=level)
@@ -181,7 +182,7 @@ def risk_coverage(
     """
     if points < 1:
         raise StatsError(f"{points} points; at least one is needed")
-    blocks = tie_blocks(confidence, correct)
+    blocks = Blocks.partial(confidence, correct)
     ends, errors = np.cumsum(blocks.size), np.cumsum(blocks.wrong)
     if ends.size == 0:
         return []
