@@ -1,1 +1,104 @@
-"""adjudge: verdicts that anyone can check."""
+"""adjudge: verdicts that anyone can check.
+
+The front door: `evaluate` runs a protocol over files, `load_run` opens what it left, `verify` recomputes it. Nothing
+else is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import (
+    AdjudgeError,
+    CitationRefused,
+    ConfigError,
+    InputError,
+    NotComparable,
+    OutputError,
+    ProtocolViolation,
+    RunError,
+    StatsError,
+    VerificationFailed,
+)
+
+if TYPE_CHECKING:
+    from adjudge.runs.run import Run
+    from adjudge.stats.estimate import Estimate
+
+__all__ = [
+    "AdjudgeError",
+    "CitationRefused",
+    "ConfigError",
+    "Estimate",
+    "InputError",
+    "NotComparable",
+    "OutputError",
+    "ProtocolViolation",
+    "Run",
+    "RunError",
+    "StatsError",
+    "VerificationFailed",
+    "evaluate",
+    "load_run",
+    "verify",
+]
+
+
+def evaluate(
+    protocol: str,
+    config: dict[str, Any],
+    *,
+    out: str | Path | None = None,
+    workers: int = 1,
+    limit: int | None = None,
+    force: bool = False,
+    gates: Sequence[str] = (),
+) -> Run:
+    """Run a protocol over files and return the run it left; `config` holds what the protocol's flags hold."""
+    from adjudge.engine import evaluate as engine
+    from adjudge.protocols import base
+    from adjudge.verdict.gates import Gate
+
+    options = engine.Options(
+        out=None if out is None else Path(out),
+        workers=workers,
+        limit=limit,
+        force=force,
+        gates=tuple(Gate.parse(text) for text in gates),
+    )
+    return load_run(engine.evaluate(base.protocol(protocol), config, options))
+
+
+def load_run(path: str | Path) -> Run:
+    """Open a run directory; nothing is read before it is asked for."""
+    from adjudge.protocols.base import protocol
+    from adjudge.runs.run import Run
+
+    run = Run(Path(path))
+    run.recorder = protocol(run.manifest.protocol).record
+    return run
+
+
+def verify(run: Run | str | Path) -> None:
+    """Recompute a run from its own tables; raises VerificationFailed with every difference when it does not hold."""
+    from adjudge.engine.verify import verify as recompute
+    from adjudge.runs.run import Run
+
+    problems = recompute(run if isinstance(run, Run) else load_run(run))
+    if problems:
+        raise VerificationFailed(problems)
+
+
+def __getattr__(name: str) -> Any:
+    """Classes of the public API, imported when they are asked for."""
+    if name == "Estimate":
+        from adjudge.stats.estimate import Estimate
+
+        return Estimate
+    if name == "Run":
+        from adjudge.runs.run import Run
+
+        return Run
+    raise AttributeError(f"module 'adjudge' has no attribute {name!r}")

@@ -20,10 +20,11 @@ from adjudge.errors import AdjudgeError, ConfigError
 from adjudge.protocols.base import Plan, Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
-from adjudge.runs.writer import CHARTS, METRICS, RULES, RunWriter
+from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
-Report = Callable[[dict[str, Any], list[dict[str, Any]], Manifest], bytes]
+Report = Callable[[Path], tuple[bytes, str]]
+"""From a whole run folder to report.html and the digest of the data block it embeds; the CLI wires the report room in."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Options:
     gates: tuple[Gate, ...] = ()
     command: tuple[str, ...] = ()
     on_progress: Callable[[int, int], None] | None = None
+    report: Report | None = None
 
 
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
@@ -88,6 +90,10 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         )
         clock.lap("write")
         manifest.timings = clock.laps
+        if options.report is not None:
+            writer.finish(manifest)
+            page, manifest.digests["report_data"] = options.report(writer.folder)
+            writer.write_bytes(REPORT, page)
         return writer.commit(manifest)
 
 

@@ -18,11 +18,18 @@ from adjudge.verdict.gates import Gate
 _SHOWN = 20
 
 
-def verify(run: Run, *, on_progress: Callable[[int], None] | None = None) -> list[str]:
+def verify(
+    run: Run,
+    *,
+    on_progress: Callable[[int], None] | None = None,
+    check_report: Callable[[Run], list[str]] | None = None,
+) -> list[str]:
     """Every way in which the run does not hold, each naming the file and the number; empty when it holds."""
     problems = _files(run)
     try:
         problems += _recompute(run, on_progress)
+        if check_report is not None:
+            problems += check_report(run)
     except AdjudgeError as error:
         problems.append(str(error))
     return problems

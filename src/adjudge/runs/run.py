@@ -29,7 +29,7 @@ class Run:
 
     def __init__(self, path: Path, recorder: Recorder | None = None) -> None:
         self.path = path
-        self._recorder = recorder
+        self.recorder = recorder
         if not path.is_dir():
             raise RunError(f"{path} is not a run: there is no such folder")
         if not (path / MANIFEST).is_file():
@@ -162,9 +162,9 @@ class Run:
                 yield self._record(row, list(atoms(evidence, index, row["model"], row["sample"])), texts[index])
 
     def _record(self, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
-        if self._recorder is None:
+        if self.recorder is None:
             raise RunError("this run was opened without a record view; use adjudge.load_run")
-        return self._recorder(self, row, found, output)
+        return self.recorder(self, row, found, output)
 
     def _json(self, name: str) -> Any:
         try:

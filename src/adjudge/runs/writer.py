@@ -16,12 +16,13 @@ from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import Manifest, RunFile
 
-SAMPLES, METRICS, RULES, CHARTS, MANIFEST = (
+SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
     "samples.parquet",
     "metrics.json",
     "rules.json",
     "charts.json",
     "manifest.json",
+    "report.html",
 )
 
 
@@ -84,18 +85,22 @@ class RunWriter:
         """Write one file of the run."""
         (self.folder / name).write_bytes(data)
 
-    def commit(self, manifest: Manifest) -> Path:
-        """List the files with their digests in the manifest, and put the run in its place in one step."""
+    def finish(self, manifest: Manifest) -> None:
+        """Close the tables and list every file with its digest in the manifest: the folder is a whole run."""
         if self._samples is not None:
             self._samples.close()
             self._samples = None
-        shutil.rmtree(self.scratch)
+        shutil.rmtree(self.scratch, ignore_errors=True)
         manifest.files = [
             RunFile(path=path.relative_to(self.folder).as_posix(), bytes=path.stat().st_size, sha256=file_digest(path))
             for path in sorted(self.folder.rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.name != MANIFEST
         ]
         self.write_json(MANIFEST, manifest)
+
+    def commit(self, manifest: Manifest) -> Path:
+        """Put the run in its place in one step."""
+        self.finish(manifest)
         try:
             if self.out.exists():
                 old = self.out.parent / f".{self.out.name}.{os.getpid()}.old"

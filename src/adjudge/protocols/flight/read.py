@@ -292,7 +292,7 @@ class _Columns:
         self.notes: dict[int, str] = {}
         self.details: dict[tuple[int, int], str] = {}
         self._pack, self._extract = reader.pack_cells, reader.extractor.extract
-        self._arrays = reader.task.arrays
+        self._arrays, self._steps = reader.task.arrays, reader.task.steps
 
     def refuse(self, index: int, status: int, note: str) -> None:
         self.status[index] = status
@@ -317,14 +317,18 @@ class _Columns:
             self._unread(index, text, found, output.error)
             return
         self.methods[index], self.starts[index], self.ends[index] = found.method, found.start, found.end
-        if found.typed:
-            values = msgspec.structs.astuple(found.value)
-            self.answer[index] = self._pack(*(itertools.chain.from_iterable(values) if self._arrays else values))
+        if not found.typed:
+            self._loose(index, found.value, found.repairs)
+            return
+        values = msgspec.structs.astuple(found.value)
+        if not self._arrays:
+            self.answer[index] = self._pack(*values)
+        elif all(len(value) == self._steps for value in values):
+            self.answer[index] = self._pack(*itertools.chain.from_iterable(values))
         else:
-            self._loose(index, found)
+            self._loose(index, dict(zip(FIELDS, values, strict=True)), found.repairs)
 
-    def _loose(self, index: int, found: Extraction) -> None:
-        answer: dict[str, Any] = found.value
+    def _loose(self, index: int, answer: dict[str, Any], repairs: tuple[str, ...]) -> None:
         numbers, codes, details = judge_values(answer, self.reader.task)
         self.answer[index] = self._pack(*itertools.chain.from_iterable(zip(*numbers, strict=True)))
         self.validity[index] = codes
@@ -332,8 +336,8 @@ class _Columns:
             self.details[step * len(FIELDS) + position, index] = detail
         present = sum(name in answer for name in FIELDS)
         self.completeness[index] = present / len(FIELDS)
-        if found.repairs or len(answer) != present:
-            self.odd[index] = (",".join(found.repairs) or None, len(answer) - present)
+        if repairs or len(answer) != present:
+            self.odd[index] = (",".join(repairs) or None, len(answer) - present)
 
     def _unread(self, index: int, text: str, found: Extraction, error: str | None) -> None:
         named = _api_error(text)

@@ -27,12 +27,12 @@ State = _struct("State", float, strict=False)
 StateTriple = _struct("StateTriple", tuple[float, float, float], strict=False)
 StateList = _struct("StateList", list[float], strict=False)
 _Answer = _struct("Answer", float, strict=True)
-_AnswerTriple = _struct("AnswerTriple", tuple[float, float, float], strict=True)
+_AnswerList = _struct("AnswerList", list[float], strict=True)
 
 
 def answer_decoder(task: Task) -> msgspec.json.Decoder[Any]:
     """A decoder for the common answer: exactly the 19 fields, all of them JSON numbers."""
-    return msgspec.json.Decoder(_AnswerTriple if task.arrays else _Answer)
+    return msgspec.json.Decoder(_AnswerList if task.arrays else _Answer)
 
 
 def number(value: object) -> float | None:

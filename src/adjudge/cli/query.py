@@ -1,0 +1,51 @@
+"""`adjudge query`: SQL over a run."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import click
+
+
+@click.command()
+@click.argument("run", type=click.Path())
+@click.argument("sql")
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How rows are printed.",
+)
+def query(run: str, sql: str, shape: str) -> int:
+    r"""Ask a RUN's tables with SQL (DuckDB).
+
+    \b
+    Views: samples (one row a sample), evidence (one row an atom, with sample and model), atoms (the same, by row
+    number), outputs (raw responses), rules, estimates.
+
+    \b
+    Example:
+      adjudge query RUN "select rule, count(*) from evidence where outcome = 'fail' group by 1 order by 2 desc"
+    """
+    import adjudge
+    from adjudge.runs.query import query as ask
+
+    names, rows = ask(adjudge.load_run(run), sql)
+    if shape == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(names)
+        writer.writerows(rows)
+    elif shape == "json":
+        import msgspec
+
+        for row in rows:
+            click.echo(msgspec.json.encode(dict(zip(names, row, strict=True)), enc_hook=str).decode())
+    else:
+        texts = [["" if value is None else str(value) for value in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(names, *texts, strict=True)] if names else []
+        for line in (names, ["-" * width for width in widths], *texts):
+            click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    return 0

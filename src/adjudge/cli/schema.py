@@ -1,0 +1,29 @@
+"""`adjudge schema`: the JSON Schemas of what adjudge reads and writes."""
+
+from __future__ import annotations
+
+import click
+
+from adjudge.errors import ConfigError
+
+
+@click.command()
+@click.argument("name", required=False)
+def schema(name: str | None) -> int:
+    """Print the JSON Schema NAME, or the names there are."""
+    import msgspec
+
+    from adjudge.protocols.base import names, protocol
+    from adjudge.runs.schemas import schemas
+
+    known = schemas()
+    for each in names():
+        known |= protocol(each).schemas()
+    if name is None:
+        for each in sorted(known):
+            click.echo(each)
+        return 0
+    if name not in known:
+        raise ConfigError(f"there is no schema {name!r}; there are {', '.join(sorted(known))}")
+    click.echo(msgspec.json.format(msgspec.json.encode(known[name]), indent=2).decode())
+    return 0
