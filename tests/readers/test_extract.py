@@ -1,3 +1,4 @@
+import json
 import math
 import time
 
@@ -24,7 +25,6 @@ DECODER = msgspec.json.Decoder(Pair)
 PLAIN = Extractor((ROLL, PITCH))
 TYPED = Extractor((ROLL, PITCH), decoder=DECODER)
 STRICT = Extractor((ROLL, PITCH), repairs=False)
-FLIGHT = Extractor(FIELDS)
 
 
 def same(one, other):
@@ -132,6 +132,7 @@ def test_the_answer_is_found(text, method, span, repairs, candidates):
         (f"{B}\n```json\n{A[:-3]}\n```", "truncated object", 1),
         (f"{B}\n```json", "truncated: the text ends where a fenced block opens", 1),
         (f"{B}\n```json\n", "truncated: the text ends where a fenced block opens", 1),
+        (f"{A}\n```json", "truncated: the text ends where a fenced block opens", 1),
         ("~~~json", "truncated: the text ends where a fenced block opens", 0),
         (
             f'{B} then {{"Roll (deg)": 1 + 1, "Pitch (deg)": 2}}',
@@ -227,6 +228,19 @@ def test_values_are_left_as_they_are(written, value):
         assert type(got.value[ROLL]) is type(value)
         assert got.repairs == ()
     assert math.isnan(PLAIN.extract('{"Roll (deg)": NaN}').value[ROLL])
+
+
+@pytest.mark.parametrize("kind, value", [(float, -1.5), (list[float], [1.0, 2.5, -3.0])])
+def test_all_fields_of_a_flight_answer_come_typed_or_plain(kind, value):
+    names = {f"f{i}": name for i, name in enumerate(FIELDS)}
+    struct = msgspec.defstruct("State", [(f, kind) for f in names], rename=names, forbid_unknown_fields=True)
+    extractor = Extractor(FIELDS, decoder=msgspec.json.Decoder(struct))
+    state = dict.fromkeys(FIELDS, value)
+    got = extractor.extract(f"```json\n{json.dumps(state, indent=2)}\n```")
+    assert (got.typed, got.method, msgspec.structs.astuple(got.value)) == (True, "fenced", (value,) * 19)
+    shown = json.dumps(dict.fromkeys(FIELDS, 0))
+    got = extractor.extract(f"Shown: {shown}\nNext: {json.dumps(state | {'unit': 'ft'})}")
+    assert (got.typed, got.method, got.value) == (False, "embedded", state | {"unit": "ft"})
 
 
 def test_of_equal_keys_the_last_wins():

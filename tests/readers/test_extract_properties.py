@@ -190,7 +190,7 @@ def test_a_repairable_answer_never_gives_way_to_an_echo_when_repairs_are_off(rep
 def test_the_typed_way_finds_what_the_plain_way_finds(data):
     around = st.lists(
         st.sampled_from(
-            [*CALM, "```json\n", "```", "\n```", "\n~~~ x", "[", "]", "{", "}", " ", "\n", "prose", "\u00a0"]
+            [*CALM, "```json\n", "```", "\n```", "\n~~~x", "[", "]", "{", "}", " ", "\n", "prose", "\u00a0"]
         )
         | WILD,
         max_size=3,

@@ -1,4 +1,4 @@
-"""Citations as bitmaps: bit k of a sample's citations is the k-th atom of its evidence."""
+"""Citations: which atoms a verdict rests on, as a bitmap over the positions of a sample's evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def pack_citations(cites: NDArray[np.bool_]) -> pa.Array:
-    """One bitmap a sample, from an array shaped (positions, samples)."""
+    """Bit k of a sample's citations is the k-th atom of its evidence; `cites` is shaped (positions, samples)."""
     packed = np.packbits(cites, axis=0, bitorder="little")
     width, n = packed.shape
     offsets = pa.array(np.arange(0, (n + 1) * width, width, dtype=np.int32))

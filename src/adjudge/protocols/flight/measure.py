@@ -13,6 +13,7 @@ from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.flight import charts
+from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.partials import (
@@ -41,6 +42,15 @@ if TYPE_CHECKING:
 __all__ = ["Partial", "finish", "partial"]
 
 PRIOR_VERSION = "1"
+HEADLINE = (
+    "eligibility_rate",
+    "availability_score",
+    "constraint_score",
+    "error_score",
+    "total_score",
+    "rubric_score",
+    "mae_p95",
+)
 
 
 def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, library: Library) -> Measured:
@@ -65,12 +75,15 @@ def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, li
     measured.top = {
         "task": config.task,
         "library": library.name,
+        "headline": [name for name in HEADLINE if any(named.name == name for named in measured.estimates)],
         "task_summary": {
             "task": config.task,
             "models": {profile["model_name"]: profile["summary"] for profile in profiles},
         },
         "model_profiles": [{key: value for key, value in profile.items() if key != "summary"} for profile in profiles],
         "comparison": _comparison(whole, config, estimates),
+        "comparable": comparable(config.scores),
+        "dataset_columns": list(DATASET_COLUMNS),
         "unmatched": {kind: names for kind, names in whole.unmatched.items() if names},
     }
     measured.charts = charts.build(whole, estimates, layout, config.task)
@@ -381,7 +394,7 @@ def _comparison(
 
 def _refuse_no_match(whole: Partial, config: FlightConfig) -> None:
     """Outputs and a reference that share no id are not an evaluation in which everything is missing."""
-    if not config.reference or whole.matched:
+    if not config.reference or whole.matched or not whole.unmatched.get("reference"):
         return
     outputs, reference = whole.unmatched.get("outputs", []), whole.unmatched.get("reference", [])
     example = f" The outputs have {outputs[0]!r}, the reference {reference[0]!r}." if outputs and reference else ""
