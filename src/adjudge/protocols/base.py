@@ -30,7 +30,9 @@ class Input:
     """One role of input: its files, and how a record's key is read.
 
     `key(path, line, json)` gives the sample id and the group (for flight, the model) or None; it may raise msgspec
-    errors, to which `expected` is added. `limited` roles are cut by --limit.
+    errors, to which `expected` is added. `keys(path, lines)` may give the keys of many lines at once, which is faster;
+    where it raises, or finds another number of keys than there are lines, `key` is asked line by line. `limited` roles
+    are cut by --limit.
     """
 
     role: str
@@ -38,6 +40,7 @@ class Input:
     key: Callable[[str, int, bytes], tuple[str, str | None]]
     expected: str
     limited: bool = False
+    keys: Callable[[str, bytes], Sequence[tuple[str, str | None]]] | None = None
 
 
 @dataclass(frozen=True)
