@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError, InputError
 
 _SPACE = click.Choice(["normalized", "pixel", "per_mille"])
@@ -91,7 +91,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
     if ctx.invoked_subcommand is not None:
         return None
     own = {
-        key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
+        key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)
     }
     about = {key: value for key in _ABOUT if (value := flags.pop(key)) is not None}
     settings = configuration(own.pop("config_file"), flags)
