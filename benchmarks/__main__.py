@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,9 @@ def main(argv: list[str]) -> int:
     if argv and argv[0] not in names():
         print(f"benchmark {argv[0]!r} is not one of {', '.join(names())}", file=sys.stderr)
         return 2
+    # One core: BLAS threads that wait do so by spinning, which counts as CPU seconds of whoever called last.
+    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
     chosen = argv[:1] or names()
     return max(int(importlib.import_module(f"benchmarks.{name}").main(argv[1:])) for name in chosen)
 

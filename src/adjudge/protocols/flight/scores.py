@@ -105,11 +105,19 @@ def _pooled(errors: Floats) -> tuple[Floats, Floats]:
     count = known.sum(axis=0)
     with np.errstate(all="ignore"):
         filled = np.where(known, flat, 0.0)
-        mae = np.minimum(filled.sum(axis=0) / count, LARGEST)
-        rmse = np.minimum(np.sqrt((filled * filled).sum(axis=0) / count), LARGEST)
+        mae = np.minimum(_sum_rows(filled) / count, LARGEST)
+        rmse = np.minimum(np.sqrt(_sum_rows(filled * filled) / count), LARGEST)
     mae[count == 0] = np.nan
     rmse[count == 0] = np.nan
     return mae, rmse
+
+
+def _sum_rows(table: Floats) -> Floats:
+    """The sum of the rows, added one after the other: np.sum would add a lone column in another order."""
+    total = np.zeros(table.shape[1])
+    for row in table:
+        total += row
+    return total
 
 
 def _constraint(evidence: Evidence) -> Floats:
