@@ -139,9 +139,9 @@ def test_slices(judge, record):
     run = judge(rows, slices=["meta.source"])
     estimates = run.estimates()
     assert run.metrics["slices"]["meta.source"] == {"values": {"app": 4, "web": 4, "(none)": 1}, "left_out": 0}
-    assert estimates["accuracy", f"configuration={KEY},meta.source=web"].value == 1.0
-    assert estimates["accuracy", f"configuration={KEY},meta.source=app"].value == 0.5
-    assert estimates["accuracy", f"configuration={KEY},meta.source=(none)"].value == 1.0
+    assert estimates["accuracy", f"slice={KEY},meta.source=web"].value == 1.0
+    assert estimates["accuracy", f"slice={KEY},meta.source=app"].value == 0.5
+    assert estimates["accuracy", f"slice={KEY},meta.source=(none)"].value == 1.0
 
 
 def test_renamed_classes_rename_the_metrics(judge, record, trial):
