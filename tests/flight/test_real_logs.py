@@ -28,7 +28,7 @@ def test_the_true_next_state_is_eligible_but_for_slow_seconds(shared_data, tmp_p
     rows = [{"id": row["id"], "model": "truth", "response": json.dumps(row["next_second"])} for row in golds]
     outputs = write_lines(tmp_path / "truth.jsonl", rows)
     config = {"task": "S1", "outputs": [outputs], "reference": [str(counts.reference_path)]}
-    run = adjudge.evaluate("flight", config, out=tmp_path / "run")
+    run = adjudge.evaluate("flight", config, report=False, out=tmp_path / "run")
     assert sum(row["next_second"][AIRSPEED] < 30 for row in golds) == slow
     assert run.metrics["buckets"]["truth"]["failed"] == slow
     rules = run.metrics["model_profiles"][0]["failure_modes"]["by_rule"]
@@ -42,7 +42,7 @@ def test_the_true_next_state_is_eligible_but_for_slow_seconds(shared_data, tmp_p
     assert rules["safety_constraint.extreme_speed"] == slow
     library = load(DEFAULT).content
     library["airborne_only"]["enabled"] = True
-    spared = adjudge.evaluate("flight", {**config, "library": library}, out=tmp_path / "spared")
+    spared = adjudge.evaluate("flight", {**config, "library": library}, report=False, out=tmp_path / "spared")
     assert spared.metrics["buckets"]["truth"]["passed"] == len(golds)
 
 

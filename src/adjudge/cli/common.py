@@ -14,6 +14,9 @@ from adjudge.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+RUN_FLAGS = ("out", "limit", "workers", "gates", "force", "report", "as_json", "quiet")
+"""The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
+
 
 def run_options(command: F) -> F:
     """The flags that every protocol has."""
@@ -30,6 +33,9 @@ def run_options(command: F) -> F:
                 "--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."
             ),
             click.option("--force", is_flag=True, help="Replace an existing run at --out."),
+            click.option(
+                "--report/--no-report", default=True, help="Whether report.html is drawn into the run [report]."
+            ),
             click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
             click.option("--quiet", is_flag=True, help="Print nothing but errors."),
         )
@@ -96,6 +102,7 @@ def evaluate_and_show(
     force: bool,
     as_json: bool,
     quiet: bool,
+    report: bool = True,
 ) -> int:
     """Run a protocol, show what came out, and return the exit code."""
     from adjudge.engine.evaluate import Options, evaluate
@@ -121,7 +128,7 @@ def evaluate_and_show(
                 gates=wanted,
                 command=("adjudge", *sys.argv[1:]),
                 on_progress=update,
-                report=report_writer,
+                report=report_writer if report else None,
             ),
         )
     return show(path, as_json=as_json, quiet=quiet)
