@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError
 
 _SHOWN = 10
@@ -72,9 +72,7 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {
-        key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
-    }
+    own = {key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)}
     flags["results"] = tuple(value.split(_BETWEEN) for value in flags["results"])
     for name in ("manifest", "calibration"):
         flags[name] = tuple(file for value in flags[name] for file in value.split(_BETWEEN))
