@@ -20,10 +20,41 @@ from pathlib import Path
 from typing import Any
 
 LABELS = ("VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN")
-_WORDS = (
-    "the answer cites a passage that states limit of policy in section and retrieved source supports each clause "
-    "without adding facts beyond context given by user question about returns shipping warranty service plan"
-).split()
+_WORDS = [
+    "the",
+    "answer",
+    "cites",
+    "a",
+    "passage",
+    "that",
+    "states",
+    "limit",
+    "of",
+    "policy",
+    "in",
+    "section",
+    "and",
+    "retrieved",
+    "source",
+    "supports",
+    "each",
+    "clause",
+    "without",
+    "adding",
+    "facts",
+    "beyond",
+    "context",
+    "given",
+    "by",
+    "user",
+    "question",
+    "about",
+    "returns",
+    "shipping",
+    "warranty",
+    "service",
+    "plan",
+]
 _PROGRAM = "from adjudge.cli.main import run; run()"
 
 
@@ -126,7 +157,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks consistency", description=__doc__)
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--scorer", choices=["loading", "streaming"], help="run one scorer on FILE and print its figures")
+    parser.add_argument(
+        "--scorer", choices=["loading", "streaming"], help="run one scorer on FILE and print its figures"
+    )
     parser.add_argument("--file", type=Path)
     given = parser.parse_args(argv)
     if given.scorer:
@@ -148,7 +181,11 @@ def compare(path: Path, pairs: int, seed: int, folder: Path) -> int:
     script = [sys.executable, "-m", "benchmarks", "consistency", "--file", str(path), "--scorer"]
     results = {
         name: measured(command, folder / "figures.json")
-        for name, command in (("adjudge", own), ("loading", [*script, "loading"]), ("streaming", [*script, "streaming"]))
+        for name, command in (
+            ("adjudge", own),
+            ("loading", [*script, "loading"]),
+            ("streaming", [*script, "streaming"]),
+        )
     }
     figures, cpu, memory = results["adjudge"]
     print(f"{'':12} {'CPU s':>8} {'pairs/CPU s':>12} {'peak MB':>8} {'adjudge is':>11}")
