@@ -66,7 +66,7 @@ def outputs(read: ReadBatch) -> pa.Table:
         {
             "scholar_reason": _texts([_cut(text) for text in read.reasons[0]]),
             "auditor_reason": _texts([_cut(text) for text in read.reasons[1]]),
-            "claim": _texts([_cut(text) for text in read.claims]),
+            "response": _texts([_cut(text) for text in read.claims]),
         }
     )
 
