@@ -17,6 +17,7 @@ _OWN = {
     "demo": "run every protocol on generated examples",
     "explain": "print the verdict on one sample with its evidence",
     "export": "write a run's records as JSON Lines",
+    "leakage": "look for leaks in splits, columns and code",
     "query": "SQL over a run's tables",
     "run": "run any installed protocol from a configuration file",
     "schema": "print the JSON Schemas of what adjudge reads and writes",
