@@ -55,8 +55,12 @@ def evaluate(
     limit: int | None = None,
     force: bool = False,
     gates: Sequence[str] = (),
+    report: bool = True,
 ) -> Run:
-    """Run a protocol over files and return the run it left; `config` holds what the protocol's flags hold."""
+    """Run a protocol over files and return the run it left; `config` holds what the protocol's flags hold.
+
+    `report` says whether report.html is drawn into the run, which takes a second or two.
+    """
     from adjudge.engine import evaluate as engine
     from adjudge.protocols import base
     from adjudge.verdict.gates import Gate
@@ -67,6 +71,7 @@ def evaluate(
         limit=limit,
         force=force,
         gates=tuple(Gate.parse(text) for text in gates),
+        report=_report if report else None,
     )
     return load_run(engine.evaluate(base.protocol(protocol), config, options))
 
@@ -81,12 +86,19 @@ def load_run(path: str | Path) -> Run:
     return run
 
 
+def _report(folder: Path) -> tuple[bytes, str]:
+    from adjudge.report.html import write
+
+    return write(load_run(folder))
+
+
 def verify(run: Run | str | Path) -> None:
     """Recompute a run from its own tables; raises VerificationFailed with every difference when it does not hold."""
     from adjudge.engine.verify import verify as recompute
+    from adjudge.report.html import check
     from adjudge.runs.run import Run
 
-    problems = recompute(run if isinstance(run, Run) else load_run(run))
+    problems = recompute(run if isinstance(run, Run) else load_run(run), check_report=check)
     if problems:
         raise VerificationFailed(problems)
 

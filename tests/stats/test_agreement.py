@@ -58,6 +58,9 @@ def test_kappa_interval_is_sas(reference):
 def test_kappa_is_cohen_1968(reference):
     case = reference("agreement")["cohen_1968"]
     assert cohen_kappa(case["matrix"]).value == pytest.approx(case["kappa"], abs=5e-4)
+    weighted = cohen_kappa(case["matrix"], weights=case["weights"])
+    assert weighted.value == pytest.approx(case["weighted_kappa"], abs=5e-4)
+    assert cohen_kappa_bootstrap(case["matrix"], weights=case["weights"], seed=1).value == weighted.value
 
 
 def rows_of(matrix):
@@ -206,6 +209,9 @@ def test_bad_matrices_are_refused(matrix):
 def test_unknown_weights_are_refused():
     with pytest.raises(StatsError, match="cubic"):
         cohen_kappa([[1, 2], [3, 4]], weights="cubic")
+    for own in ([[0, 1, 2], [1, 0, 1], [2, 1, 0]], [[1, 1], [1, 0]]):
+        with pytest.raises(StatsError, match="2 by 2"):
+            cohen_kappa([[1, 2], [3, 4]], weights=own)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])

@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 
 from adjudge.errors import StatsError
 from adjudge.stats.calibration import (
+    MAY_BE_CALIBRATED,
     brier,
     brier_parts,
     brier_value,
@@ -172,3 +173,25 @@ def test_reliability_table_by_cluster_is_wider():
     table = reliability_table(confidence, correct, scheme="equal_mass", bins=2)
     assert [row.n for row in table] == [0, 40]
     assert (table[1].low, table[1].high) == (0.5, 0.5)
+
+
+def test_ece_of_calibrated_answers_reaches_down_to_zero():
+    rng = np.random.default_rng(12)
+    reached = 0
+    for seed in range(60):
+        confidence = rng.uniform(0.5, 1.0, 400)
+        estimate = ece(confidence, rng.random(400) < confidence, seed=seed, resamples=100)
+        reached += estimate.low == 0.0
+        assert (estimate.low == 0.0) == (MAY_BE_CALIBRATED in estimate.warnings)
+    # 95 % of 60 are expected; 50 is five standard errors below.
+    assert reached >= 50
+
+
+def test_ece_of_overconfident_answers_stays_above_zero():
+    rng = np.random.default_rng(13)
+    confidence = rng.uniform(0.6, 1.0, 2000)
+    correct = rng.random(2000) < confidence - 0.15
+    for clusters in (None, np.repeat(np.arange(200), 10)):
+        estimate = ece(confidence, correct, clusters=clusters, seed=1)
+        assert 0.1 < estimate.low < 0.15 < estimate.high < 0.2
+        assert estimate.warnings == ()

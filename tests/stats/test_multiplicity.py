@@ -24,7 +24,7 @@ def test_holm_textbook_example(reference):
 
 
 @given(P_VALUES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_adjusted_equal_statsmodels(p):
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1].tolist(), rel=1e-12, abs=0)
     assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1].tolist(), rel=1e-12, abs=0)

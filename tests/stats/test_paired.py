@@ -48,7 +48,7 @@ def _log10(fraction):
     return math.log10(fraction.numerator) - math.log10(fraction.denominator)
 
 
-@pytest.mark.parametrize("b, c", [(2000, 100), (100, 2000), (1200, 0), (3000, 2900), (5000, 4000), (40, 12), (0, 1)])
+@pytest.mark.parametrize("b, c", [(2000, 100), (100, 2000), (1200, 0), (1500, 1450), (2500, 1500), (40, 12), (0, 1)])
 def test_exact_equals_big_integers(b, c):
     result = mcnemar_exact(b, c)
     assert result.log10_p == pytest.approx(_log10(_exact(b, c)), rel=1e-12, abs=1e-12)

@@ -53,7 +53,7 @@ def test_every_replicate_is_the_measure_of_the_resampled_rows(case, target):
     order = np.argsort(scores)[::-1]
     ranked = rb.Ranked.of(scores, positive, order)
     aurocs = rb.PairCounts.of(scores, positive, place, m).replicate(drawn)
-    recalls = rb._Curve.of(ranked, place[order], m).recall_at(drawn, target)
+    recalls = rb.Curve.of(ranked, place[order], m).recall_at(drawn, target)
     code = (place[order] << 1) | ranked.positive
     areas = rb._average_precisions(code, ranked.ends, drawn)
     assert (areas == rb._average_precisions(code, ranked.ends, drawn, fast=False))[~np.isnan(areas)].all()
@@ -78,7 +78,7 @@ def test_replicates_of_many_rows_cross_block_edges():
     scores = np.round(random.normal(size=n) + positive, 2)
     scores[random.random(n) < 0.2] = 2.0
     order = np.argsort(scores)[::-1]
-    curve = rb._Curve.of(rb.Ranked.of(scores, positive, order), place[order], m)
+    curve = rb.Curve.of(rb.Ranked.of(scores, positive, order), place[order], m)
     drawn = next(weights(m, 8, 1, "w"))
     for target in (0.01, 0.2, 0.4, 0.9):
         for b, row in enumerate(drawn):

@@ -67,7 +67,7 @@ class _Flight(_Spread, _Default):
 @run_options
 @click.pass_context
 def flight(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge predictions of the next flight state against physics and safety.
+    """Judge predictions of the next flight state against physics and safety.
 
     \b
     Example, as pasted:

@@ -66,7 +66,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(version("adjudge"), prog_name="adjudge")
 def main() -> None:
-    r"""Turn outputs you already have into verdicts that anyone can check.
+    """Turn outputs you already have into verdicts that anyone can check.
 
     \b
     Exit codes: 0 passed, or no gates · 1 a gate failed or a run does not hold · 2 usage or bad input ·

@@ -20,7 +20,7 @@ import click
     help="How rows are printed.",
 )
 def query(run: str, sql: str, shape: str) -> int:
-    r"""Ask a RUN's tables with SQL (DuckDB).
+    """Ask a RUN's tables with SQL (DuckDB).
 
     \b
     Views: samples (one row a sample), evidence (one row an atom, with sample and model), atoms (the same, by row

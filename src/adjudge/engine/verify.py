@@ -32,6 +32,9 @@ def verify(
             problems += check_report(run)
     except AdjudgeError as error:
         problems.append(str(error))
+    except OSError as error:
+        if not problems:
+            problems.append(f"{error.filename}: cannot be read: {error.strerror}")
     return problems
 
 

@@ -23,6 +23,8 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 
 Weights = Literal["unweighted", "linear", "quadratic"]
+Disagreement = Sequence[Sequence[int]] | npt.NDArray[np.integer]
+"""How grave each confusion is, in whole numbers; 0 on the diagonal."""
 ONE_LABEL = "both raters gave one and the same label to every item, so chance alone agrees fully (1 − Pe = 0)"
 
 
@@ -78,12 +80,14 @@ def percent_agreement(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate
     return wilson(int(np.trace(table)), int(table.sum()), level=level)
 
 
-def cohen_kappa(matrix: npt.ArrayLike, *, weights: Weights = "unweighted", level: float = 0.95) -> Estimate:
+def cohen_kappa(
+    matrix: npt.ArrayLike, *, weights: Weights | Disagreement = "unweighted", level: float = 0.95
+) -> Estimate:
     """Cohen's κ = (Po − Pe)/(1 − Pe) with the large-sample interval; null when 1 − Pe = 0.
 
-    Weighted: κ = 1 − N·Σ v n / Σ v r c with disagreement weights v = |i − j| or (i − j)² (Cohen 1968, Psychol Bull
-    70:213-220). Variance: Fleiss, Cohen, Everitt 1969, Psychol Bull 72:323-327. Under perfect agreement that variance
-    is 0; the interval is then Wilson's for the agreement, carried over with Pe held fixed.
+    Weighted: κ = 1 − N·Σ v n / Σ v r c with disagreement weights v = |i − j|, (i − j)² or one's own (Cohen 1968,
+    Psychol Bull 70:213-220). Variance: Fleiss, Cohen, Everitt 1969, Psychol Bull 72:323-327. Under perfect agreement
+    that variance is 0; the interval is then Wilson's for the agreement, carried over with Pe held fixed.
     """
     table = _square(matrix)
     v = disagreement(len(table), weights)
@@ -105,7 +109,7 @@ def cohen_kappa_bootstrap(
     *,
     seed: int,
     stream: str = "cohen_kappa",
-    weights: Weights = "unweighted",
+    weights: Weights | Disagreement = "unweighted",
     resamples: int = RESAMPLES,
     level: float = 0.95,
     method: Method = "expanded",
@@ -229,8 +233,13 @@ def constant_rater(matrix: npt.ArrayLike, *, level: float = 0.95) -> tuple[Estim
     return first, second
 
 
-def disagreement(k: int, weights: Weights) -> IntArray:
-    """The disagreement weights of k ordered labels, as whole numbers."""
+def disagreement(k: int, weights: Weights | Disagreement) -> IntArray:
+    """The disagreement weights of k labels, as whole numbers: a named scheme, or a matrix of one's own."""
+    if not isinstance(weights, str):
+        own = _square(weights)
+        if len(own) != k or np.diagonal(own).any():
+            raise StatsError(f"disagreement weights of {k} labels are a {k} by {k} matrix with zeros on its diagonal")
+        return own
     distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     if weights == "unweighted":
         return (distance > 0).astype(np.int64)

@@ -20,7 +20,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import FEW_CLUSTERS
+from adjudge.stats.proportions import FEW_CLUSTERS, effective_number
 from adjudge.stats.resampling import ENUMERATE_UP_TO, generator, resamples_of, weights
 
 __all__ = [
@@ -332,16 +332,6 @@ def interval_of(
     if low == high:
         warnings = (*warnings, "all resamples agree: an interval of no width says nothing about data not seen")
     return Estimate(value=value, low=low, high=high, level=level, n=n, method=name, seed=seed, warnings=warnings)
-
-
-def effective_number(sizes: npt.ArrayLike) -> float:
-    """How many equal clusters tell as much as clusters of these sizes: (Σ size)² / Σ size² (Kish 1965)."""
-    share = np.asarray(sizes, dtype=np.float64)
-    largest = float(share.max(initial=0.0))
-    if largest <= 0:
-        return float(share.size)
-    share = share / largest
-    return float(share.sum() ** 2 / (share**2).sum())
 
 
 def on_grid(table: FloatArray, m: int) -> FloatArray:

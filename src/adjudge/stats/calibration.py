@@ -16,13 +16,15 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, _fast_pairs, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
-from adjudge.stats.bootstrap import RESAMPLES, Method, mean, multinomial_cells, statistic_of_counts
+from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, multinomial_cells, statistic_of_counts
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
 
 _EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
 _BLOCKS = 32  # above, each bin's right and wrong rows are cut into so many blocks of neighbouring confidences
+_CALIBRATED_DRAWS = 4000
+MAY_BE_CALIBRATED = "perfectly calibrated answers could give this value too; the interval reaches down to 0"
 
 
 class ReliabilityRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,13 +64,14 @@ def ece(
     stream: str = "ece",
     resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "bca",
+    method: Method = "expanded",
 ) -> Estimate:
     """The expected calibration error with a bootstrap interval (by cluster when given); null without rows.
 
     ECE = Σ (n_b/n)·|accuracy_b − mean confidence_b| (Naeini, Cooper, Hauskrecht 2015, AAAI). The absolute value makes
-    it too high on small samples, and resamples higher still: hence BCa, which takes out their shift. Equal-mass bins
-    stay those of the whole sample.
+    it too high on small samples, and no resample falls to 0 though the truth may be 0. Where the value is one that
+    perfectly calibrated answers would give with probability 1 − level or more, the interval therefore reaches down to
+    0, and a warning says so. Equal-mass bins stay those of the whole sample.
     """
     c, y = columns(confidence, correct)
     level = _checks.level(level)
@@ -78,7 +81,7 @@ def ece(
     value = _ece_exact(c, y, where, bins)
     if clusters is not None:
         counts = _cluster_counts(c, y, where, bins, np.asarray(clusters))
-        return statistic_of_counts(
+        estimate = statistic_of_counts(
             counts,
             lambda sums: _ece_of_sums(sums, bins),
             seed=seed,
@@ -89,17 +92,23 @@ def ece(
             n=c.size,
             value=value,
         )
-    cells, gaps, home = _cells(c, y, where)
-    spread = np.zeros((cells.size, bins))
-    spread[np.arange(cells.size), home] = gaps
+        covariance = counts[:, :bins].T @ counts[:, :bins]
+    else:
+        cells, gaps, home = _cells(c, y, where)
+        spread = np.zeros((cells.size, bins))
+        spread[np.arange(cells.size), home] = gaps
 
-    def statistic(drawn: FloatArray) -> FloatArray:
-        result: FloatArray = np.abs(drawn @ spread).sum(axis=1) / drawn.sum(axis=1)
-        return result
+        def statistic(drawn: FloatArray) -> FloatArray:
+            result: FloatArray = np.abs(drawn @ spread).sum(axis=1) / drawn.sum(axis=1)
+            return result
 
-    return multinomial_cells(
-        cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, method=method, value=value
-    )
+        estimate = multinomial_cells(
+            cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, method=method, value=value
+        )
+        covariance = np.diag(exact.group_sums(c * (1.0 - c), where, bins))
+    if value > _calibrated_quantile(covariance, c.size, level, seed, stream):
+        return estimate
+    return msgspec.structs.replace(estimate, low=0.0, warnings=(*estimate.warnings, MAY_BE_CALIBRATED))
 
 
 def brier_value(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float | None:
@@ -222,6 +231,14 @@ def reliability_table(
 def _ece_exact(c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int) -> float:
     hits = np.bincount(where[y == 1], minlength=bins).tolist()
     return ece_of(hits, exact.group_totals(c, where, bins), c.size)
+
+
+def _calibrated_quantile(covariance: FloatArray, n: int, level: float, seed: int, stream: str) -> float:
+    """The `level` quantile of the ECE if answers were calibrated: Σ|gap|/n of normal gaps with this covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))
+    normal = generator(seed, f"{stream}, if calibrated").standard_normal((_CALIBRATED_DRAWS, len(roots)))
+    return float(np.quantile(np.abs(normal @ roots.T).sum(axis=1) / n, level))
 
 
 def _ece_of_sums(sums: FloatArray, bins: int) -> FloatArray:

@@ -196,9 +196,10 @@ def _fallback(
     rows: npt.NDArray[np.int64], errors: npt.NDArray[np.int64], target: float, levels: FloatArray
 ) -> tuple[int | None, float]:
     """The last rejected place in the fixed order and the level it was tested at."""
-    from scipy.special import bdtr
+    from scipy.special import betainc
 
-    p = np.where(rows > 0, bdtr(errors.astype(np.float64), np.maximum(rows, 1), target), 1.0)
+    # P(Binomial(k, target) ≤ e) = I_{1−target}(k − e, e + 1), and 1 where e = k.
+    p = np.where(rows > errors, betainc(np.maximum(rows - errors, 1), errors + 1.0, 1.0 - target), 1.0)
     chosen, at, carried = None, 0.0, 0.0
     for place, own in enumerate(levels.tolist()):
         alpha = own + carried

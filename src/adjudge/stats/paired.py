@@ -68,10 +68,10 @@ def _discordant(b: int, c: int) -> tuple[int, int]:
 
 def _ln_binomial_half(k: int, n: int) -> tuple[float, float]:
     """Logarithms of P(X ≤ k) and P(X = k) for X ~ Binomial(n, ½) and k ≤ n/2."""
-    from scipy.special import bdtr, gammaln
+    from scipy.special import betainc, gammaln
     from scipy.stats import binom
 
-    cdf, pmf = float(bdtr(k, n, 0.5)), float(binom.pmf(k, n, 0.5))
+    cdf, pmf = float(betainc(n - k, k + 1, 0.5)), float(binom.pmf(k, n, 0.5))
     if pmf > 1e-280:
         return math.log(cdf), math.log(pmf)
     ln_pmf = float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)) - n * math.log(2.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
@@ -137,8 +138,9 @@ def design_effect(successes: npt.ArrayLike, trials: npt.ArrayLike) -> float:
 def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """The share of successes over clusters with Wilson's interval at the effective number of trials.
 
-    The effective number is n / design effect, reduced by (z/t)² with t on m - 1 degrees of freedom because the design
-    effect itself is estimated from m clusters (Korn and Graubard 1998, Survey Methodology 24:193-201).
+    The effective number is n / design effect, reduced by (z/t)² because the design effect itself is estimated from
+    the clusters (Korn and Graubard 1998, Survey Methodology 24:193-201); t has one degree of freedom less than the
+    effective number of clusters.
     """
     from scipy.special import stdtrit
 
@@ -150,7 +152,7 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
         return Estimate.null("no trials", level=level, method="wilson, cluster design effect")
     effect = design_effect(x, sizes)
     z = _normal_quantile(level)
-    t = float(stdtrit(max(m - 1, 1), 0.5 + level / 2.0))
+    t = float(stdtrit(max(effective_number(sizes) - 1.0, 1.0), 0.5 + level / 2.0))
     low, high = _score_interval(hits, n, z, n / effect * (z / t) ** 2)
     return Estimate(
         value=hits / n,
@@ -161,6 +163,16 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
         method=f"wilson, cluster design effect {effect:.6g}, {m} clusters",
         warnings=few_clusters(m),
     )
+
+
+def effective_number(sizes: npt.ArrayLike) -> float:
+    """How many equal clusters tell as much as clusters of these sizes: (Σ size)² / Σ size² (Kish 1965)."""
+    share = np.asarray(sizes, dtype=np.float64)
+    largest = float(share.max(initial=0.0))
+    if largest <= 0:
+        return float(share.size)
+    share = share / largest
+    return float(share.sum() ** 2 / (share**2).sum())
 
 
 def few_clusters(m: int) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike, *, fast: bool |
     column, positive = _columns(scores, positives)
     if _one_class(positive):
         return None
-    ups, downs = np.sort(column[positive]), np.sort(column[~positive])
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in _by_class(column, positive))
     return _doubled_wins(ups, downs, fast=fast) / (2 * ups.size * downs.size)
 
 
@@ -225,7 +225,7 @@ def recall_at_fpr(
         )
         hits = np.bincount(place[positive], minlength=m)
         return _of_some_width(found, cluster_wilson(hits if found.value == 1.0 else 0 * hits, hits, level=level))
-    ups, downs = np.sort(column[positive]), np.sort(column[~positive])
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in _by_class(column, positive))
     above = _positives_above(ups, downs)
     allowed = int(largest_allowed(np.array([downs.size]), target)[0])
     hit = int(above[allowed]) if allowed < downs.size else ups.size
@@ -313,8 +313,10 @@ def _doubled_wins_by_search(ups: FloatArray, downs: FloatArray) -> int:
 def _placements(column: FloatArray, positive: BoolArray, *, by_row: bool = False) -> tuple[IntArray, IntArray]:
     # Per positive 2 · (negatives below) + ties, per negative 2 · (positives above) + ties; by rising score, which is
     # faster, or in the order of the rows.
-    sorted_ups, sorted_downs = np.sort(column[positive]), np.sort(column[~positive])
-    ups, downs = (column[positive], column[~positive]) if by_row else (sorted_ups, sorted_downs)
+    ups, downs = _by_class(column, positive)
+    sorted_ups, sorted_downs = np.sort(ups), np.sort(downs)
+    if not by_row:
+        ups, downs = sorted_ups, sorted_downs
     up = np.searchsorted(sorted_downs, ups, side="left") + np.searchsorted(sorted_downs, ups, side="right")
     down = np.searchsorted(sorted_ups, downs, side="left") + np.searchsorted(sorted_ups, downs, side="right")
     return up.astype(np.int64), (2 * ups.size - down).astype(np.int64)
@@ -410,6 +412,11 @@ def _clusters(column: FloatArray, clusters: npt.ArrayLike) -> tuple[IntArray, in
         return place[labels], used.size
     names, inverse = np.unique(labels, return_inverse=True)
     return inverse.astype(np.int64), names.size
+
+
+def _by_class(column: FloatArray, positive: BoolArray) -> tuple[FloatArray, FloatArray]:
+    # Indices are several times faster here than two masks.
+    return column[np.flatnonzero(positive)], column[np.flatnonzero(~positive)]
 
 
 def _one_class(positive: BoolArray) -> bool:

@@ -194,7 +194,7 @@ def recall_at_fpr(
     method: bootstrap.Method = "expanded",
 ) -> Estimate:
     """Recall@FPR with its interval; `place` is the cluster of each ranked row."""
-    curve = _Curve.of(ranked, place, m)
+    curve = Curve.of(ranked, place, m)
     value = float(curve.recall_at(np.ones((1, m)), target)[0])
     return bootstrap.resample(
         value,
@@ -261,7 +261,7 @@ def _average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray, *, f
 
 
 @dataclass(frozen=True)
-class _Curve:
+class Curve:
     """The ROC curve of every resample: cluster counts up to the start of each block of ranked rows."""
 
     place: IntArray
@@ -272,7 +272,8 @@ class _Curve:
     size: int
 
     @classmethod
-    def of(cls, ranked: Ranked, place: IntArray, m: int) -> _Curve:
+    def of(cls, ranked: Ranked, place: IntArray, m: int) -> Curve:
+        """From ranked rows and the cluster 0 … m-1 of each."""
         n = place.size
         size = max(64, int(np.sqrt(n)) // 2)
         blocks = -(-n // size)
@@ -286,6 +287,7 @@ class _Curve:
         return cls(place, ranked.positive, last_end, cumulative[:, :, 0], cumulative[:, :, 1], size)
 
     def recall_at(self, drawn: FloatArray, target: float) -> FloatArray:
+        """The largest TPR with FPR at most the target in each resample; NaN where one class was not drawn."""
         from adjudge.stats.ranking import largest_allowed
 
         some = max(1, _ROW_CELLS // self.size)

@@ -23,12 +23,15 @@ class Reason:
 
 
 def attribute(found: Sequence[Atom], top: int) -> list[Reason]:
-    """The top groups: criticals first, then by how far over the limit; ties by rule code and place in the layout."""
+    """The top groups: criticals first, then by how far over the limit; ties by rule code and the order of fields."""
     groups: dict[tuple[str, str | None], list[Atom]] = {}
     for atom in found:
         if atom.failed:
             groups.setdefault((atom.rule, atom.field), []).append(atom)
-    ranked = sorted(groups.values(), key=_rank)[:top]
+    order: dict[str | None, int] = {}
+    for atom in found:
+        order.setdefault(atom.field, atom.position)
+    ranked = sorted(groups.values(), key=lambda group: _rank(group, order))[:top]
     return [
         Reason(
             rank=rank,
@@ -64,7 +67,6 @@ def _worst(group: Sequence[Atom]) -> Atom:
     return max(group, key=lambda atom: (atom.severity == "CRITICAL", excess(atom), -atom.position))
 
 
-def _rank(group: Sequence[Atom]) -> tuple[int, float, str, int]:
-    worst = _worst(group)
+def _rank(group: Sequence[Atom], order: dict[str | None, int]) -> tuple[int, float, str, int]:
     critical = any(atom.severity == "CRITICAL" for atom in group)
-    return (0 if critical else 1, -max(excess(atom) for atom in group), worst.rule, group[0].position)
+    return (0 if critical else 1, -max(excess(atom) for atom in group), group[0].rule, order[group[0].field])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjudge.protocols.base import Plan, Protocol
@@ -30,6 +31,18 @@ class Flight(Protocol):
         from adjudge.protocols.flight.record import record
 
         return record(run, row, atoms, output)
+
+    def example(self, folder: Path, seed: int) -> dict[str, Any]:
+        """Simulated flights and five models; the library compares altitudes with the shown offset and spares the ground."""
+        from adjudge.protocols.flight.example import example
+
+        return example(folder, seed)
+
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        """Sample, output, record and the confidence prior."""
+        from adjudge.protocols.flight.schemas import schemas
+
+        return schemas()
 
 
 PROTOCOL = Flight()

@@ -25,8 +25,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError, InputError
-
-from .fields import (
+from adjudge.protocols.flight.fields import (
     AIRSPEED,
     ANGLES,
     BARO_ALTITUDE,
@@ -45,7 +44,7 @@ from .fields import (
     VERTICAL_SPEED,
     Task,
 )
-from .task_files import State, write_whole
+from adjudge.protocols.flight.task_files import State, write_whole
 
 METRES_PER_DEGREE = 111_320.0
 DECIMALS = 6

@@ -32,8 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import InputError
-
-from .fields import (
+from adjudge.protocols.flight.fields import (
     AIRSPEED,
     BARO_ALTITUDE,
     FIELDS,

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 
 from adjudge.errors import ConfigError
-
-from .baselines import as_answer, kinematic, persistence
-from .fields import (
+from adjudge.protocols.flight.baselines import as_answer, kinematic, persistence
+from adjudge.protocols.flight.fields import (
     AIRSPEED,
     BARO_ALTITUDE,
     FIELDS,
@@ -49,8 +48,8 @@ from .fields import (
     VERTICAL_SPEED,
     Task,
 )
-from .simulate import PROFILES, as_recorded, fly
-from .task_files import State, question, reference_record, task_named, task_record, write_whole
+from adjudge.protocols.flight.simulate import PROFILES, as_recorded, fly
+from adjudge.protocols.flight.task_files import State, question, reference_record, task_named, task_record, write_whole
 
 ERROR_SPREAD = {
     LATITUDE: 2e-5,

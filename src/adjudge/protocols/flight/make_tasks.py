@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from adjudge.errors import ConfigError, InputError
-
-from .fields import FIELDS, Task
-from .garmin import Bools, FlightLog, Floats, read_log
-from .task_files import State, reference_record, task_named, task_record, write_whole
+from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.protocols.flight.garmin import Bools, FlightLog, Floats, read_log
+from adjudge.protocols.flight.task_files import State, reference_record, task_named, task_record, write_whole
 
 TASKS_FILE, REFERENCE_FILE = "tasks.jsonl", "reference.jsonl"
 

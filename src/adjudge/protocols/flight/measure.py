@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 __all__ = ["Partial", "finish", "partial"]
 
 PRIOR_VERSION = "1"
+HEADLINE = (
+    "eligibility_rate",
+    "availability_score",
+    "constraint_score",
+    "error_score",
+    "total_score",
+    "rubric_score",
+    "mae_p95",
+)
 
 
 def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, library: Library) -> Measured:
@@ -65,6 +74,7 @@ def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, li
     measured.top = {
         "task": config.task,
         "library": library.name,
+        "headline": [name for name in HEADLINE if any(named.name == name for named in measured.estimates)],
         "task_summary": {
             "task": config.task,
             "models": {profile["model_name"]: profile["summary"] for profile in profiles},
@@ -381,7 +391,7 @@ def _comparison(
 
 def _refuse_no_match(whole: Partial, config: FlightConfig) -> None:
     """Outputs and a reference that share no id are not an evaluation in which everything is missing."""
-    if not config.reference or whole.matched:
+    if not config.reference or whole.matched or not whole.unmatched.get("reference"):
         return
     outputs, reference = whole.unmatched.get("outputs", []), whole.unmatched.get("reference", [])
     example = f" The outputs have {outputs[0]!r}, the reference {reference[0]!r}." if outputs and reference else ""

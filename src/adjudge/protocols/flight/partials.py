@@ -117,7 +117,7 @@ def partial(samples: pa.Table, evidence: Evidence, task: Task) -> Partial:
         ],
         samples_digest=_digest(samples),
         matched=int((samples.column("has_reference").to_numpy() & (_words(samples, "status") != "missing")).sum()),
-        unmatched=_unmatched(samples),
+        unmatched=_unmatched(samples, n_models),
     )
 
 
@@ -280,10 +280,11 @@ def _pairs(
     return only, both, pair_sums
 
 
-def _unmatched(samples: pa.Table) -> dict[str, list[str]]:
-    has_reference = samples.column("has_reference").to_numpy()
-    given = _words(samples, "status") != "missing"
-    names = samples.column("sample")
+def _unmatched(samples: pa.Table, n_models: int) -> dict[str, list[str]]:
+    """Ids that stand only in the outputs, or only in the reference; a sample's models stand together."""
+    has_reference = samples.column("has_reference").to_numpy()[::n_models]
+    given = (_words(samples, "status") != "missing").reshape(-1, n_models).any(axis=1)
+    names = samples.column("sample").take(np.arange(0, samples.num_rows, n_models))
     found = {}
     for kind, mask in (("outputs", given & ~has_reference), ("reference", ~given & has_reference)):
         found[kind] = [names[int(index)].as_py() for index in np.flatnonzero(mask)[:20]]

@@ -65,12 +65,15 @@ class ReferenceKey(msgspec.Struct, gc=False):
     sample_id: str | int | None = None
 
 
+_ABSENT = msgspec.Raw(b"")
+
+
 class _Output(msgspec.Struct, gc=False):
     id: str | int | None = None
     response: str | None = None
     model: str | None = None
     error: str | None = None
-    current_state: msgspec.Raw | None = None
+    current_state: msgspec.Raw = _ABSENT
 
 
 _output_key = msgspec.json.Decoder(OutputKey)
@@ -300,7 +303,7 @@ class _Columns:
         self.completeness[index] = 0.0
 
     def add(self, index: int, output: _Output) -> None:
-        if output.current_state is not None:
+        if output.current_state is not _ABSENT:
             # What this model was shown goes before what the reference says.
             self.shown[index] = self.reader.shown_state(output.current_state) or self.shown[index]
         text = output.response

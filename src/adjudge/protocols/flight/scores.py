@@ -75,8 +75,9 @@ def score(
 ) -> Scores:
     """Both profiles for a batch."""
     mae, rmse = _pooled(batch.errors)
-    normalised_mae, normalised_rmse = _pooled(batch.errors / jumps[None, :, None])
-    persistence, _ = _pooled(batch.persistence_errors / jumps[None, :, None])
+    with np.errstate(over="ignore"):
+        normalised_mae, normalised_rmse = _pooled(batch.errors / jumps[None, :, None])
+        persistence, _ = _pooled(batch.persistence_errors / jumps[None, :, None])
     error = 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
     availability = np.where(eligible, 100.0 * completeness, np.nan)
     constraint = np.where(eligible, _constraint(evidence), np.nan)
@@ -104,11 +105,19 @@ def _pooled(errors: Floats) -> tuple[Floats, Floats]:
     count = known.sum(axis=0)
     with np.errstate(all="ignore"):
         filled = np.where(known, flat, 0.0)
-        mae = np.minimum(filled.sum(axis=0) / count, LARGEST)
-        rmse = np.minimum(np.sqrt((filled * filled).sum(axis=0) / count), LARGEST)
+        mae = np.minimum(_sum_rows(filled) / count, LARGEST)
+        rmse = np.minimum(np.sqrt(_sum_rows(filled * filled) / count), LARGEST)
     mae[count == 0] = np.nan
     rmse[count == 0] = np.nan
     return mae, rmse
+
+
+def _sum_rows(table: Floats) -> Floats:
+    """The sum of the rows, added one after the other: np.sum would add a lone column in another order."""
+    total = np.zeros(table.shape[1])
+    for row in table:
+        total += row
+    return total
 
 
 def _constraint(evidence: Evidence) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .fields import (
+from adjudge.protocols.flight.fields import (
     AIRSPEED,
     BARO_ALTITUDE,
     FIELDS,
@@ -36,8 +36,8 @@ from .fields import (
     VELOCITY_U,
     VERTICAL_SPEED,
 )
-from .garmin import FPM_PER_MS, KNOTS_PER_MS
-from .task_files import State
+from adjudge.protocols.flight.garmin import FPM_PER_MS, KNOTS_PER_MS
+from adjudge.protocols.flight.task_files import State
 
 GRAVITY = 9.80665
 METRES_PER_DEGREE = 111_320.0

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError, OutputError
-
-from .fields import FIELDS, TASKS, Task
+from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
 
 State = dict[str, float]
 

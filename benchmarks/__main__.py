@@ -1,0 +1,28 @@
+"""`python -m benchmarks NAME …` runs benchmarks/NAME.py; without a name, all of them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+
+def names() -> list[str]:
+    """Every module of this folder that is a benchmark."""
+    return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
+
+
+def main(argv: list[str]) -> int:
+    if argv and argv[0] not in names():
+        print(f"benchmark {argv[0]!r} is not one of {', '.join(names())}", file=sys.stderr)
+        return 2
+    # One core: BLAS threads that wait do so by spinning, which counts as CPU seconds of whoever called last.
+    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    chosen = argv[:1] or names()
+    return max(int(importlib.import_module(f"benchmarks.{name}").main(argv[1:])) for name in chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

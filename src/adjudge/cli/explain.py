@@ -1,0 +1,26 @@
+"""`adjudge explain`: one sample's verdict with the evidence it rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("sample")
+@click.option("--model", help="Which model's answer, where the run has several.")
+@click.option("--all", "everything", is_flag=True, help="List every atom that passed, and the whole answer.")
+def explain(run: Path, sample: str, model: str | None, everything: bool) -> int:
+    r"""Print the verdict on one sample with its evidence, and the answer with what was read from it marked.
+
+    \b
+    Example:
+      adjudge explain runs/demo-flight F01-0017 --model falcon-a
+    """
+    import adjudge
+    from adjudge.report.explain import explain as render
+
+    click.echo(render(adjudge.load_run(run), sample, model, everything=everything))
+    return 0

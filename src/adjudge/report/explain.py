@@ -1,0 +1,317 @@
+"""One sample explained: the verdict, the reasons, the checklist, the evidence, the scores, and the answer itself."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from adjudge.errors import AdjudgeError, RunError
+from adjudge.evidence.atoms import Atom
+from adjudge.report import numbers, view
+from adjudge.report.table import WIDTH, table
+from adjudge.report.untrusted import line, terminal
+from adjudge.runs.run import Run
+
+_OPEN, _CLOSE = "⟦", "⟧"
+_AROUND = 600
+_STATUS = {"pass": "pass", "fail": "FAIL", "unknown": "unknown"}
+
+
+def explain(run: Run, sample: str, model: str | None = None, *, everything: bool = False) -> str:
+    """The explanation of one sample; with several models and none named, every verdict with its first reason."""
+    rows = run.find(sample, model)
+    if len(rows) > 1:
+        return _overview(run, rows)
+    row = rows[0]
+    found = run.atoms(row)
+    record = _record(run, row)
+    blocks = [
+        _title(run, row),
+        _verdict(row, record, found),
+        _attribution(record),
+        _scores(record, row),
+        _checklist(record, everything=everything),
+        _failed(found),
+        _errors(found),
+        _not_applicable(found),
+        _passed(found, everything=everything),
+        _answer(run, row, record, everything=everything),
+        _trace(run, row, record),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _overview(run: Run, rows: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        reasons = _reasons(_record(run, row))
+        first = reasons[0]["reason"] if reasons else ""
+        lines.append([line(row["model"], 32), str(row["verdict"]), str(row["bucket"]), line(str(first), 50)])
+    shown = table(["model", "verdict", "bucket", "first reason"], lines, left=4)
+    return (
+        f"Sample {line(rows[0]['sample'])} · {view.title(run)}\n\n{shown}\n\n"
+        f"The whole evidence of one: adjudge explain {run.path} {line(rows[0]['sample'])} --model {line(rows[0]['model'])}"
+    )
+
+
+def _record(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The protocol's own view of a sample; a protocol without one is explained by its atoms alone."""
+    try:
+        return run.record(row["sample"], row["model"])
+    except AdjudgeError:
+        return {}
+
+
+def _title(run: Run, row: Mapping[str, Any]) -> str:
+    task = run.metrics.get("task")
+    what = f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol
+    text = f"Sample {line(row['sample'])} · model {line(row['model'])} · {what}"
+    return f"{text}\n{'═' * min(len(text), WIDTH)}"
+
+
+def _verdict(row: Mapping[str, Any], record: Mapping[str, Any], found: Sequence[Atom]) -> str:
+    lines = [f"Verdict: {str(row['verdict']).upper()}  (bucket: {row['bucket']})"]
+    gating = record.get("gating") or {}
+    lines += [_wrap(str(reason)) for reason in gating.get("reasons") or ()]
+    parsing = (record.get("protocol_result") or {}).get("parsing") or {}
+    if parsing.get("error"):
+        lines.append(_wrap(f"The answer could not be read: {parsing['error']}"))
+    cites = (record.get("agent_output") or {}).get("cites")
+    if isinstance(cites, list):
+        lines.append(_wrap(f"Rests on {numbers.count(len(cites))} of {numbers.count(len(found))} atoms of evidence."))
+    return "\n".join(lines)
+
+
+def _reasons(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = (record.get("agent_output") or {}).get("attribution")
+    return [item for item in found if isinstance(item, dict) and "reason" in item] if isinstance(found, list) else []
+
+
+def _attribution(record: Mapping[str, Any]) -> str:
+    reasons = _reasons(record)
+    if not reasons:
+        return ""
+    lines = ["Why, the worst first"]
+    for item in reasons:
+        times = item.get("count", 1)
+        where = f"{item.get('rule', '')}{f', {times} times' if times > 1 else ''}"
+        lines.append(
+            _wrap(
+                f"{item.get('severity', '')}  {item['reason']}  [{where}]", first=f"{item.get('rank', ''):>3}. ", rest=5
+            )
+        )
+    return "\n".join(lines)
+
+
+def _scores(record: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    scores = record.get("optional_scores")
+    lines = []
+    if isinstance(scores, dict):
+        rows = [
+            [view.words(name), numbers.number(value)]
+            for name, value in scores.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        ]
+        if rows:
+            lines.append(_pairs(rows))
+        if scores.get("reason"):
+            lines.append(_wrap(f"no score: {scores['reason']}"))
+    rubric = record.get("rubric")
+    if isinstance(rubric, dict):
+        lines.append(_pairs([[view.words(name), _plain(value)] for name, value in rubric.items()]))
+    if not lines:
+        columns = [name for name, value in row.items() if isinstance(value, float) and name not in {"part", "row"}]
+        if columns:
+            lines.append(_pairs([[view.words(name), numbers.number(row[name])] for name in columns]))
+    return "Scores\n" + "\n".join(lines) if lines else ""
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return numbers.number(value)
+    return numbers.NOTHING if value is None else line(str(value))
+
+
+def _pairs(rows: Sequence[Sequence[str]]) -> str:
+    wide = max(len(name) for name, _ in rows)
+    return "\n".join(f"    {name.ljust(wide)}  {value}" for name, value in rows)
+
+
+def _checklist(record: Mapping[str, Any], *, everything: bool) -> str:
+    items = (record.get("agent_output") or {}).get("checklist")
+    if not isinstance(items, list) or not items:
+        return ""
+    counted = {status: sum(item["status"] == status for item in items) for status in _STATUS}
+    lines = ["Checklist: " + " · ".join(f"{count} {status}" for status, count in counted.items() if count)]
+    for item in items:
+        mark = _STATUS.get(item["status"], str(item["status"]))
+        code = f"  [{item['constraint_id']}]" if everything or item["status"] == "fail" else ""
+        lines.append(_wrap(f"{item.get('title') or item['constraint_id']}{code}", first=f"    {mark:<9}", rest=13))
+    return "\n".join(lines)
+
+
+def _failed(found: Sequence[Atom]) -> str:
+    failed = sorted(
+        (atom for atom in found if atom.failed), key=lambda atom: (atom.severity != "CRITICAL", atom.position)
+    )
+    if not failed:
+        return f"Evidence: {_counts(found)}"
+    lines = [f"Evidence: {_counts(found)}", "", "  What failed"]
+    for atom in failed:
+        lines.append(_wrap(f"{atom.severity}  {atom.message}", first="    ", rest=6))
+        place = [atom.rule, *([f"step {atom.step}"] if atom.step else []), _limits(atom)]
+        lines.append(_wrap(" · ".join(part for part in place if part), first="      ", rest=6))
+    return "\n".join(lines)
+
+
+def _limits(atom: Atom) -> str:
+    limits = atom.limits
+    ends = [limits.get("low"), limits.get("high")]
+    critical = [limits.get("critical_low"), limits.get("critical_high")]
+    parts = []
+    if atom.observed is not None:
+        parts.append(f"observed {numbers.number(atom.observed)}")
+    if any(end is not None for end in ends):
+        parts.append(f"allowed {_between(ends)}")
+    low, high = critical
+    beyond = [f"{word} {numbers.number(end)}" for word, end in (("below", low), ("above", high)) if end is not None]
+    if beyond:
+        parts.append("critical " + " or ".join(beyond))
+    return ", ".join(parts)
+
+
+def _between(ends: Sequence[float | None]) -> str:
+    low, high = ends
+    if low is None:
+        return f"up to {numbers.number(high)}"
+    return f"from {numbers.number(low)}" if high is None else f"{numbers.number(low)} to {numbers.number(high)}"
+
+
+def _counts(found: Sequence[Atom]) -> str:
+    kinds = {"pass": "passed", "fail": "failed", "not_applicable": "not applicable", "error": "instrument errors"}
+    parts = [
+        f"{count} {word}" for kind, word in kinds.items() if (count := sum(atom.outcome == kind for atom in found))
+    ]
+    return f"{numbers.count(len(found))} atoms, " + ", ".join(parts)
+
+
+def _errors(found: Sequence[Atom]) -> str:
+    broken = [atom for atom in found if atom.outcome == "error"]
+    if not broken:
+        return ""
+    lines = ["  The instrument failed here, not the model"]
+    lines += [_wrap(f"{atom.rule}: {atom.message}", first="    ", rest=6) for atom in broken]
+    return "\n".join(lines)
+
+
+def _not_applicable(found: Sequence[Atom]) -> str:
+    groups: dict[str, list[Atom]] = {}
+    for atom in found:
+        if atom.outcome == "not_applicable":
+            groups.setdefault(atom.why or "no reason given", []).append(atom)
+    if not groups:
+        return ""
+    lines = ["  What could not be checked"]
+    for reason, members in groups.items():
+        names = ", ".join(_counted(atom.rule for atom in members))
+        lines.append(_wrap(f"{len(members)} because {reason}: {names}", first="    ", rest=6))
+    return "\n".join(lines)
+
+
+def _counted(names: Iterable[str]) -> list[str]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return [f"{name} ×{count}" if count > 1 else name for name, count in counts.items()]
+
+
+def _passed(found: Sequence[Atom], *, everything: bool) -> str:
+    passed = [atom for atom in found if atom.outcome == "pass"]
+    if not passed:
+        return ""
+    families: dict[str, list[Atom]] = {}
+    for atom in passed:
+        families.setdefault(atom.family, []).append(atom)
+    if not everything:
+        counts = " · ".join(f"{view.words(family)} {len(members)}" for family, members in families.items())
+        return "  What passed (--all lists every one)\n" + _wrap(counts, first="    ", rest=4)
+    lines = ["  What passed"]
+    for atom in passed:
+        step = f", step {atom.step}" if atom.step else ""
+        lines.append(_wrap(f"{atom.message}  [{atom.rule}{step}]", first="    ", rest=6))
+    return "\n".join(lines)
+
+
+def _answer(run: Run, row: Mapping[str, Any], record: Mapping[str, Any], *, everything: bool) -> str:
+    text, characters = record.get("raw_response"), None
+    try:
+        output = run.output(row["part"], row["row"])
+    except RunError:
+        output = {}
+    text = output.get("response", text)
+    characters = output.get("characters")
+    if text is None:
+        return "The answer\n    there is none"
+    start, end = row.get("start"), row.get("end")
+    lines = ["The answer" + _found(record, start, end)]
+    if characters is not None and characters > len(text):
+        lines.append(f"    (the run keeps {numbers.count(len(text))} of {numbers.count(characters)} characters)")
+    marked = isinstance(start, int) and isinstance(end, int) and 0 <= start < end
+    around = len(text) if everything else _AROUND
+    if marked and start is not None and end is not None:
+        before, span, after = text[:start], text[start:end], text[end:]
+        shown = _tail(before, around) + _OPEN + _middle(span, 4 * around) + _CLOSE + _head(after, around)
+    else:
+        shown = _head(text, 4 * around)
+    body = terminal(shown) if shown.strip() else "(empty)"
+    lines += [f"  │ {part}" for raw in body.split("\n") for part in (textwrap.wrap(raw, WIDTH - 4) or [""])]
+    return "\n".join(lines)
+
+
+def _found(record: Mapping[str, Any], start: Any, end: Any) -> str:
+    parsing = (record.get("protocol_result") or {}).get("parsing") or {}
+    if not parsing.get("success"):
+        return ""
+    parts = [f"what was read stands between {_OPEN} and {_CLOSE}: characters {start} to {end}"]
+    if parsing.get("method"):
+        parts.append(f"found as {parsing['method']}")
+    parts.append(f"repaired: {', '.join(parsing['repairs'])}" if parsing.get("repairs") else "not repaired")
+    return " (" + ", ".join(parts) + ")"
+
+
+def _head(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} … {numbers.count(len(text) - limit)} more characters"
+
+
+def _tail(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{numbers.count(len(text) - limit)} characters before … {text[-limit:]}"
+
+
+def _middle(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} … {numbers.count(len(text) - 2 * half)} characters … {text[-half:]}"
+
+
+def _trace(run: Run, row: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    trace = record.get("trace") or {}
+    digests = ", ".join(
+        f"{name} {trace[name]}"
+        for name in ("constraint_lib_version", "config_hash", "evaluator_version")
+        if trace.get(name)
+    )
+    place = f"Row {row['row']} of partition {row['part']} in {run.path}"
+    return f"{place}\n{digests}" if digests else place
+
+
+def _wrap(text: str, *, first: str = "    ", rest: int = 4) -> str:
+    return textwrap.fill(
+        line(text),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

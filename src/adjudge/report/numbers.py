@@ -1,0 +1,171 @@
+"""The one renderer of numbers: how many digits, percent or not, units, and what stands where there is no number.
+
+The width of the interval says how many digits mean something, by the rounding rule of the Particle Data Group (Review of
+Particle Physics, Introduction, section 5.3): where the half width's first three digits are 100 to 354 it keeps two, from
+355 to 949 one, from 950 it counts as 1000 and keeps two; value and ends share its last place (`93.2 % [90.1, 95.4]`).
+Without an interval a number keeps four significant digits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from adjudge.stats.estimate import Estimate
+
+NOTHING = "n/a"
+_SHARES = frozenset(
+    {
+        "accuracy",
+        "agreement",
+        "compliance",
+        "coverage",
+        "grade",
+        "precision",
+        "prevalence",
+        "rate",
+        "recall",
+        "sensitivity",
+        "share",
+        "specificity",
+    }
+)
+
+
+def estimate(value: Estimate, *, percent: bool = False, unit: str = "") -> str:
+    """A value with its interval, as far as there is one: `93.2 % [90.1, 95.4]`."""
+    if value.value is None:
+        return NOTHING
+    places = _places(value, percent)
+    shown = _fixed(value.value, places, percent)
+    sign = _sign(percent, unit)
+    ends = interval(value, percent=percent)
+    return f"{shown}{sign} {ends}" if ends else f"{shown}{sign}"
+
+
+def interval(value: Estimate, *, percent: bool = False) -> str:
+    """The interval alone, `[90.1, 95.4]`; an open end is an ellipsis, and without any end there is no text."""
+    if value.low is None and value.high is None:
+        return ""
+    places = _places(value, percent)
+    low, high = ("…" if end is None else _fixed(end, places, percent) for end in (value.low, value.high))
+    return f"[{low}, {high}]"
+
+
+def point(value: Estimate, *, percent: bool = False, unit: str = "") -> str:
+    """The value alone, with as many digits as its interval carries."""
+    if value.value is None:
+        return NOTHING
+    return _fixed(value.value, _places(value, percent), percent) + _sign(percent, unit)
+
+
+def number(value: float | None, *, percent: bool = False, unit: str = "") -> str:
+    """A number without an interval, to four significant digits; whole numbers stand as they are."""
+    if value is None:
+        return NOTHING
+    scaled = value * 100 if percent else value
+    return _significant(scaled) + _sign(percent, unit)
+
+
+def count(value: int | None) -> str:
+    """A count with separators: `1,170`."""
+    return NOTHING if value is None else f"{value:,}"
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole: `23 of 234 (9.829 %)`; a part of nothing has no percentage."""
+    counted = f"{count(part)} of {count(whole)}"
+    return f"{counted} ({number(part / whole, percent=True)})" if whole else counted
+
+
+def p_value(p: float | None, log10_p: float | None = None) -> str:
+    """A p-value: three decimals, below 0.001 two digits and a power of ten, also where a double has underflown."""
+    if p is None:
+        return NOTHING
+    if p >= 0.001:
+        return f"{p:.3f}"
+    if log10_p is None:
+        if p <= 0.0:
+            return "<1e-300"
+        log10_p = math.log10(p)
+    exponent = math.floor(log10_p)
+    mantissa = round(10 ** (log10_p - exponent), 1)
+    if mantissa >= 10.0:
+        mantissa, exponent = 1.0, exponent + 1
+    return f"{mantissa:.1f}e{exponent:+03d}"
+
+
+def seconds(value: float) -> str:
+    """A duration: `0.35 s`, `12.1 s`, `3 min 20 s`."""
+    if value < 60:
+        return f"{value:.2f} s" if value < 1 else f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s"
+
+
+def size(value: int) -> str:
+    """A size in bytes, decimal: `154.2 kB`."""
+    if value < 1000:
+        return f"{value} B"
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= factor:
+            return f"{value / factor:.1f} {unit}"
+    raise AssertionError
+
+
+def is_share(name: str, units: Mapping[str, str] | None = None) -> bool:
+    """Whether an estimate is read in percent: its protocol says so, or its name does (`eligibility_rate`)."""
+    if units is not None and name in units:
+        return units[name] == "%"
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    return not _SHARES.isdisjoint(words)
+
+
+def unit_of(name: str, units: Mapping[str, str] | None = None) -> str:
+    """The unit of an estimate where its protocol names one; percent is not a unit but a scale."""
+    unit = (units or {}).get(name, "")
+    return "" if unit == "%" else unit
+
+
+def _places(value: Estimate, percent: bool) -> int | None:
+    """Decimal places from the half width of the interval; None where there is no width to go by."""
+    if value.value is None or value.low is None or value.high is None:
+        return None
+    half = (value.high - value.low) / 2 * (100 if percent else 1)
+    largest = max(abs(value.low), abs(value.high), abs(value.value)) * (100 if percent else 1)
+    if half <= largest * 1e-9:
+        return None
+    exponent = math.floor(math.log10(half))
+    leading = half / 10**exponent
+    if leading >= 9.495:
+        exponent += 1
+    return max(0, -exponent if 3.545 <= leading < 9.495 else 1 - exponent)
+
+
+def _fixed(value: float, places: int | None, percent: bool) -> str:
+    scaled = value * 100 if percent else value
+    if places is None:
+        return _significant(scaled)
+    if places > 6:
+        return f"{scaled:.3g}"
+    text = f"{scaled:,.{places}f}" if abs(scaled) >= 10_000 else f"{scaled:.{places}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def _significant(value: float) -> str:
+    if value == round(value) and abs(value) < 1e15:
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
+    size_of = abs(value)
+    if size_of >= 10_000 and size_of < 1e15:
+        return f"{value:,.0f}"
+    if size_of < 1e-4 or size_of >= 1e15:
+        return f"{value:.3g}"
+    text = f"{value:.{max(0, 3 - math.floor(math.log10(size_of)))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _sign(percent: bool, unit: str) -> str:
+    if percent:
+        return " %"
+    return f" {unit}" if unit else ""

@@ -1,0 +1,152 @@
+"""The terminal summary of a run: where every sample ended, the headline estimates, gates, warnings, what to do next."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from adjudge.report import numbers, view
+from adjudge.report.table import WIDTH, table
+from adjudge.report.untrusted import line
+from adjudge.runs.run import Run
+from adjudge.runs.writer import REPORT, SAMPLES
+
+_ROWS = 24
+
+
+def summary(run: Run) -> str:
+    """The run in plain text that fits 100 columns, for any protocol."""
+    blocks = [
+        f"{view.title(run)}",
+        _buckets(run),
+        _headline(run),
+        _ranking(run),
+        _gates(run),
+        _warnings(run),
+        _next(run),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _buckets(run: Run) -> str:
+    rows = view.buckets(run)
+    if not rows:
+        return ""
+    names = view.used_buckets(rows)
+    models = [name for name in rows if name != "all"]
+    shown = models[:_ROWS]
+    if "all" in rows and len(models) != 1:
+        shown = [*shown, "all"]
+    lines = [
+        [line(name, 32), *(numbers.count(rows[name][bucket]) for bucket in names), numbers.count(rows[name]["n"])]
+        for name in shown
+    ]
+    return "Where every sample ended\n" + table(["", *names, "n"], lines) + _more(len(models), "adjudge query")
+
+
+def _headline(run: Run) -> str:
+    found = view.headline(run)
+    if not found.names:
+        return ""
+    level = next(iter(found.cells.values())).level
+    rows = [
+        [line(view.label(slice_), 32), *(found.text(slice_, name) for name in found.names)]
+        for slice_ in found.slices[:_ROWS]
+    ]
+    head = [found.key if len(found.slices) > 1 else "", *(view.words(name) for name in found.names)]
+    text = f"Estimates with {numbers.number(level, percent=True)} intervals\n{table(head, rows)}"
+    reasons = {
+        f"{view.label(where)}, {view.words(name)}: n/a, {item.why}"
+        for (where, name), item in found.cells.items()
+        if item.value is None
+    }
+    return (
+        text + _more(len(found.slices), "metrics.json") + "".join(f"\n{line(text, WIDTH)}" for text in sorted(reasons))
+    )
+
+
+def _ranking(run: Run) -> str:
+    comparison = view.tie_groups(run)
+    if comparison is None:
+        return ""
+    metric = str(comparison.get("metric", "score"))
+    percent = numbers.is_share(metric, view.units(run))
+    rows = [
+        [
+            str(item["rank"]),
+            line(str(item["model"]), 32),
+            numbers.number(item["value"], percent=percent),
+            _letters(item.get("tie_groups") or ()),
+        ]
+        for item in comparison["ranking"][:_ROWS]
+    ]
+    head = ["rank", "", view.words(metric), "tie group"]
+    return (
+        "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart)\n"
+        f"{table(head, rows, left=2)}{_more(len(comparison['ranking']), 'metrics.json')}"
+    )
+
+
+def _letters(letters: Any) -> str:
+    return "".join(str(letter) for letter in letters)
+
+
+def _gates(run: Run) -> str:
+    gates = run.metrics["gates"]
+    if not gates:
+        return ""
+    lines = [f"  {str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(gate)})" for name, gate in gates.items()]
+    said = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[view.verdict(run)]
+    return "\n".join([f"Gates: {said}", *lines])
+
+
+def _observed(gate: dict[str, Any]) -> str:
+    return str(gate["why"]) if gate["observed"] is None else f"observed {numbers.number(gate['observed'])}"
+
+
+def _warnings(run: Run) -> str:
+    found = view.warnings(run)
+    lines = [
+        textwrap.fill(line(text), WIDTH, initial_indent="  ! ", subsequent_indent="    ", break_long_words=False)
+        for text in found
+    ]
+    return "\n".join(["Read these before the numbers", *lines]) if found else ""
+
+
+def _next(run: Run) -> str:
+    lines = [f"Run      {run.path}"]
+    if (run.path / REPORT).is_file():
+        lines.append(f"Report   {run.path / REPORT}")
+    example = first_failure(run)
+    if example is not None:
+        sample, model = example
+        lines.append(
+            f"Explain  adjudge explain {run.path} {shell(sample)}" + (f" --model {shell(model)}" if model else "")
+        )
+    lines.append(f"Verify   adjudge verify {run.path}")
+    return "\n".join(lines)
+
+
+def first_failure(run: Run) -> tuple[str, str | None] | None:
+    """A sample worth looking at: the first that failed, otherwise the first; None for an empty run."""
+    columns = pq.read_table(run.path / SAMPLES, columns=["sample", "model", "bucket"])
+    if not columns.num_rows:
+        return None
+    found = columns.column("bucket").to_pylist()
+    index = next((place for place, bucket in enumerate(found) if bucket == "failed"), 0)
+    several = len(columns.column("model").unique()) > 1
+    model = str(columns.column("model")[index].as_py())
+    return str(columns.column("sample")[index].as_py()), model if several else None
+
+
+def shell(word: str) -> str:
+    """A word as a shell takes it, with nothing in it that a terminal would obey."""
+    import shlex
+
+    return shlex.quote(line(word))
+
+
+def _more(total: int, where: str) -> str:
+    return f"\n… and {numbers.count(total - _ROWS)} more ({where})" if total > _ROWS else ""

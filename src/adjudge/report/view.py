@@ -1,0 +1,155 @@
+"""What every report reads out of a run: slices, headline estimates, buckets, gates and warnings, in one shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.report import numbers
+from adjudge.runs.run import Run
+from adjudge.stats.estimate import Estimate
+
+HEADLINES = 8
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The table of headline estimates: a row a slice, a column a name."""
+
+    key: str
+    slices: tuple[str, ...]
+    names: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Estimate]
+    units: Mapping[str, str]
+
+    def text(self, slice_: str, name: str) -> str:
+        """One cell, rendered; a name that a slice does not have is a dash."""
+        found = self.cells.get((slice_, name))
+        if found is None:
+            return "–"
+        return numbers.estimate(found, percent=self.percent(name), unit=numbers.unit_of(name, self.units))
+
+    def percent(self, name: str) -> bool:
+        """Whether a column is in percent."""
+        return numbers.is_share(name, self.units)
+
+
+def units(run: Run) -> dict[str, str]:
+    """Units by estimate name, where the protocol gives them."""
+    found = run.metrics.get("units")
+    return {str(name): str(unit) for name, unit in found.items()} if isinstance(found, dict) else {}
+
+
+def headline(run: Run) -> Headline:
+    """The estimates a reader wants first: those the protocol names, otherwise the first of the first kind of slice."""
+    named = run.metrics.get("headline")
+    estimates = run.estimates()
+    wanted = [str(name) for name in named] if isinstance(named, list) else []
+    usable = {name for name, _ in estimates}
+    wanted = [name for name in wanted if name in usable]
+    keys = list(dict.fromkeys(where.partition("=")[0] for name, where in estimates if not wanted or name in wanted))
+    key = "model" if "model" in keys else keys[0] if keys else ""
+    chosen = [(name, where) for name, where in estimates if where.partition("=")[0] == key]
+    names = wanted or list(dict.fromkeys(name for name, _ in chosen))[:HEADLINES]
+    names = [name for name in names if any(name == other for other, _ in chosen)]
+    slices = tuple(dict.fromkeys(where for name, where in chosen if name in names))
+    return Headline(
+        key=key or "run",
+        slices=slices,
+        names=tuple(names),
+        cells={(where, name): estimates[name, where] for name, where in chosen if name in names},
+        units=units(run),
+    )
+
+
+def label(slice_: str) -> str:
+    """What a slice is called in a table: `model=falcon-a` is falcon-a, the whole run is `all`."""
+    return slice_.partition("=")[2] or slice_ or "all"
+
+
+def words(name: str) -> str:
+    """An estimate's name for people: `mae_p95` is `mae p95`."""
+    return name.replace("_", " ").replace(".", ": ")
+
+
+def buckets(run: Run) -> dict[str, dict[str, int]]:
+    """Counts per row (`all`, then every model), each with its n."""
+    found = run.metrics["buckets"]
+    if not found:
+        return {}
+    if all(isinstance(value, int) for value in found.values()):
+        found = {"all": found}
+    rows = {}
+    for name, counts in found.items():
+        kept = {bucket: int(counts[bucket]) for bucket in BUCKETS if isinstance(counts.get(bucket), int)}
+        if kept:
+            rows[str(name)] = {**dict.fromkeys(BUCKETS, 0), **kept, "n": int(counts.get("n", sum(kept.values())))}
+    return rows
+
+
+def used_buckets(rows: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
+    """The buckets to show: passed and failed always, the others where something is in them."""
+    return tuple(
+        name for name in BUCKETS if name in {"passed", "failed"} or any(counts[name] for counts in rows.values())
+    )
+
+
+def warnings(run: Run) -> list[str]:
+    """Everything a reader must not miss: notes of the run, then warnings of estimates with how many carry each.
+
+    Warnings that differ in their numbers alone are one warning, shown by its first.
+    """
+    found: dict[str, list[str]] = {}
+    for item in run.metrics["estimates"]:
+        for text in item.get("warnings") or ():
+            found.setdefault(re.sub(r"\d+", "#", text), []).append(text)
+    notes = [str(note) for note in run.metrics.get("notes") or ()]
+    unmatched = run.metrics.get("unmatched") or {}
+    if isinstance(unmatched, dict):
+        for kind, names in unmatched.items():
+            if isinstance(names, list) and names:
+                shown = ", ".join(str(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
+                notes.append(f"{numbers.count(len(names))} ids stand only in the {kind}: {shown}")
+    total = len(run.metrics["estimates"])
+    return notes + [
+        f"{texts[0]} ({numbers.count(len(texts))} of {numbers.count(total)} estimates"
+        f"{', with other numbers' if len(set(texts)) > 1 else ''})"
+        for texts in found.values()
+    ]
+
+
+def title(run: Run) -> str:
+    """The run in one line: protocol, task, how much was judged."""
+    rows = buckets(run)
+    models = [name for name in rows if name != "all"]
+    total = rows.get("all", {}).get("n") or sum(rows[name]["n"] for name in models)
+    task = run.metrics.get("task")
+    parts = [f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol]
+    parts.append(_counted(total, "judgement" if len(models) > 1 else "sample"))
+    if len(models) > 1:
+        parts.append(_counted(len(models), "model"))
+    elif models:
+        parts.append(models[0])
+    if isinstance(run.metrics.get("library"), str):
+        parts.append(f"library {run.metrics['library']}")
+    return " · ".join(parts)
+
+
+def verdict(run: Run) -> str:
+    """pass, fail or none: what the gates say."""
+    return {True: "pass", False: "fail", None: "none"}[run.metrics["pass"]]
+
+
+def tie_groups(run: Run) -> dict[str, Any] | None:
+    """The ranking with its metric, where the protocol compares what it judged."""
+    comparison = run.metrics.get("comparison")
+    if isinstance(comparison, dict) and isinstance(comparison.get("ranking"), list) and comparison["ranking"]:
+        return comparison
+    return None
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{numbers.count(n)} {noun}{'' if n == 1 else 's'}"

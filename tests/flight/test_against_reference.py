@@ -1,0 +1,132 @@
+"""The columnar engine and the plain reference evaluator give the same atoms, verdicts and scores."""
+
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adjudge.evidence.atoms import atoms
+from adjudge.protocols.base import Partition
+from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.library import DEFAULT, load
+from adjudge.protocols.flight.plan import FlightPlan
+from adjudge.protocols.flight.samples import unpack_citations
+from adjudge.protocols.flight.scores import DIMENSIONS
+from adjudge.verdict.attribution import attribute
+from adjudge.verdict.checklist import checklist
+
+# Where the limit of a failure depends on the sample, the rule table has no single number to rank it by.
+NO_SINGLE_LIMIT = {
+    "physics_constraint.velocity_altitude_consistency",
+    "physics_constraint.attitude_velocity_consistency",
+}
+
+
+@pytest.fixture(scope="module")
+def plans():
+    made = {}
+    for task in TASKS:
+        for relative in (False, True):
+            for airborne in (False, True):
+                content = load(DEFAULT).content
+                content["rules"]["altitude_consistency"]["relative_to_shown"] = relative
+                content["airborne_only"]["enabled"] = airborne
+                config = {"task": task, "outputs": ["outputs"], "reference": ["reference"], "library": content}
+                made[task, relative, airborne] = FlightPlan(config)
+    return made
+
+
+def judge(plan, outputs, references):
+    """Samples, evidence and rows of a handful of cases, through the real reader."""
+
+    def rows(records):
+        return [(0, line, json.dumps(record).encode()) for line, record in enumerate(records, 1)]
+
+    partition = Partition(
+        {"outputs": rows(outputs), "reference": rows(references)}, ("model",), ("outputs", "reference")
+    )
+    (judged,) = plan.judge(partition)
+    return judged
+
+
+def near(a, b):
+    if a is None or b is None:
+        return a is None and b is None
+    return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) or (b > 1e299 and a >= 1e299)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_same_atoms_verdicts_and_scores(task, data, plans, reference, strategies):
+    case = data.draw(strategies.cases(task))
+    expected = reference.evaluate(case.task, case.answer, case.shown, case.gold, **case.options)
+    plan = plans[task, case.relative_altitude, case.airborne_only]
+    output, gold = case.output_line("s"), case.reference_line("s")
+    samples, evidence, _ = judge(plan, [output] if output else [], [gold] if gold else [])
+    row = samples.to_pylist()[0]
+    found = list(atoms(evidence, 0, "model", "s"))
+
+    assert len(found) == len(expected.atoms)
+    for atom, other in zip(found, expected.atoms, strict=True):
+        assert (atom.rule, atom.field, atom.step) == (other.rule, other.field, other.step)
+        assert (atom.outcome, atom.severity) == (other.outcome, other.severity), (atom, other)
+        assert near(atom.observed, other.observed), (atom, other)
+        if atom.outcome == "not_applicable":
+            assert atom.why
+    assert (row["verdict"], row["bucket"]) == (expected.verdict, expected.bucket)
+    assert tuple(unpack_citations(row["cites"], len(found))) == expected.citations
+    assert near(row["completeness"], expected.completeness)
+    assert near(row["mae"], expected.mae)
+    assert near(row["rmse"], expected.rmse)
+    assert near(row["normalised_mae"], expected.normalised_mae)
+    for name in ("availability", "constraint", "error", "total"):
+        assert near(row[name], getattr(expected.scores, name)), name
+    grades = (
+        expected.rubric.protocol,
+        expected.rubric.field,
+        expected.rubric.physics,
+        expected.rubric.safety,
+        expected.rubric.quality,
+    )
+    assert tuple(row[name] for name in DIMENSIONS) == grades
+    assert near(row["rubric"], expected.rubric.overall)
+    items = {item.constraint_id: item.status for item in checklist(found, plan.rules)}
+    for item in expected.checklist:
+        assert items[item.constraint_id] == item.status
+    reasons = attribute(found, 1000)
+    assert {(r.rule, r.field, r.severity, r.count) for r in reasons} == {
+        (c.rule, c.field, c.severity, c.count) for c in expected.attribution
+    }
+    ranked = [(r.rule, r.field) for r in reasons if r.rule not in NO_SINGLE_LIMIT]
+    assert ranked == [(c.rule, c.field) for c in expected.attribution if c.rule not in NO_SINGLE_LIMIT]
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_a_sample_is_judged_the_same_alone_and_in_any_company(data, plans, strategies):
+    """The same sample evaluated alone, first, last, in another order: the same atoms, ids, verdict, scores."""
+    task = data.draw(st.sampled_from(list(TASKS)))
+    plan = plans[task, True, True]
+    cases = {f"s{k}": data.draw(strategies.cases(task)) for k in range(4)}
+
+    def judged(names):
+        outputs = [line for name in names if (line := cases[name].output_line(name))]
+        golds = [line for name in names if (line := cases[name].reference_line(name))]
+        samples, evidence, _ = judge(plan, outputs, golds)
+        table = samples.to_pylist()
+        return {
+            row["sample"]: (repr(row), repr(list(atoms(evidence, index, "model", row["sample"]))))
+            for index, row in enumerate(table)
+        }
+
+    together = judged(list(cases))
+    assert judged(list(cases)[::-1]) == together
+    for name in cases:
+        assert judged([name])[name] == together[name]

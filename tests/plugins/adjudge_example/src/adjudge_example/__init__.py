@@ -1,0 +1,1 @@
+"""What a user's package may add to adjudge without touching it."""
