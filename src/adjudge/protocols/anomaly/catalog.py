@@ -181,7 +181,7 @@ def _values(key: str, value: Any, where: str) -> list[Any]:
             good, expected = item in ("position", "velocity", "both"), "position, velocity or both"
         elif key == "n_cycles":
             good, expected = isinstance(item, int) and item >= 1, "a whole number from 1"
-        elif key == "correlation_factor" or key == "ar_coefficient":
+        elif key in {"correlation_factor", "ar_coefficient"}:
             good, expected = _is_number(item) and abs(item) <= 1, "a number from -1 to 1"
         else:
             good = _is_number(item) and (item >= 0 or key not in _NOT_NEGATIVE)
