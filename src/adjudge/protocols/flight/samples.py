@@ -202,7 +202,7 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
 
 
 def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(values, pa.string()).dictionary_encode()
+    return pa.array(values, _WORD)
 
 
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
