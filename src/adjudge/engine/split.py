@@ -47,10 +47,10 @@ class Slice:
     def rows(self) -> Iterator[tuple[int, int, bytes]]:
         """(file, line, JSON) of the records, in the order they were read."""
         opened = {file: os.open(self.paths[file], os.O_RDONLY) for file in np.unique(self.file).tolist()}
+        files = self.file.tolist()
         try:
-            columns = (self.file.tolist(), self.line.tolist(), self.length.tolist(), self.offset.tolist())
-            for file, line, length, offset in zip(*columns, strict=True):
-                yield file, line, os.pread(opened[file], length, offset)
+            texts = map(os.pread, map(opened.__getitem__, files), self.length.tolist(), self.offset.tolist())
+            yield from zip(files, self.line.tolist(), texts, strict=True)
         finally:
             for descriptor in opened.values():
                 os.close(descriptor)
