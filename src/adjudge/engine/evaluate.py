@@ -67,10 +67,12 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         cut.check_unchanged()
         clock.lap("judge")
         measured = plan.finish(partials)
-        document = metrics_document(chosen, plan, measured, options.gates)
+        document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))
         clock.lap("measure")
         writer.write_json(METRICS, document)
         writer.write_json(CHARTS, measured.charts)
+        for name, data in measured.files.items():
+            writer.write_bytes(name, data)
         writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": plan.rules})
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,

@@ -154,6 +154,8 @@ def _index(
         for line, offset, text in lines:
             if count == limit:
                 return
+            if not text.isascii():
+                text.decode()
             name, group = key(path, line, text)
             if group is not None:
                 groups.add(group)

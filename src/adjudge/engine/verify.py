@@ -82,12 +82,15 @@ def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]
         raise RunError(f"{run.path} holds no samples")
     measured = plan.finish(partials)
     gates = [Gate.parse(text) for text in manifest.config.get("gates") or ()]
-    document = metrics_document(chosen, plan, measured, gates)
+    document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *gates))
     stored = (run.path / METRICS).read_bytes()
     if stored != pretty(document):
         problems += _differences(METRICS, msgspec.json.decode(stored), msgspec.json.decode(pretty(document)))
     if (run.path / CHARTS).read_bytes() != pretty(measured.charts):
         problems.append(f"{CHARTS}: the charts are not those that the tables give")
+    for name, data in measured.files.items():
+        if not (run.path / name).is_file() or (run.path / name).read_bytes() != data:
+            problems.append(f"{name}: is not what the tables give")
     for name, value in {**plan.digests, **measured.digests}.items():
         if manifest.digests.get(name) != value:
             problems.append(f"{MANIFEST}: digest {name} is not that of the content")

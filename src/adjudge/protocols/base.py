@@ -20,6 +20,7 @@ from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
+from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
 
@@ -67,7 +68,10 @@ class Named(NamedTuple):
 
 @dataclass
 class Measured:
-    """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json."""
+    """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json.
+
+    `files` are further files of the run by name, such as a table for people; like the numbers they follow from its tables.
+    """
 
     estimates: list[Named]
     buckets: dict[str, Any]
@@ -76,6 +80,7 @@ class Measured:
     charts: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
 
 
 class Plan(ABC):
@@ -84,6 +89,10 @@ class Plan(ABC):
     config: dict[str, Any]
     rules: list[dict[str, Any]]
     digests: dict[str, str]
+
+    def default_gates(self) -> Sequence[Gate]:
+        """The bounds that hold without being asked for; they follow from the configuration."""
+        return ()
 
     @abstractmethod
     def inputs(self) -> Sequence[Input]:

@@ -119,6 +119,8 @@ def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
         raise InputError(f"is not readable as CSV: {error}", file=source.name, line=reader.line_num) from None
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8: {error.reason}", file=source.name, line=reader.line_num) from None
+    finally:
+        text.detach()  # a wrapper that is collected would close the source
 
 
 def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:

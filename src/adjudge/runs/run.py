@@ -69,6 +69,15 @@ class Run:
         """samples.parquet, whole."""
         return self._table(SAMPLES)
 
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of samples.parquet."""
+        return tuple(_open(self.path / SAMPLES).schema_arrow.names)
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of samples.parquet; the others are not read."""
+        return _open(self.path / SAMPLES).read(columns=list(names))
+
     def estimates(self) -> dict[tuple[str, str], Estimate]:
         """Every estimate by (name, slice)."""
         return {(item["name"], item["slice"]): Estimate.from_dict(item) for item in self.metrics["estimates"]}

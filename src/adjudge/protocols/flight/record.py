@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.protocols.flight.samples import unpack_citations
+from adjudge.evidence.citations import unpack_citations
 from adjudge.protocols.flight.scores import DIMENSIONS
 from adjudge.runs.run import Run
 from adjudge.verdict.agent import agent

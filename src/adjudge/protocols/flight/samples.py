@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL
 from adjudge.protocols.flight.batch import (
@@ -131,22 +132,6 @@ def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDAr
     """Where a sample ended: passed, failed, or what kept it from being answered."""
     other = np.array([0, *(BUCKETS.index(name) for name in STATUSES[1:])], dtype=np.int8)
     return np.where(status == ANSWERED, (~eligible).astype(np.int8), other[status])
-
-
-def pack_citations(cites: NDArray[np.bool_]) -> pa.Array:
-    """Bit k of a sample's citations is the k-th atom of its evidence."""
-    packed = np.packbits(cites, axis=0, bitorder="little")
-    width, n = packed.shape
-    offsets = pa.array(np.arange(0, (n + 1) * width, width, dtype=np.int32))
-    return pa.Array.from_buffers(
-        pa.binary(), n, [None, offsets.buffers()[1], pa.py_buffer(np.ascontiguousarray(packed.T))]
-    )
-
-
-def unpack_citations(packed: bytes, width: int) -> NDArray[np.intp]:
-    """The positions that a sample's verdict cites."""
-    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little")[:width]
-    return np.flatnonzero(bits)
 
 
 def restore(
