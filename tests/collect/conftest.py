@@ -1,13 +1,17 @@
 """A chat-completions server process on loopback, and ways to run `adjudge collect` as people do."""
 
+import importlib
 import json
-import os
+import signal
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from adjudge.cli.main import run as cli
 
 HERE = Path(__file__).parent
 
@@ -64,21 +68,35 @@ def command():
     return words
 
 
-@pytest.fixture
-def collect(command, tmp_path):
-    """Run `adjudge collect` in the test's folder."""
+class Done(NamedTuple):
+    """What a command printed."""
 
-    def run(*arguments, env=None, code=0, timeout=60):
-        done = subprocess.run(
-            command(*arguments),
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def collect(tmp_path, monkeypatch, capfd):
+    """Run `adjudge collect` in the test's folder, as the console script does, but in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, env=None, code=0):
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["adjudge", "collect", *map(str, arguments)])
+            patch.setattr(sys, "path", [*sys.path])
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            importlib.invalidate_caches()
+            with pytest.raises(SystemExit) as ended:
+                cli()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+                del sys.modules[name]
+        done = Done(*capfd.readouterr())
+        assert ended.value.code == code, done.stderr
         return done
 
     return run

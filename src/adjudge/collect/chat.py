@@ -278,7 +278,9 @@ def _messages(request: Request) -> list[dict[str, Any]]:
 def _image_url(image: Image) -> str:
     if image.url is not None:
         return image.url
-    path = image.path or ""
+    if image.path is None:
+        raise Unanswered("invalid", image.problem or "the picture has no file")
+    path = image.path
     kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
     try:
         data = Path(path).read_bytes()

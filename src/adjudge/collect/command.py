@@ -20,6 +20,7 @@ from adjudge.provenance.canonical import file_digest
 
 _TAIL = 2000
 _GRACE = 2.0
+_LATE = 0.5
 
 
 class _Program(asyncio.SubprocessProtocol):
@@ -58,16 +59,18 @@ class _Program(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.usable = False
-        code = None if self.transport is None else self.transport.get_returncode()
-        # What it wrote before it ended may still be on its way; the pipes are read out before `connection_lost`.
-        asyncio.get_running_loop().call_later(0.05, self._fail, f"ended with code {code} before it answered")
+        # `connection_lost` follows once the pipes are read out, unless a child of the program still holds them.
+        asyncio.get_running_loop().call_later(_LATE, self._fail, self._ended())
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
-        self.usable = False
-        self._fail("ended before it answered")
+        self._fail(self._ended())
         if not self.ended.done():
             self.ended.set_result(None)
+
+    def _ended(self) -> str:
+        code = None if self.transport is None else self.transport.get_returncode()
+        return f"ended with code {code} before it answered"
 
     def _fail(self, what: str) -> None:
         self.usable = False

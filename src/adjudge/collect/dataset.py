@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from adjudge.collect.request import Image, Unanswered
+from adjudge.collect.request import Image
 from adjudge.errors import ConfigError, InputError
 from adjudge.readers.records import records
 from adjudge.readers.sources import open_source
@@ -79,19 +79,20 @@ class Dataset:
                 yield text
 
     def image(self, sample: Sample) -> Image | None:
-        """The picture of a sample: an address, or a file beside the data set; Unanswered where the file is not there."""
+        """The picture of a sample: an address, or a file beside the data set."""
         reference = sample.shown.get("image")
         if not isinstance(reference, str) or not reference:
             return None
+        named = hashlib.sha256(reference.encode()).hexdigest()
         if reference.startswith(_ADDRESS):
-            return Image(url=reference, sha256=hashlib.sha256(reference.encode()).hexdigest())
+            return Image(url=reference, sha256=named)
         path = self._folder / reference
         try:
             with path.open("rb") as stream:
                 found = hashlib.file_digest(stream, "sha256").hexdigest()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise Unanswered("invalid", f"the picture {reference} cannot be read: {why}") from None
+            return Image(sha256=named, problem=f"the picture {reference} cannot be read: {why}")
         return Image(path=str(path.resolve()), sha256=found)
 
 

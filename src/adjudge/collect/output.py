@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -51,9 +53,10 @@ class Output:
         self.path, self._redactor = path, redactor
         self.done: set[Key] = set()
         self.dropped = 0
+        self._broken: OutputError | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._stream: IO[bytes] = path.open("a+b")
+            self._stream = path.open("ab", buffering=0)
         except OSError as error:
             raise OutputError(f"{path} cannot be written: {error.strerror}") from None
         try:
@@ -74,7 +77,7 @@ class Output:
             return
         again = 0
         end = 0
-        for number, line in enumerate(_whole_lines(self._stream), 1):
+        for number, line in enumerate(_whole_lines(self.path), 1):
             end += len(line)
             record = _read(line, self.path, number)
             if record.error_type == "cancelled" or (retry_errors and record.error is not None):
@@ -94,13 +97,12 @@ class Output:
         """The file without the records that are asked again; it is replaced whole."""
         waiting = self.path.with_name(f".{self.path.name}.part")
         with waiting.open("wb") as stream:
-            self._stream.seek(0)
-            for line in self._stream:
+            for line in _whole_lines(self.path):
                 if not gone(_done.decode(line)):
                     stream.write(line)
             stream.flush()
             os.fsync(stream.fileno())
-        fresh = waiting.open("a+b")
+        fresh = waiting.open("ab", buffering=0)
         _lock(fresh, self.path)
         waiting.replace(self.path)
         self._stream.close()
@@ -108,12 +110,15 @@ class Output:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record; when this returns, the system has it."""
-        line = self._redactor.line(msgspec.json.encode(record)) + b"\n"
+        if self._broken is not None:
+            raise self._broken  # after half a line, another would become part of it
+        line = memoryview(self._redactor.line(msgspec.json.encode(record)) + b"\n")
         try:
-            self._stream.write(line)
-            self._stream.flush()
+            while line:
+                line = line[self._stream.write(line) :]
         except OSError as error:
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from None
+            self._broken = OutputError(f"{self.path} cannot be written: {error.strerror}")
+            raise self._broken from None
 
     def __enter__(self) -> Self:
         return self
@@ -122,24 +127,21 @@ class Output:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         del kind, error, trace
-        try:
+        with contextlib.suppress(OSError):  # a device or a pipe has nothing to sync
             os.fsync(self._stream.fileno())
-        finally:
-            self._stream.close()
+        self._stream.close()
 
 
-def _lock(stream: IO[bytes], path: Path) -> None:
+def _lock(stream: io.FileIO, path: Path) -> None:
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise OutputError(f"{path} is being written by another collection; wait for it, or choose another") from None
 
 
-def _whole_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    stream.seek(0)
-    for line in stream:
-        if line.endswith(b"\n"):
-            yield line
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        yield from (line for line in stream if line.endswith(b"\n"))
 
 
 def _read(line: bytes, path: Path, number: int) -> _Done:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
@@ -29,15 +30,18 @@ def secrets_of_environment(named: Iterable[str] = ()) -> list[str]:
 
 
 def secrets_of_url(url: str | None) -> list[str]:
-    """What an address carries that may be written nowhere: its password and the long values of its query."""
+    """What an address carries that may be written nowhere: its password, as sent too, and the long values of its query."""
     if url is None:
         return []
     try:
         parts = urlsplit(url)
     except ValueError:
         return []
-    values = [value for _, value in parse_qsl(parts.query) if len(value) >= 2 * _LEAST]
-    return [text for text in (parts.password, *values) if text and len(text) >= _LEAST]
+    found = [value for _, value in parse_qsl(parts.query) if len(value) >= 2 * _LEAST]
+    if parts.password:
+        sent = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+        found = [parts.password, unquote(parts.password), base64.b64encode(sent.encode()).decode(), *found]
+    return [text for text in dict.fromkeys(found) if len(text) >= _LEAST]
 
 
 class Redactor:

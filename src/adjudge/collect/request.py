@@ -22,11 +22,15 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
-    """A picture: an address that the subject opens itself, or a local file with the digest of its bytes."""
+    """A picture: an address that the subject opens itself, or a local file with the digest of its bytes.
+
+    `problem` says why there is no such file; only a subject that must send the bytes minds.
+    """
 
     url: str | None = None
     path: str | None = None
     sha256: str
+    problem: str | None = None
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
