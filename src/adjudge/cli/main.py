@@ -14,6 +14,7 @@ from adjudge.errors import AdjudgeError
 
 GROUP = "adjudge.commands"
 _OWN = {
+    "collect": "run a system under test over a data set and write its outputs",
     "compare": "compare runs, only where that is valid: better, worse, equivalent, inconclusive",
     "demo": "run every protocol on generated examples",
     "explain": "print the verdict on one sample with its evidence",
