@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError
 
-_RUN = ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
+_RUN = ("config_file", *RUN_FLAGS)
 
 
 @click.group(invoke_without_command=True)
@@ -29,7 +29,7 @@ _RUN = ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "
 @run_options
 @click.pass_context
 def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge a detector of attacks on sensor streams, without leaks. An INVALID result exits with 3.
+    """Judge a detector of attacks on sensor streams, without leaks. An INVALID result exits with 3.
 
     \b
     Example:

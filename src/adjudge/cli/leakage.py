@@ -34,7 +34,7 @@ def leakage(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    r"""Look for leaks in splits, in columns and in code; any of the three. A leak exits with 3.
+    """Look for leaks in splits, in columns and in code; any of the three. A leak exits with 3.
 
     \b
     Example:
