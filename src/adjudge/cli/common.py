@@ -103,8 +103,9 @@ def evaluate_and_show(
     as_json: bool,
     quiet: bool,
     report: bool = True,
+    on_run: Callable[[Path], None] | None = None,
 ) -> int:
-    """Run a protocol, show what came out, and return the exit code."""
+    """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code."""
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.protocols.base import protocol
     from adjudge.verdict.gates import Gate
@@ -131,6 +132,8 @@ def evaluate_and_show(
                 report=report_writer if report else None,
             ),
         )
+    if on_run is not None:
+        on_run(path)
     return show(path, as_json=as_json, quiet=quiet)
 
 

@@ -64,6 +64,7 @@ def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]
         msgspec.json.encode(plan.rules)
     ):
         problems.append(f"{RULES}: the rules are not those that the configuration gives with this version")
+    problems += plan.attach(run.path)
     partials: list[Any] = []
     rows = 0
     for part, samples, evidence in run.batches():
@@ -82,12 +83,15 @@ def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]
         raise RunError(f"{run.path} holds no samples")
     measured = plan.finish(partials)
     gates = [Gate.parse(text) for text in manifest.config.get("gates") or ()]
-    document = metrics_document(chosen, plan, measured, gates)
+    document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *gates))
     stored = (run.path / METRICS).read_bytes()
     if stored != pretty(document):
         problems += _differences(METRICS, msgspec.json.decode(stored), msgspec.json.decode(pretty(document)))
     if (run.path / CHARTS).read_bytes() != pretty(measured.charts):
         problems.append(f"{CHARTS}: the charts are not those that the tables give")
+    for name, content in plan.files(measured).items():
+        if not (run.path / name).is_file() or (run.path / name).read_bytes() != content:
+            problems.append(f"{name}: is not what the tables give")
     for name, value in {**plan.digests, **measured.digests}.items():
         if manifest.digests.get(name) != value:
             problems.append(f"{MANIFEST}: digest {name} is not that of the content")

@@ -19,13 +19,17 @@ _GATE = re.compile(
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound on an estimate's value, or on its low or high end."""
+    """A bound on an estimate's value, or on its low or high end.
+
+    `undefined` is the outcome where the estimate rests on data but has no value; without data it is always unknown.
+    """
 
     name: str
     metric: str
     op: str
     bound: float
     on: str = "value"
+    undefined: str = "unknown"
 
     @classmethod
     def parse(cls, text: str) -> Gate:
@@ -49,7 +53,8 @@ def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dic
         if estimate is None:
             outcome, why = "unknown", f"there is no estimate {gate.metric!r}"
         elif observed is None:
-            outcome, why = "unknown", estimate.why or f"the estimate has no {gate.on} end"
+            outcome = gate.undefined if estimate.n else "unknown"
+            why = estimate.why or f"the estimate has no {gate.on} end"
         else:
             outcome, why = ("pass" if _OPERATORS[gate.op](observed, gate.bound) else "fail"), None
         results[gate.name] = {

@@ -1,0 +1,205 @@
+"""The charts of a consistency run, as Vega-Lite specifications; rendering them is the report's work."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from adjudge.protocols.base import Named
+from adjudge.protocols.consistency.policy import LABELS
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+_GREEN, _RED, _BLUE = "#2a9d8f", "#c0392b", "#2b6ca3"
+
+
+def spec(name: str, title: str, description: str, body: dict[str, Any]) -> dict[str, Any]:
+    """A chart with its name."""
+    return {"name": name, "spec": {"$schema": _SCHEMA, "title": title, "description": description, **body}}
+
+
+def pair_charts(
+    matrix: Any, finals: Mapping[str, int], ships: Collection[str], named: Sequence[Named]
+) -> list[dict[str, Any]]:
+    """Confusion, agreement by label, finals by reason."""
+    return [confusion(matrix, LABELS, "scholar", "auditor"), by_label(named, LABELS), by_reason(finals, ships)]
+
+
+def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> dict[str, Any]:
+    """How often each pair of labels was given; the diagonal is agreement."""
+    total = int(matrix.sum())
+    rows = [
+        {
+            "first": one,
+            "second": two,
+            "items": int(matrix[i, j]),
+            "share": int(matrix[i, j]) / total if total else None,
+            "agree": i == j,
+        }
+        for i, one in enumerate(labels)
+        for j, two in enumerate(labels)
+    ]
+    most = max(int(matrix.max(initial=0)), 1)
+    return _heat(
+        "confusion",
+        f"Labels of the {first} and the {second}",
+        "Items by both labels; agreement stands on the diagonal.",
+        rows,
+        labels,
+        titles=(first, second),
+        value="items",
+        text={"field": "items", "type": "quantitative", "format": ",d"},
+        scale={"scheme": "blues", "type": "symlog", "domain": [0, most]},
+        dark=f"datum.items > {most**0.6}",
+    )
+
+
+def raters(names: Sequence[str], cells: Mapping[tuple[str, str], float | None], measure: str) -> dict[str, Any]:
+    """A rater-by-rater matrix of one measure."""
+    rows = [
+        {"first": one, "second": two, "value": 1.0 if one == two else cells.get((one, two))}
+        for one in names
+        for two in names
+    ]
+    return _heat(
+        "raters",
+        f"Rater by rater: {measure}",
+        "Pairwise agreement beyond chance of all raters; empty where it is undefined.",
+        rows,
+        names,
+        value="value",
+        text={"field": "value", "type": "quantitative", "format": ".2f"},
+        scale={"scheme": "tealblues", "domain": [0, 1], "clamp": True},
+        dark="datum.value > 0.6",
+    )
+
+
+def _heat(
+    name: str,
+    title: str,
+    description: str,
+    rows: list[dict[str, Any]],
+    words: Sequence[str],
+    *,
+    value: str,
+    text: dict[str, Any],
+    scale: dict[str, Any],
+    dark: str,
+    titles: tuple[str, str] | None = None,
+) -> dict[str, Any]:
+    def axis(field: str, place: int, angle: int) -> dict[str, Any]:
+        return {
+            "field": field,
+            "type": "nominal",
+            "sort": list(words),
+            "title": titles[place] if titles else None,
+            "axis": {"labelAngle": angle, "labelLimit": 160},
+        }
+
+    return spec(
+        name,
+        title,
+        description,
+        {
+            "width": {"step": 92 if titles else 64},
+            "height": {"step": 44},
+            "data": {"values": rows},
+            "encoding": {"y": axis("first", 0, 0), "x": axis("second", 1, 0 if titles else -35)},
+            "layer": [
+                {
+                    "mark": {"type": "rect", "stroke": "white"},
+                    "encoding": {"color": {"field": value, "type": "quantitative", "scale": scale, "legend": None}},
+                },
+                {
+                    "mark": {"type": "text", "fontSize": 13},
+                    "encoding": {
+                        "text": text,
+                        "color": {"condition": {"test": dark, "value": "white"}, "value": "#1b1b1b"},
+                    },
+                },
+            ],
+        },
+    )
+
+
+def by_label(named: Sequence[Named], labels: Sequence[str]) -> dict[str, Any]:
+    """Specific agreement of each label with its interval."""
+    found = {where.partition("=")[2]: e for name, where, e in named if name == "label_agreement"}
+    rows = [
+        {"label": label, "agreement": e.value, "low": e.low, "high": e.high, "mentions": e.n}
+        for label, e in found.items()
+        if e.value is not None
+    ]
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": ".0%"},
+        "title": "agreement on the label",
+    }
+    return spec(
+        "label_agreement",
+        "Agreement by label",
+        "Of all mentions of a label, the share that the other rater matches, with 95 % intervals.",
+        {
+            "width": 420,
+            "height": {"step": 34},
+            "data": {"values": rows},
+            "encoding": {
+                "y": {
+                    "field": "label",
+                    "type": "nominal",
+                    "sort": list(labels),
+                    "title": None,
+                    "axis": {"labelLimit": 160},
+                }
+            },
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2, "color": _BLUE},
+                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 90, "color": _BLUE},
+                    "encoding": {
+                        "x": {**x, "field": "agreement"},
+                        "tooltip": [{"field": key} for key in ("label", "agreement", "low", "high", "mentions")],
+                    },
+                },
+            ],
+        },
+    )
+
+
+def by_reason(finals: Mapping[str, int], ships: Collection[str]) -> dict[str, Any]:
+    """How many items each row of the policy decided."""
+    rows = [
+        {"why": why, "items": count, "result": "ships" if why in ships else "rejected"} for why, count in finals.items()
+    ]
+    y = {"field": "why", "type": "nominal", "sort": list(finals), "title": None, "axis": {"labelLimit": 200}}
+    return spec(
+        "finals_by_why",
+        "Finals by reason",
+        "Every item is decided by one row of the policy; the bars add up to all items.",
+        {
+            "width": 420,
+            "height": {"step": 28},
+            "data": {"values": rows},
+            "encoding": {"y": y, "x": {"field": "items", "type": "quantitative", "title": "items"}},
+            "layer": [
+                {
+                    "mark": "bar",
+                    "encoding": {
+                        "color": {
+                            "field": "result",
+                            "type": "nominal",
+                            "scale": {"domain": ["ships", "rejected"], "range": [_GREEN, _RED]},
+                            "title": None,
+                        }
+                    },
+                },
+                {
+                    "mark": {"type": "text", "align": "left", "dx": 4},
+                    "encoding": {"text": {"field": "items", "type": "quantitative", "format": ",d"}},
+                },
+            ],
+        },
+    )

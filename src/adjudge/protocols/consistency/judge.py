@@ -1,0 +1,102 @@
+"""Arbitration of every pair: the policy's row for each item, its final, its bucket and the atoms it cites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.errors import CitationRefused
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, Outcome
+from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency.batch import PairBatch
+from adjudge.protocols.consistency.policy import FINALS, REJECT, Policy
+from adjudge.protocols.consistency.rules import DECIDING
+
+UNPAIRED = "UNPAIRED"
+VERDICTS = (*FINALS, UNPAIRED)
+_PASSED, _FAILED, _UNPARSED, _MISSING = (BUCKETS.index(name) for name in ("passed", "failed", "unparsed", "missing"))
+
+
+@dataclass(frozen=True)
+class Finals:
+    """What came out for each item: codes into VERDICTS, into `Judge.reasons`, into BUCKETS, and citations."""
+
+    final: NDArray[np.int8]
+    why: NDArray[np.int8]
+    bucket: NDArray[np.int8]
+    cites: NDArray[np.bool_]
+
+
+class Judge:
+    """A policy bound to the positions of the evidence."""
+
+    def __init__(self, policy: Policy, graph: VerifierGraph) -> None:
+        table = policy.table
+        self.table = table
+        self.reasons = (*table.reasons, *b.STATUSES[1:])
+        self._why = np.array([table.reasons.index(row.why) for row in table.rows], dtype=np.int8)
+        self._final = np.array([FINALS.index(row.final) for row in table.rows], dtype=np.int8)
+        self._complete = graph.slots_of("pair")
+        behind = {name: np.concatenate([graph.slots_of(code) for code in codes]) for name, codes in DECIDING.items()}
+        # What a row's own inputs rest on, and, for what ships, also what the rows before it looked at and left.
+        width = graph.layout.width
+        self._own = np.zeros((width, len(table.rows)), dtype=bool)
+        self._seen = np.zeros((width, len(table.rows)), dtype=bool)
+        for index, row in enumerate(table.rows):
+            if index:
+                self._seen[:, index] = self._seen[:, index - 1]
+            for name in row.when:
+                self._own[behind[name], index] = True
+            self._seen[:, index] |= self._own[:, index]
+
+    def decide(self, batch: PairBatch, evidence: Evidence) -> Finals:
+        """Every item of a batch."""
+        paired = batch.status == b.PAIRED
+        row = self.table.lookup(
+            {
+                "hard_flag": batch.hard_flag,
+                "citations": batch.citations,
+                "scholar": np.where(paired, batch.scholar, 0),
+                "auditor": np.where(paired, batch.auditor, 0),
+                "claim": batch.claim == b.REFUSAL_CLAIM,
+            }
+        )
+        final = np.where(paired, self._final[row], len(FINALS)).astype(np.int8)
+        why = np.where(paired, self._why[row], len(self.table.reasons) + batch.status - 1).astype(np.int8)
+        rejected = paired & (final == FINALS.index(REJECT))
+        bucket = np.where(rejected, _FAILED, _PASSED)
+        bucket = np.where(paired, bucket, np.where(batch.status == b.BAD_ROW, _UNPARSED, _MISSING)).astype(np.int8)
+        return Finals(final, why, bucket, self._cites(row, paired, rejected, evidence))
+
+    def _cites(
+        self,
+        row: NDArray[np.int16],
+        paired: NDArray[np.bool_],
+        rejected: NDArray[np.bool_],
+        evidence: Evidence,
+    ) -> NDArray[np.bool_]:
+        failed = evidence.outcome == Outcome.FAIL
+        applied = failed | (evidence.outcome == Outcome.PASS)
+        own, seen = self._own[:, row], self._seen[:, row]
+        against = own & failed
+        weighed = np.where(own.any(axis=0), own, seen) & applied
+        # A rejection rests on what failed; where its row names nothing that failed, on all it looked at.
+        reject = np.where(against.any(axis=0), against, np.where(weighed.any(axis=0), weighed, seen & applied))
+        cites: NDArray[np.bool_] = np.where(rejected, reject, seen & applied) & paired
+        cites[self._complete] |= ~paired | ~cites.any(axis=0)
+        return cites
+
+
+def check_citations(finals: Finals, evidence: Evidence, samples: list[str]) -> None:
+    """Refuse, by name, a final that cites nothing or an atom that was not applied."""
+    applied = evidence.outcome <= Outcome.FAIL
+    for wrong, what in (
+        (~finals.cites.any(axis=0), "cites no evidence"),
+        ((finals.cites & ~applied).any(axis=0), "cites an atom that was not applied"),
+    ):
+        if wrong.any():
+            raise CitationRefused(f"item {samples[int(np.flatnonzero(wrong)[0])]}: the final {what}")

@@ -1,0 +1,215 @@
+"""The numbers of a consistency run: agreement, finals, red flags, the fix list and the table of disagreements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjudge.evidence.layout import Layout
+from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
+from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency import charts
+from adjudge.protocols.consistency.partials import LISTED, Partial, dataset_digest, merge
+from adjudge.protocols.consistency.policy import LABELS, REJECT
+from adjudge.stats import agreement
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import wilson
+from adjudge.verdict.decision import DecisionTable
+
+TSV = "consistency_disagreements.tsv"
+HEADER = ("qid", "scholar", "auditor", "final", "why", "scholar_reason", "auditor_reason")
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *, seed: int, resamples: int) -> Measured:
+    """All numbers, from the partials in order."""
+    whole = merge(partials)
+    reasons = (*table.reasons, *b.STATUSES[1:])
+    ships = {row.why for row in table.rows if row.final != REJECT}
+    n, counts = whole.n, whole.counts
+    named = two_raters(whole.confusion, LABELS, seed=seed, resamples=resamples)
+    named += [
+        Named("abstain_rate", "", wilson(counts["either_abstains"], n)),
+        Named("scholar_abstain_rate", "", wilson(counts["scholar_abstains"], n)),
+        Named("auditor_abstain_rate", "", wilson(counts["auditor_abstains"], n)),
+        Named("ship_rate", "", wilson(counts["shipped"], n)),
+        Named("shipped_with_red_flag", "", _count(counts["shipped_with_red_flag"], n)),
+        Named("shipped_with_bad_citations", "", _count(counts["shipped_with_bad_citations"], n)),
+    ]
+    value = {name: estimate.value for name, where, estimate in named if not where}
+    finals = {why: int(count) for why, count in zip(reasons, whole.finals, strict=True) if why not in b.STATUSES}
+    disagreements = n - int(np.trace(whole.confusion))
+    every = {name: int(count) for name, count in zip(BUCKETS, whole.buckets, strict=True)}
+    top = {
+        "n": n,
+        "percent_agreement": value["percent_agreement"],
+        "kappa": value["kappa"],
+        "abstain_rate": value["abstain_rate"],
+        "disagreements": disagreements,
+        "policy": table.name,
+        "finals_by_why": finals,
+        "agreed_valid": {
+            "n": counts["agreed_valid"],
+            "rejected_by_red_flag": counts["agreed_valid_rejected_by_red_flag"],
+            "rejected_by_citations": counts["agreed_valid_rejected_by_citations"],
+            "examples": whole.examples["agreed_valid_rejected_by_red_flag"],
+        },
+        "confusion": confusion_table(whole.confusion, LABELS),
+        "unmatched": _unmatched(whole),
+        "bad_rows": _listed(whole, "bad_row"),
+        "hygiene": _hygiene(whole, layout),
+        "votes_reduced": {"reducer": "strict_majority", "items": counts["votes_reduced"]},
+        "fix_list": _fix_list(whole),
+    }
+    return Measured(
+        estimates=named,
+        buckets={"all": {**every, "n": int(whole.buckets.sum())}},
+        metrics={**value, "n": n, "disagreements": disagreements}
+        | {f"finals.{why}": count for why, count in finals.items()},
+        top=top,
+        charts=charts.pair_charts(whole.confusion, finals, ships, named),
+        notes=_notes(whole),
+        digests={"dataset": dataset_digest(whole.digests)},
+        files={TSV: tsv(whole)},
+    )
+
+
+def two_raters(
+    matrix: Any, labels: Sequence[str], *, seed: int, resamples: int, ordered: bool = False, where: str = ""
+) -> list[Named]:
+    """Every agreement measure of two raters; where one label prevails κ collapses, and the others show it."""
+    stream = f"{where}/kappa" if where else "kappa"
+    first, second = agreement.constant_rater(matrix)
+    named = [
+        Named("percent_agreement", where, agreement.percent_agreement(matrix)),
+        Named("kappa", where, agreement.cohen_kappa(matrix)),
+        Named(
+            "kappa_bootstrap",
+            where,
+            agreement.cohen_kappa_bootstrap(matrix, seed=seed, stream=stream, resamples=resamples),
+        ),
+        Named("ac1", where, agreement.gwet_ac1(matrix)),
+        Named("pabak", where, agreement.pabak(matrix)),
+        Named("constant_rater_first", where, first),
+        Named("constant_rater_second", where, second),
+    ]
+    if ordered:
+        named += [
+            Named("kappa_linear", where, agreement.cohen_kappa(matrix, weights="linear")),
+            Named("kappa_quadratic", where, agreement.cohen_kappa(matrix, weights="quadratic")),
+        ]
+    if where:
+        return named
+    n = int(np.asarray(matrix).sum())
+    for label, found in zip(labels, agreement.label_agreement(matrix), strict=True):
+        place = f"label={label}"
+        named.append(Named("label_agreement", place, found.agreement))
+        for name, number in (("prevalence_index", found.prevalence_index), ("bias_index", found.bias_index)):
+            plain = Estimate.null("no items") if number is None else Estimate(value=number, n=n, method="descriptive")
+            named.append(Named(name, place, plain))
+    return named
+
+
+def confusion_table(matrix: Any, labels: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Counts by the first rater's label, then the second's."""
+    return {one: {two: int(matrix[i, j]) for j, two in enumerate(labels)} for i, one in enumerate(labels)}
+
+
+def tsv(whole: Partial) -> bytes:
+    """The disagreements, one a line; tabs, line ends and backslashes inside a cell are escaped."""
+    lines = [HEADER, *whole.rows]
+    return "".join("\t".join((cell or "").translate(_ESCAPES) for cell in row) + "\n" for row in lines).encode()
+
+
+def _count(count: int, n: int) -> Estimate:
+    if n == 0:
+        return Estimate.null("no items")
+    return Estimate(value=float(count), n=n, method="count")
+
+
+def _listed(whole: Partial, status: str) -> dict[str, Any]:
+    count = int(whole.status[b.STATUSES.index(status)])
+    rows = [{"at": name, "what": note} if note else name for name, note in whole.listed[status]]
+    return {"count": count, "listed": rows, "not_listed": count - len(rows)}
+
+
+def _unmatched(whole: Partial) -> dict[str, Any]:
+    return {
+        "scholar": _listed(whole, "only_scholar"),
+        "auditor": _listed(whole, "only_auditor"),
+        "answers": _listed(whole, "unknown_answer"),
+    }
+
+
+def _hygiene(whole: Partial, layout: Layout) -> dict[str, dict[str, int]]:
+    """Outcomes of every rule over all its atoms, and how often each of its codes failed."""
+    found: dict[str, dict[str, int]] = {}
+    for rule in layout.rules:
+        positions = layout.positions_of(rule["code"])
+        total = whole.outcomes[positions].sum(axis=0)
+        found[rule["code"]] = {name: int(count) for name, count in zip(OUTCOMES, total, strict=True)}
+        for variant in rule["variants"]:
+            found[rule["code"]][variant["code"]] = whole.codes.get(variant["code"], 0)
+    return found
+
+
+def _fix_list(whole: Partial) -> list[dict[str, Any]]:
+    """What to repair first: hard flags, then template and schema drift, then the retriever."""
+    bad = int(whole.status[b.BAD_ROW])
+    entries = (
+        (
+            "hard_flags",
+            whole.counts["flagged"],
+            "flagged",
+            "provenance or constraints are violated: nothing else counts",
+        ),
+        (
+            "template_or_schema_drift",
+            whole.counts["drift"] + bad,
+            "drift",
+            "the refusal token, its citations, the constraints echo or the row itself is not as agreed",
+        ),
+        (
+            "retriever_recall",
+            whole.counts["recall"],
+            "recall",
+            "citations out of scope, or only one agent finds the answer in the context",
+        ),
+    )
+    return [
+        {"kind": kind, "items": count, "what": what, "examples": whole.examples[key]}
+        for kind, count, key, what in entries
+        if count
+    ]
+
+
+def _notes(whole: Partial) -> list[str]:
+    notes = []
+    n, without = whole.n, whole.counts["without_answer"]
+    if without:
+        share = "NONE OF THE ITEMS HAS" if without == n else f"{without} OF {n} ITEMS DO NOT HAVE"
+        notes.append(
+            f"{share} AN ANSWER OR FLAGS: the hard-flag and citation rules were not applied there, so a red flag "
+            "cannot stop them (--answers FILE gives answer_json, retrieved_ids and flags)"
+        )
+    for status, what in (
+        ("only_scholar", "only the scholar labelled"),
+        ("only_auditor", "only the auditor labelled"),
+        ("unknown_answer", "have an answer, but no label"),
+        ("bad_row", "are rows that could not be used"),
+    ):
+        count = int(whole.status[b.STATUSES.index(status)])
+        if count:
+            listed = ", ".join(name for name, _ in whole.listed[status][:5])
+            notes.append(f"{count} {what}: {listed}{' …' if count > 5 else ''}; they are in no share")
+    dangerous = whole.counts["agreed_valid_rejected_by_red_flag"]
+    if dangerous:
+        notes.append(f"{dangerous} items that both agents call VALID are rejected by a red flag")
+    if n == 0:
+        notes.append("no item was labelled by both agents")
+    if any(len(rows) == LISTED for rows in whole.listed.values()):
+        notes.append(f"lists are cut at {LISTED}; samples.parquet has all")
+    return notes

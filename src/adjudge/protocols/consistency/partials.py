@@ -1,0 +1,180 @@
+"""What a batch adds to the numbers: exact counts, a few names, and the rows of the table of disagreements."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, Outcome
+from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency.judge import VERDICTS
+from adjudge.protocols.consistency.policy import CITATIONS, LABELS, REJECT
+from adjudge.protocols.consistency.words import codes
+from adjudge.stats.agreement import pair_counts
+
+LISTED = 1000
+EXAMPLES = 5
+_VALID, _ABSTAIN, _NOT_IN_CONTEXT = (LABELS.index(name) for name in ("VALID", "ABSTAIN", "NOT_IN_CONTEXT"))
+_REJECT = VERDICTS.index(REJECT)
+_OUT = CITATIONS.index("out_of_scope")
+COUNTS = (
+    "either_abstains",
+    "scholar_abstains",
+    "auditor_abstains",
+    "shipped",
+    "shipped_with_red_flag",
+    "shipped_with_bad_citations",
+    "agreed_valid",
+    "agreed_valid_rejected_by_red_flag",
+    "agreed_valid_rejected_by_citations",
+    "without_answer",
+    "votes_reduced",
+)
+
+
+@dataclass
+class Partial:
+    """Counts of one batch, or of many added up."""
+
+    confusion: NDArray[np.int64]
+    finals: NDArray[np.int64]
+    status: NDArray[np.int64]
+    buckets: NDArray[np.int64]
+    counts: dict[str, int]
+    outcomes: NDArray[np.int64]
+    codes: dict[str, int]
+    examples: dict[str, list[str]]
+    listed: dict[str, list[tuple[str, str]]]
+    rows: list[tuple[str | None, ...]]
+    digests: list[bytes] = field(default_factory=list)
+
+    @property
+    def n(self) -> int:
+        """Items that both labelled."""
+        return int(self.confusion.sum())
+
+
+def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Partial:
+    """The counts of one batch."""
+    status, scholar, auditor = (
+        codes(samples, name, words)
+        for name, words in (("status", b.STATUSES), ("scholar", LABELS), ("auditor", LABELS))
+    )
+    final, why = codes(samples, "verdict", VERDICTS), codes(samples, "why", reasons)
+    citations = codes(samples, "citations", CITATIONS)
+    flagged = _true(samples, "provenance_violation") | _true(samples, "constraints_mismatch")
+    paired = status == b.PAIRED
+    shipped = paired & (final != _REJECT)
+    agreed = paired & (scholar == _VALID) & (auditor == _VALID)
+    outside = citations >= _OUT
+    masks = {
+        "either_abstains": paired & ((scholar == _ABSTAIN) | (auditor == _ABSTAIN)),
+        "scholar_abstains": paired & (scholar == _ABSTAIN),
+        "auditor_abstains": paired & (auditor == _ABSTAIN),
+        "shipped": shipped,
+        "shipped_with_red_flag": shipped & flagged,
+        "shipped_with_bad_citations": shipped & outside,
+        "agreed_valid": agreed,
+        "agreed_valid_rejected_by_red_flag": agreed & ~shipped & flagged,
+        "agreed_valid_rejected_by_citations": agreed & ~shipped & ~flagged & outside,
+        "without_answer": paired & ~_true(samples, "answered"),
+        "votes_reduced": paired & (_given(samples, "scholar_reducer") | _given(samples, "auditor_reducer")),
+    }
+    names = samples.column("sample")
+    failed = evidence.outcome == Outcome.FAIL
+    by_code = np.bincount(evidence.code[failed].astype(np.int64), minlength=len(evidence.layout.codes))
+    drift = failed[evidence.layout.positions_of("refusal", "constraints")].any(axis=0)
+    recall = paired & (outside | ((scholar == _NOT_IN_CONTEXT) != (auditor == _NOT_IN_CONTEXT)))
+    differ = paired & (scholar != auditor)
+    return Partial(
+        confusion=pair_counts(scholar[paired].astype(np.int64), auditor[paired].astype(np.int64), len(LABELS)),
+        finals=np.bincount(why.astype(np.int64), minlength=len(reasons)),
+        status=np.bincount(status.astype(np.int64), minlength=len(b.STATUSES)),
+        buckets=np.bincount(codes(samples, "bucket", BUCKETS).astype(np.int64), minlength=len(BUCKETS)),
+        counts={name: int(mask.sum()) for name, mask in masks.items()}
+        | {"drift": int(drift.sum()), "recall": int(recall.sum()), "flagged": int((paired & flagged).sum())},
+        outcomes=np.stack([(evidence.outcome == code).sum(axis=1) for code in range(len(OUTCOMES))], axis=1),
+        codes={code: int(count) for code, count in zip(evidence.layout.codes, by_code, strict=True) if count},
+        examples={
+            "agreed_valid_rejected_by_red_flag": _smallest(names, masks["agreed_valid_rejected_by_red_flag"], EXAMPLES),
+            "flagged": _smallest(names, paired & flagged, EXAMPLES),
+            "drift": _smallest(names, drift, EXAMPLES),
+            "recall": _smallest(names, recall, EXAMPLES),
+        },
+        listed={name: _listed(samples, status == code) for code, name in enumerate(b.STATUSES) if code},
+        rows=_rows(samples, differ),
+        digests=[_digest(names)],
+    )
+
+
+def merge(partials: Sequence[Partial]) -> Partial:
+    """The counts of all batches."""
+    first = partials[0]
+    whole = Partial(
+        confusion=sum_of([p.confusion for p in partials]),
+        finals=sum_of([p.finals for p in partials]),
+        status=sum_of([p.status for p in partials]),
+        buckets=sum_of([p.buckets for p in partials]),
+        counts={name: sum(p.counts[name] for p in partials) for name in first.counts},
+        outcomes=sum_of([p.outcomes for p in partials]),
+        codes={},
+        examples={name: sorted(x for p in partials for x in p.examples[name])[:EXAMPLES] for name in first.examples},
+        listed={name: sorted(x for p in partials for x in p.listed[name])[:LISTED] for name in first.listed},
+        rows=sorted((row for p in partials for row in p.rows), key=lambda row: row[0] or ""),
+        digests=[digest for p in partials for digest in p.digests],
+    )
+    for one in partials:
+        for code, count in one.codes.items():
+            whole.codes[code] = whole.codes.get(code, 0) + count
+    return whole
+
+
+def sum_of(tables: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Counts added up."""
+    total: NDArray[np.int64] = np.sum(np.stack(tables), axis=0)
+    return total
+
+
+def dataset_digest(digests: Sequence[bytes]) -> str:
+    """One digest of the items, from those of the batches in order."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _digest(names: pa.ChunkedArray) -> bytes:
+    return hashlib.sha256("\n".join(names.to_pylist()).encode()).digest()
+
+
+def _true(samples: pa.Table, name: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = samples.column(name).fill_null(False).to_numpy()
+    return found
+
+
+def _given(samples: pa.Table, name: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = samples.column(name).is_valid().to_numpy()
+    return found
+
+
+def _smallest(names: pa.ChunkedArray, mask: NDArray[np.bool_], count: int) -> list[str]:
+    """The first few ids; batches are in the order of the ids."""
+    return [names[index].as_py() for index in np.flatnonzero(mask)[:count].tolist()]
+
+
+def _listed(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str, str]]:
+    places = np.flatnonzero(mask)[:LISTED].tolist()
+    names, notes = samples.column("sample"), samples.column("note")
+    return [(names[index].as_py(), notes[index].as_py() or "") for index in places]
+
+
+_COLUMNS = ("sample", "scholar", "auditor", "verdict", "why", "scholar_reason", "auditor_reason")
+
+
+def _rows(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str | None, ...]]:
+    chosen: Any = samples.select(_COLUMNS).take(pa.array(np.flatnonzero(mask)))
+    return list(zip(*(chosen.column(name).to_pylist() for name in _COLUMNS), strict=True))

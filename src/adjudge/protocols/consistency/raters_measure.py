@@ -1,0 +1,205 @@
+"""The numbers of many raters: pairwise agreement, Fleiss' κ, Krippendorff's α, and judges against a reference."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.consistency import charts
+from adjudge.protocols.consistency.measure import confusion_table, two_raters
+from adjudge.protocols.consistency.partials import dataset_digest, sum_of
+from adjudge.protocols.consistency.raters import BAD, VERDICTS, raters_of, restore
+from adjudge.stats.agreement import pair_counts
+from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
+from adjudge.stats.prevalence import rogan_gladen
+from adjudge.stats.proportions import wilson
+
+MOST = 20
+
+
+@dataclass
+class RatersPartial:
+    """Counts of one batch: pairs[r, s] is a confusion matrix, patterns are the label counts of items."""
+
+    raters: tuple[str, ...]
+    pairs: NDArray[np.int64]
+    given: NDArray[np.int64]
+    patterns: Counter[tuple[int, ...]]
+    verdicts: NDArray[np.int64]
+    worst: list[tuple[float, str, dict[str, str]]]
+    bad: list[tuple[str, str]]
+    digest: bytes
+
+
+def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> RatersPartial:
+    """What one batch adds to the numbers."""
+    batch, names = restore(samples, labels, reference), raters_of(samples)
+    k, m = len(labels), len(names)
+    ratings = batch.ratings.astype(np.int64)
+    pairs = np.zeros((m, m, k, k), dtype=np.int64)
+    for a in range(m):
+        for b in range(m):
+            both = (ratings[a] >= 0) & (ratings[b] >= 0)
+            pairs[a, b] = pair_counts(ratings[a][both], ratings[b][both], k)
+    counts = batch.counts(k)
+    rows, repeats = np.unique(counts, axis=0, return_counts=True)
+    given = np.stack([(ratings == code).sum(axis=1) for code in range(k)], axis=1)
+    items = samples.column("sample").to_pylist()
+    size = np.maximum(batch.given(), 1)
+    split = (size - batch.most()) / size
+    worst = sorted(np.flatnonzero((split > 0) & (batch.given() > 1)).tolist(), key=lambda i: (-split[i], items[i]))
+    return RatersPartial(
+        raters=names,
+        pairs=pairs,
+        given=given,
+        patterns=Counter({tuple(row): int(count) for row, count in zip(rows.tolist(), repeats, strict=True)}),
+        verdicts=np.bincount(batch.verdicts().astype(np.int64), minlength=len(VERDICTS)),
+        worst=[
+            (
+                float(split[i]),
+                items[i],
+                {name: labels[c] for name, c in zip(names, ratings[:, i], strict=True) if c >= 0},
+            )
+            for i in worst[:MOST]
+        ],
+        bad=[(items[index], note) for index, note in batch.notes.items()],
+        digest=hashlib.sha256("\n".join(items).encode()).digest(),
+    )
+
+
+def finish(
+    partials: Sequence[RatersPartial],
+    labels: Sequence[str],
+    *,
+    ordered: bool,
+    reference: str | None,
+    positive: str,
+    seed: int,
+    resamples: int,
+) -> Measured:
+    """All numbers, from the partials in order."""
+    names = partials[0].raters
+    pairs, given = sum_of([p.pairs for p in partials]), sum_of([p.given for p in partials])
+    verdicts = sum_of([p.verdicts for p in partials])
+    patterns: Counter[tuple[int, ...]] = Counter()
+    for one in partials:
+        patterns.update(one.patterns)
+    counts = np.repeat(np.array(sorted(patterns)), [patterns[key] for key in sorted(patterns)], axis=0)
+    rated = counts[counts.sum(axis=1) >= 2]
+    whole = rated[rated.sum(axis=1) == len(names)]
+    n = len(rated)
+    named: list[Named] = []
+    cells: dict[tuple[str, str], float | None] = {}
+    pairwise: list[dict[str, Any]] = []
+    for a in range(len(names)):
+        for b in range(a + 1, len(names)):
+            where = "" if len(names) == 2 else f"raters={names[a]}~{names[b]}"
+            found = two_raters(pairs[a, b], labels, seed=seed, resamples=resamples, ordered=ordered, where=where)
+            named += found
+            values = {name: estimate.value for name, place, estimate in found if place == where}
+            cells[names[a], names[b]] = cells[names[b], names[a]] = values["kappa"]
+            pairwise.append({"first": names[a], "second": names[b], "n": int(pairs[a, b].sum()), **values})
+    named.append(Named("unanimous_rate", "", wilson(int((rated.max(axis=1, initial=0) == rated.sum(axis=1)).sum()), n)))
+    if len(names) > 2:
+        named.append(Named("fleiss_kappa", "", fleiss_kappa(whole, seed=seed, resamples=resamples)))
+    named.append(
+        Named(
+            "krippendorff_alpha",
+            "",
+            krippendorff_alpha(rated, metric="ordinal" if ordered else "nominal", seed=seed, resamples=resamples),
+        )
+    )
+    notes = []
+    top: dict[str, Any] = {
+        "n": n,
+        "raters": list(names),
+        "labels": list(labels),
+        "ordered": ordered,
+        "pairwise": pairwise,
+        "label_counts": {
+            name: {label: int(given[r, c]) for c, label in enumerate(labels)} for r, name in enumerate(names)
+        },
+        "most_disagreement": [
+            {"item": item, "share": share, "labels": said}
+            for share, item, said in sorted((w for p in partials for w in p.worst), key=lambda w: (-w[0], w[1]))[:MOST]
+        ],
+        "bad_rows": {
+            "count": int(verdicts[BAD]),
+            "listed": [{"at": at, "what": what} for at, what in sorted(x for p in partials for x in p.bad)[:1000]],
+        },
+    }
+    drawn = [charts.raters(names, cells, "Cohen's κ")]
+    if len(names) == 2:
+        value = {name: estimate.value for name, where, estimate in named if not where}
+        top |= {
+            "percent_agreement": value["percent_agreement"],
+            "kappa": value["kappa"],
+            "disagreements": int(pairs[0, 1].sum() - np.trace(pairs[0, 1])),
+            "confusion": confusion_table(pairs[0, 1], labels),
+        }
+        drawn += [charts.confusion(pairs[0, 1], labels, *names), charts.by_label(named, labels)]
+    if len(whole) < n:
+        notes.append(f"{n - len(whole)} of {n} items lack a rating; Fleiss' κ rests on the {len(whole)} with all")
+    if reference is not None:
+        named += _judges(names, pairs, given, labels, reference, positive)
+        top |= {"reference": reference, "positive": positive}
+        notes.append(
+            f"the pass rate of each judge is corrected for its errors against {reference}, {positive!r} being the pass"
+        )
+    few = int(verdicts[VERDICTS.index("TOO_FEW")])
+    if few:
+        notes.append(f"{few} items have fewer than two ratings; they are in no share")
+    buckets = dict.fromkeys(BUCKETS, 0)
+    for bucket, count in zip(("passed", "failed", "missing", "unparsed"), verdicts, strict=True):
+        buckets[bucket] = int(count)
+    return Measured(
+        estimates=named,
+        buckets={"all": {**buckets, "n": int(verdicts.sum())}},
+        metrics={"n": n} | {name: estimate.value for name, where, estimate in named if not where},
+        top=top,
+        charts=drawn,
+        notes=notes,
+        digests={"dataset": dataset_digest([p.digest for p in partials])},
+    )
+
+
+def _judges(
+    names: Sequence[str],
+    pairs: NDArray[np.int64],
+    given: NDArray[np.int64],
+    labels: Sequence[str],
+    reference: str,
+    positive: str,
+) -> list[Named]:
+    """Each other rater against the reference, the labels cut into the positive one and the rest."""
+    truth, p = names.index(reference), labels.index(positive)
+    named = []
+    for judge, name in enumerate(names):
+        if judge == truth:
+            continue
+        matrix = pairs[truth, judge]
+        tp = int(matrix[p, p])
+        fn, fp = int(matrix[p].sum()) - tp, int(matrix[:, p].sum()) - tp
+        tn = int(matrix.sum()) - tp - fn - fp
+        where = f"judge={name}"
+        hits, total = int(given[judge, p]), int(given[judge].sum())
+        named += [
+            Named("sensitivity", where, wilson(tp, tp + fn)),
+            Named("specificity", where, wilson(tn, tn + fp)),
+            Named("apparent_pass_rate", where, wilson(hits, total)),
+            Named(
+                "corrected_pass_rate",
+                where,
+                rogan_gladen(hits, total, true_positive=tp, false_negative=fn, true_negative=tn, false_positive=fp),
+            ),
+        ]
+    return named

@@ -1,0 +1,121 @@
+"""The plan for any number of raters over a declared label space: the agreement part alone, without a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import Outcome
+from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.consistency import raters as r
+from adjudge.protocols.consistency.plan import ConsistencyConfig, content_digest
+from adjudge.protocols.consistency.policy import LABELS
+from adjudge.protocols.consistency.raters_measure import RatersPartial, finish, partial
+from adjudge.provenance.canonical import digest
+from adjudge.verdict.gates import Gate
+
+
+class RatersPlan(Plan):
+    """One configured evaluation of raters."""
+
+    def __init__(self, config: ConsistencyConfig) -> None:
+        self.settings = config
+        self.labels = tuple(config.labels or LABELS)
+        self.positive = config.positive or self.labels[0]
+        if self.positive not in self.labels:
+            raise ConfigError(f"positive label {self.positive!r} is not one of {', '.join(self.labels)}")
+        if config.answers:
+            raise ConfigError("--answers needs the protocol's own labels; with --labels only agreement is measured")
+        self.config = msgspec.to_builtins(config)
+        sets = rule_sets("consistency", tuple(config.rules))
+        context = r.RatersContext(config.reference)
+        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
+        self.rules = [rule.table() for rule in self.graph.rules]
+        self.digests = {
+            "config": content_digest(self.config),
+            "rules": digest(self.rules),
+            "labels": digest(list(self.labels)),
+        }
+
+    def default_gates(self) -> Sequence[Gate]:
+        """Only the gates that were asked for: raters of one's own have no bounds of ours."""
+        config = self.settings
+        gates = []
+        if config.pa_gate is not None:
+            gates.append(Gate("pa", "percent_agreement", ">=", config.pa_gate))
+        if config.kappa_gate is not None:
+            gates.append(Gate("kappa", "kappa", ">=", config.kappa_gate, undefined=config.kappa_undefined))
+        return gates
+
+    def inputs(self) -> Sequence[Input]:
+        """The raters' files, or those of two agents."""
+        skip = self.settings.on_bad_row == "skip"
+        keys: dict[str, Any] = {"raters": r.rating_key_or_bad if skip else r.rating_key}
+        return [
+            Input(role, tuple(getattr(self.settings, role)), keys.get(role, r.agent_key), r.EXPECTED)
+            for role in ("raters", "pairs", "scholar", "auditor")
+            if getattr(self.settings, role)
+        ]
+
+    def judge(self, partition: Partition) -> Iterator[Judged]:
+        """Batches of items with their evidence."""
+        settings = self.settings
+        names = partition.groups or ("scholar", "auditor")
+        if len(names) < 2:
+            raise ConfigError(f"there is one rater, {names[0]}; agreement needs two (a file each, or a column `rater`)")
+        if settings.reference is not None and settings.reference not in names:
+            raise ConfigError(f"reference {settings.reference!r} is not one of the raters {', '.join(names)}")
+        reader = r.RatingReader(self.labels, skip_bad=settings.on_bad_row == "skip", reference=settings.reference)
+        for batch, items, raters in reader.read(partition):
+            evidence = self.graph.evaluate(batch)
+            table = r.table(batch, items, raters, self.labels, _cites(batch, evidence))
+            yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.given())}))
+
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again from the stored ratings."""
+        batch = r.restore(samples, self.labels, self.settings.reference)
+        again = self.graph.evaluate(batch)
+        expected = r.table(
+            batch, samples.column("sample").to_pylist(), r.raters_of(samples), self.labels, _cites(batch, again)
+        )
+        return [f"evidence: {difference}" for difference in again.differences(evidence)] + [
+            f"samples.parquet: {name} is not what the ratings give"
+            for name in ("bucket", "verdict", "cites")
+            if samples.column(name).to_pylist() != expected.column(name).to_pylist()
+        ]
+
+    def partial(self, samples: pa.Table, evidence: Evidence) -> RatersPartial:
+        """What one batch adds to the numbers."""
+        del evidence
+        return partial(samples, self.labels, self.settings.reference)
+
+    def finish(self, partials: Sequence[Any]) -> Measured:
+        """Pairwise agreement, agreement of all, and judges against the reference."""
+        settings = self.settings
+        return finish(
+            partials,
+            self.labels,
+            ordered=settings.ordered,
+            reference=settings.reference,
+            positive=self.positive,
+            seed=settings.seed,
+            resamples=settings.resamples,
+        )
+
+
+def _cites(batch: r.RatingBatch, evidence: Evidence) -> pa.Array:
+    """A verdict on too few ratings rests on their number, any other on whether they agree."""
+    verdicts = batch.verdicts()
+    cites = np.zeros(evidence.outcome.shape, dtype=bool)
+    cites[0] = verdicts >= r.TOO_FEW
+    cites[1] = verdicts < r.TOO_FEW
+    return pack_citations(cites & (evidence.outcome <= Outcome.FAIL))

@@ -1,0 +1,38 @@
+"""An item as an object: the record that `export` writes and `explain` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.evidence.atoms import Atom
+from adjudge.evidence.citations import unpack_citations
+
+
+def record(row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    """The record of one row of samples.parquet, with its atoms; reasons are masked."""
+    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
+    shown = {
+        key: value for key, value in row.items() if key not in {"part", "row", "cites", "sample", "model", "verdict"}
+    }
+    return {
+        "qid": row["sample"],
+        "model": row["model"],
+        "final": row["verdict"],
+        **shown,
+        **{key: output[key] for key in ("scholar_reason", "auditor_reason") if key in output},
+        "claim_text": output.get("response"),
+        "cites": [atom.id for atom in atoms if atom.position in cited],
+        "atoms": [
+            {
+                "id": atom.id,
+                "rule": atom.rule,
+                "field": atom.field,
+                "outcome": atom.outcome,
+                "severity": atom.severity,
+                "observed": atom.observed,
+                "message": atom.message,
+            }
+            for atom in atoms
+        ],
+    }

@@ -1,0 +1,295 @@
+"""The rules of the consistency protocol: what the decision rests on, and hygiene."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from adjudge.evidence.rule import Condition, Finding, Limits, Mask, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.vocabulary import Scope
+from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency.batch import PairBatch
+from adjudge.protocols.consistency.policy import CITATIONS, LABELS
+from adjudge.protocols.consistency.raters import RatersContext, rater_rules
+
+_VALID, _NOT_IN_CONTEXT = LABELS.index("VALID"), LABELS.index("NOT_IN_CONTEXT")
+_IN_SCOPE, _OUT, _UNVERIFIABLE = (CITATIONS.index(name) for name in ("in_scope", "out_of_scope", "unverifiable"))
+_ONE = (Slot(None, 0),)
+_BOTH = tuple(Slot(name, 0) for name in b.AGENTS)
+_PAIR = ("pair",)
+
+
+@dataclass(frozen=True)
+class PairContext:
+    """What the rules are built from."""
+
+    reason_limit: int
+
+
+def build(context: PairContext | RatersContext) -> list[Rule]:
+    """All rules, in the order in which their atoms stand."""
+    if isinstance(context, RatersContext):
+        return rater_rules(context)
+    return [_complete(), *_red_flags(), _citations(), *_labels(), _refusal(), *_hygiene(context)]
+
+
+RULES = RuleSet("consistency", "consistency", build)
+DECIDING = {
+    "hard_flag": ("red_flag.provenance_violation", "red_flag.constraints_mismatch"),
+    "citations": ("citation.out_of_scope",),
+    "scholar": ("label.scholar_acceptable",),
+    "auditor": ("label.auditor_valid",),
+    "claim": ("refusal.other_claim",),
+}
+"""The rules behind each input of a policy, by code: what a verdict that reads the input cites."""
+
+
+def _complete() -> Rule:
+    def check(batch: PairBatch) -> Finding:
+        failed = (batch.status != b.PAIRED)[None]
+        return Finding(
+            failed,
+            failed,
+            variant=np.maximum(batch.status - 1, 0)[None],
+            details={(0, index): text for index, text in batch.notes.items()},
+        )
+
+    return Rule(
+        code="pair.only_scholar",
+        title="both agents labelled the item",
+        scope=Scope.SAMPLE,
+        slots=_ONE,
+        passed="both agents labelled the item",
+        failed="only the scholar labelled the item",
+        check=check,
+        variants=(
+            Variant("pair.only_auditor", "the scholar labelled the item", "only the auditor labelled the item"),
+            Variant("pair.bad_row", "the row can be read", "the row cannot be used: {why}"),
+            Variant(
+                "pair.unknown_answer", "an answer belongs to a labelled item", "the answer belongs to no labelled item"
+            ),
+        ),
+    )
+
+
+def _simple(
+    code: str,
+    title: str,
+    passed: str,
+    failed: str,
+    fails: Callable[[PairBatch], Mask],
+    *conditions: Condition,
+    critical: bool = True,
+    scope: Scope = Scope.SAMPLE,
+    slots: tuple[Slot, ...] = _ONE,
+) -> Rule:
+    """A rule that holds or not, without a measured quantity."""
+
+    def check(batch: PairBatch) -> Finding:
+        found = fails(batch).reshape(len(slots), batch.n)
+        return Finding(found, found if critical else np.zeros_like(found))
+
+    return Rule(
+        code=code,
+        title=title,
+        scope=scope,
+        slots=slots,
+        needs=_PAIR,
+        passed=passed,
+        failed=failed,
+        check=check,
+        conditions=conditions,
+    )
+
+
+def _red_flags() -> list[Rule]:
+    return [
+        _simple(
+            f"red_flag.{name}",
+            f"the flag {name} is not raised",
+            f"{name} is not raised",
+            f"{name} is raised",
+            lambda batch, column=column: getattr(batch, column) == 1,  # type: ignore[misc]
+            Condition(
+                lambda batch, column=column: (getattr(batch, column) != b.ABSENT)[None],  # type: ignore[misc]
+                "the row does not carry this flag",
+            ),
+        )
+        for name, column in (("provenance_violation", "provenance"), ("constraints_mismatch", "constraints"))
+    ]
+
+
+def _citations() -> Rule:
+    def check(batch: PairBatch) -> Finding:
+        failed = (batch.citations >= _OUT)[None]
+        return Finding(
+            failed,
+            failed,
+            observed=batch.out_of_scope[None].astype(np.float64),
+            variant=(batch.citations == _UNVERIFIABLE).astype(np.int8)[None],
+        )
+
+    return Rule(
+        code="citation.out_of_scope",
+        title="every citation is among the retrieved ids",
+        scope=Scope.CROSS_FIELD,
+        slots=_ONE,
+        needs=_PAIR,
+        passed="every citation is among the retrieved ids",
+        failed="{observed} citations are not among the retrieved ids",
+        check=check,
+        nominal=Limits(high=0.0, critical_high=0.0),
+        conditions=(
+            Condition(lambda batch: (batch.answered == 1)[None], "there is no answer to check"),
+            Condition(lambda batch: (batch.citations != 0)[None], "the answer cites nothing"),
+        ),
+        variants=(
+            Variant(
+                "citation.unverifiable",
+                "the retrieved ids are given where there are citations",
+                "{observed} citations cannot be verified: retrieved_ids are absent",
+            ),
+        ),
+    )
+
+
+def _labels() -> list[Rule]:
+    return [
+        _simple(
+            "label.scholar_acceptable",
+            "the scholar says VALID or NOT_IN_CONTEXT",
+            "the scholar says VALID or NOT_IN_CONTEXT",
+            "the scholar says REJECT or ABSTAIN",
+            lambda batch: batch.scholar > _NOT_IN_CONTEXT,
+        ),
+        _simple(
+            "label.auditor_valid",
+            "the auditor says VALID",
+            "the auditor says VALID",
+            "the auditor does not say VALID",
+            lambda batch: batch.auditor != _VALID,
+        ),
+        _simple(
+            "label.agreement",
+            "both agents give the same label",
+            "both agents give the same label",
+            "the labels differ",
+            lambda batch: batch.scholar != batch.auditor,
+            critical=False,
+            scope=Scope.CROSS_FIELD,
+        ),
+    ]
+
+
+def _refusal() -> Rule:
+    def check(batch: PairBatch) -> Finding:
+        refuses = (batch.scholar == _NOT_IN_CONTEXT) | (batch.auditor == _NOT_IN_CONTEXT)
+        token = batch.claim == b.REFUSAL_CLAIM
+        cited = token & (batch.citations != 0)
+        failed = ((refuses & ~token) | cited)[None]
+        return Finding(failed, np.zeros_like(failed), variant=cited.astype(np.int8)[None])
+
+    return Rule(
+        code="refusal.other_claim",
+        title=f"a refusal is exactly the token '{b.REFUSAL}'",
+        scope=Scope.CROSS_FIELD,
+        slots=_ONE,
+        needs=_PAIR,
+        passed=f"the claim is '{b.REFUSAL}' byte for byte where it refuses, and only there",
+        failed=f"an agent says NOT_IN_CONTEXT, but the claim is not '{b.REFUSAL}' byte for byte",
+        check=check,
+        conditions=(Condition(lambda batch: (batch.claim != b.NO_CLAIM)[None], "there is no claim to check"),),
+        variants=(
+            Variant("refusal.with_citations", "a refusal cites nothing", f"the claim is '{b.REFUSAL}', yet it cites"),
+        ),
+    )
+
+
+def _hygiene(context: PairContext) -> list[Rule]:
+    has_reason = Condition(lambda batch: batch.reason_length != b.ABSENT, "the agent gave no reason")
+    return [
+        _simple(
+            "evidence.same_digest",
+            "both agents saw the same evidence",
+            "both evidence digests are equal",
+            "the agents' evidence digests differ",
+            lambda batch: batch.same_evidence == 0,
+            Condition(lambda batch: (batch.same_evidence != b.ABSENT)[None], "the agents give no evidence digests"),
+            critical=False,
+            scope=Scope.CROSS_FIELD,
+        ),
+        Rule(
+            code="reason.too_long",
+            title="a reason is short",
+            scope=Scope.FIELD,
+            slots=_BOTH,
+            needs=_PAIR,
+            unit="characters",
+            passed="the {field}'s reason has {observed} characters",
+            failed="the {field}'s reason has {observed} characters, more than {high}",
+            quantity=lambda batch: batch.reason_length.astype(np.float64),
+            limits=Limits(high=float(context.reason_limit)),
+            conditions=(has_reason,),
+        ),
+        Rule(
+            code="reason.personal_data",
+            title="a reason holds no personal data",
+            scope=Scope.FIELD,
+            slots=_BOTH,
+            needs=_PAIR,
+            passed="the {field}'s reason holds no e-mail, telephone or card number",
+            failed="the {field}'s reason holds personal data in {observed} places (masked in the run)",
+            quantity=lambda batch: batch.personal.astype(np.float64),
+            limits=Limits(high=0.0),
+            conditions=(has_reason,),
+        ),
+        _simple(
+            "reason.not_blind",
+            "a reason does not quote the other agent",
+            "the {field}'s reason quotes neither label nor reason of the other agent",
+            "the {field}'s reason quotes the other agent's label or reason",
+            lambda batch: batch.quotes == 1,
+            has_reason,
+            critical=False,
+            scope=Scope.FIELD,
+            slots=_BOTH,
+        ),
+        _simple(
+            "constraints.not_echoed",
+            "the answer echoes the constraints it was given",
+            "constraints_echo equals the constraints",
+            "constraints_echo is not the constraints given",
+            lambda batch: batch.echoed == 0,
+            Condition(lambda batch: (batch.echoed != b.ABSENT)[None], "no constraints are given"),
+            critical=False,
+            scope=Scope.CROSS_FIELD,
+        ),
+        _seeding(),
+    ]
+
+
+def _seeding() -> Rule:
+    def check(batch: PairBatch) -> Finding:
+        failed = batch.seeding >= b.UNSTABLE
+        return Finding(failed, np.zeros_like(failed), variant=(batch.seeding == b.CONTRADICTED).astype(np.int8))
+
+    return Rule(
+        code="seed.unstable",
+        title="a model's label can be reproduced: temperature 0, a seed, or votes",
+        scope=Scope.FIELD,
+        slots=_BOTH,
+        needs=_PAIR,
+        passed="the {field} gives temperature 0, a seed or votes",
+        failed="the {field} is a model without temperature 0, seed or votes",
+        check=check,
+        conditions=(Condition(lambda batch: batch.seeding != b.NOT_A_MODEL, "nothing says that the agent is a model"),),
+        variants=(
+            Variant(
+                "seed.votes_contradict_label",
+                "the label is the strict majority of the votes",
+                "the {field}'s label is not the strict majority of its votes; the votes count",
+            ),
+        ),
+    )

@@ -1,0 +1,140 @@
+"""samples.parquet of the consistency protocol: what is stored of an item, and how a batch is restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency.batch import PairBatch
+from adjudge.protocols.consistency.judge import VERDICTS, Finals
+from adjudge.protocols.consistency.policy import CITATIONS, LABELS
+from adjudge.protocols.consistency.read import TEXT_LIMIT, ReadBatch
+from adjudge.protocols.consistency.words import coded, codes
+
+MODEL = "pair"
+_WORD = pa.dictionary(pa.int8(), pa.string())
+_FLAGS = ("provenance", "constraints", "same_evidence", "echoed")
+_STORED = {
+    "provenance": "provenance_violation",
+    "constraints": "constraints_mismatch",
+    "same_evidence": "same_evidence",
+    "echoed": "constraints_echoed",
+}
+
+
+def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
+    """The rows of one batch; reasons stand here only where the labels differ, for the table of disagreements."""
+    batch, n = read.batch, len(read.samples)
+    differ = (batch.status == b.PAIRED) & (batch.scholar != batch.auditor)
+    columns: dict[str, pa.Array] = {
+        "sample": _texts(read.samples),
+        "model": coded(np.zeros(n, dtype=np.int8), (MODEL,)),
+        **_decided(finals, reasons),
+        "status": coded(batch.status, b.STATUSES),
+        "scholar": coded(batch.scholar, LABELS),
+        "auditor": coded(batch.auditor, LABELS),
+        **{_STORED[name]: _truth(getattr(batch, name)) for name in _FLAGS},
+        "citations": coded(batch.citations, CITATIONS),
+        "citations_out_of_scope": pa.array(batch.out_of_scope),
+        "claim": coded(batch.claim, b.CLAIMS),
+        "answered": pa.array(batch.answered == 1),
+        "note": _sparse(batch.notes, n),
+    }
+    for side, name in enumerate(b.AGENTS):
+        texts = read.reasons[side]
+        length = batch.reason_length[side]
+        columns |= {
+            f"{name}_reason": _sparse({i: _cut(texts[i]) for i in np.flatnonzero(differ).tolist()}, n),
+            f"{name}_reason_length": pa.array(length, mask=length == b.ABSENT),
+            f"{name}_personal": pa.array(batch.personal[side]),
+            f"{name}_quotes": pa.array(batch.quotes[side] == 1),
+            f"{name}_seeding": coded(batch.seeding[side], b.SEEDING),
+            f"{name}_reducer": pa.array(read.reducers[side], pa.string()).dictionary_encode().cast(_WORD),
+        }
+    return pa.table(columns)
+
+
+def outputs(read: ReadBatch) -> pa.Table:
+    """What the agents said, reasons masked, and the claim; each cut at a bound."""
+    return pa.table(
+        {
+            "scholar_reason": _texts([_cut(text) for text in read.reasons[0]]),
+            "auditor_reason": _texts([_cut(text) for text in read.reasons[1]]),
+            "response": _texts([_cut(text) for text in read.claims]),
+        }
+    )
+
+
+def restore(samples: pa.Table) -> PairBatch:
+    """The batch as it was, from what is stored."""
+    notes = samples.column("note")
+    held = np.flatnonzero(pc.is_valid(notes).to_numpy()).tolist() if notes.null_count < len(notes) else []
+    lengths = [samples.column(f"{name}_reason_length").fill_null(b.ABSENT).to_numpy() for name in b.AGENTS]
+    return PairBatch(
+        status=codes(samples, "status", b.STATUSES),
+        scholar=codes(samples, "scholar", LABELS),
+        auditor=codes(samples, "auditor", LABELS),
+        **{name: _small_truth(samples.column(stored)) for name, stored in _STORED.items()},
+        citations=codes(samples, "citations", CITATIONS),
+        out_of_scope=samples.column("citations_out_of_scope").to_numpy(),
+        claim=codes(samples, "claim", b.CLAIMS),
+        answered=_small_truth(samples.column("answered")),
+        reason_length=np.stack(lengths),
+        personal=np.stack([samples.column(f"{name}_personal").to_numpy() for name in b.AGENTS]),
+        quotes=np.stack([_small_truth(samples.column(f"{name}_quotes")) for name in b.AGENTS]),
+        seeding=np.stack([codes(samples, f"{name}_seeding", b.SEEDING) for name in b.AGENTS]),
+        notes={index: notes[index].as_py() for index in held},
+    )
+
+
+def differences(samples: pa.Table, finals: Finals, reasons: Sequence[str]) -> list[str]:
+    """Where stored finals, reasons, buckets or citations are not what follows from the stored values."""
+    return [
+        f"samples.parquet: {name} is not what the evidence and the policy give"
+        for name, values in _decided(finals, reasons).items()
+        if samples.column(name).to_pylist() != values.to_pylist()
+    ]
+
+
+def _decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
+    return {
+        "bucket": coded(finals.bucket, BUCKETS),
+        "verdict": coded(finals.final, VERDICTS),
+        "why": coded(finals.why, reasons),
+        "cites": pack_citations(finals.cites),
+    }
+
+
+def _truth(values: b.Small) -> pa.Array:
+    absent = values == b.ABSENT
+    return pa.array(values == 1, mask=absent if absent.any() else None)
+
+
+def _small_truth(column: pa.ChunkedArray) -> b.Small:
+    found: b.Small = column.cast(pa.int8()).fill_null(b.ABSENT).to_numpy()
+    return found
+
+
+def _sparse(texts: Mapping[int, str | None], n: int) -> pa.Array:
+    values: list[str | None] = [None] * n
+    for index, text in texts.items():
+        values[index] = text
+    return _texts(values)
+
+
+def _texts(values: Sequence[str | None]) -> pa.Array:
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        safe = [None if text is None else text.encode("utf-8", "replace").decode() for text in values]
+        return pa.array(safe, pa.string())
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"

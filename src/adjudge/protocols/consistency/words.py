@@ -1,0 +1,28 @@
+"""Columns of words: small codes in memory, dictionaries in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def coded(values: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
+    """Codes as a column of words; a negative code is null."""
+    absent = values < 0
+    indices = pa.array(values.astype(np.int8), mask=absent if absent.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
+
+
+def codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int8]:
+    """A column of words as codes; null is −1."""
+    column = samples.column(name).combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    where = {word: code for code, word in enumerate(words)}
+    translate = np.array([where.get(word, -1) for word in column.dictionary.to_pylist()] + [-1], dtype=np.int8)
+    found: NDArray[np.int8] = translate[column.indices.fill_null(len(translate) - 1).to_numpy()]
+    return found

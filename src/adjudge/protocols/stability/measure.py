@@ -1,0 +1,119 @@
+"""The aggregates of stability, each with an interval clustered by question."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
+from adjudge.protocols.stability.rules import MEASURES
+from adjudge.stats import bootstrap
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import cluster_wilson
+
+_HITS = {"acr": "acr_hits", "cghc": "cghc_hits", "scu": "scu_hits", "rcr": "refusals"}
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+
+@dataclass
+class Partial:
+    """The items of one batch."""
+
+    batch: StabilityBatch
+    names: list[str]
+    verdicts: list[str]
+    buckets: list[str]
+    digest: bytes
+
+
+def finish(partials: Sequence[Partial], *, seed: int, resamples: int, min_runs: int) -> Measured:
+    """All numbers, from the partials in order."""
+    whole = StabilityBatch(
+        {name: np.concatenate([p.batch.counts[name] for p in partials]) for name in COUNTS},
+        {name: np.concatenate([p.batch.shares[name] for p in partials]) for name in SHARES},
+        {name: np.concatenate([p.batch.flags[name] for p in partials]) for name in FLAGS},
+    )
+    items = sorted(
+        (name, int(runs), verdict)
+        for p in partials
+        for name, runs, verdict in zip(p.names, p.batch.counts["runs"], p.verdicts, strict=True)
+    )
+    few = [{"qid": name, "runs": runs} for name, runs, _ in items if runs < min_runs]
+    named = [Named(name, "", _aggregate(whole, name, seed, resamples)) for name in (*MEASURES, "iaa")]
+    named.append(Named("items_with_too_few_runs", "", Estimate(value=float(len(few)), n=len(items), method="count")))
+    buckets = {name: sum(p.buckets.count(name) for p in partials) for name in BUCKETS}
+    notes = [f"gold item {entry['qid']} has {entry['runs']} runs, fewer than {min_runs}" for entry in few[:20]]
+    notes += [
+        f"{name.upper()} is about no item: {estimate.why}"
+        for name, _, estimate in named
+        if estimate.value is None and estimate.n
+    ]
+    top: dict[str, Any] = {
+        "n": len(items),
+        "runs": int(whole.counts["runs"].sum()),
+        **{name: estimate.value for name, _, estimate in named if name != "items_with_too_few_runs"},
+        "too_few_runs": few,
+        "unstable": [name for name, _, verdict in items if verdict == "UNSTABLE"],
+    }
+    return Measured(
+        estimates=named,
+        buckets={"all": {**buckets, "n": len(items)}},
+        metrics={"n": len(items)} | {name: estimate.value for name, _, estimate in named},
+        top=top,
+        charts=[_chart(named)],
+        notes=notes,
+        digests={"dataset": hashlib.sha256(b"".join(p.digest for p in partials)).hexdigest()},
+    )
+
+
+def _aggregate(whole: StabilityBatch, name: str, seed: int, resamples: int) -> Estimate:
+    """Shares of runs with questions as clusters; pairwise measures as the mean over questions."""
+    about = whole.applies(name)
+    if not about.any():
+        return Estimate.null("no gold item of that kind", n=whole.n)
+    if name in _HITS:
+        return cluster_wilson(whole.counts[_HITS[name]][about], whole.counts["runs"][about])
+    values: NDArray[np.float64] = whole.share(name)
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return Estimate.null("no item has two runs")
+    return bootstrap.mean(known, seed=seed, stream=name, resamples=resamples)
+
+
+def _chart(named: Sequence[Named]) -> dict[str, Any]:
+    rows = [
+        {"measure": name.upper(), "value": e.value, "low": e.low, "high": e.high}
+        for name, _, e in named
+        if e.value is not None and name != "items_with_too_few_runs"
+    ]
+    order = [row["measure"] for row in rows]
+    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share or distance"}
+    return {
+        "name": "stability",
+        "spec": {
+            "$schema": _SCHEMA,
+            "title": "Stability under seed and prompt jitter",
+            "description": "Every measure over all questions with its 95 % interval; NED50 is a distance, lower is better.",
+            "width": 420,
+            "height": {"step": 30},
+            "data": {"values": rows},
+            "encoding": {"y": {"field": "measure", "type": "nominal", "sort": order, "title": None}},
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2, "color": "#2b6ca3"},
+                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 90, "color": "#2b6ca3"},
+                    "encoding": {"x": {**x, "field": "value"}},
+                },
+            ],
+        },
+    }

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from adjudge.errors import ConfigError, InputError
+
+GOOD = {"label": "VALID", "reason": "r"}
+
+
+@pytest.mark.parametrize(
+    "row,message",
+    [
+        ('{"qid": 1, "scholar": ', "is not JSON"),
+        ({"qid": 1, "scholar": None, "auditor": GOOD}, r"Expected `object`, got `null` - at `\$.scholar`"),
+        ({"qid": 1, "auditor": GOOD}, "missing required field `scholar`"),
+        ({"scholar": GOOD, "auditor": GOOD}, "missing required field `qid`"),
+        ({"qid": 1, "scholar": {"reason": "r"}, "auditor": GOOD}, "scholar has no label; expected one of VALID"),
+        ({"qid": 1, "scholar": {"label": None}, "auditor": GOOD}, "scholar has no label"),
+        ({"qid": 1, "scholar": {"label": "OK"}, "auditor": GOOD}, "scholar label 'OK' is not one of VALID"),
+        ({"qid": 1, "scholar": {"votes": ["VALID", "no"]}, "auditor": GOOD}, "scholar label 'no' is not one of"),
+        ({"qid": 1.5, "scholar": GOOD, "auditor": GOOD}, "got `float`"),
+        ({"qid": 0, "scholar": GOOD, "auditor": GOOD}, r"qid '0' stands already at pairs.jsonl:1"),
+        ({"qid": "0", "scholar": GOOD, "auditor": GOOD}, r"qid '0' stands already at pairs.jsonl:1"),
+        ("[1]", "pairs.jsonl:2: "),
+    ],
+)
+def test_a_bad_row_is_an_error_with_its_line_or_is_skipped_and_listed(write, run, row, message):
+    first = {"qid": 0, "scholar": GOOD, "auditor": GOOD}
+    last = {"qid": 9, "scholar": GOOD, "auditor": GOOD}
+    path = write("pairs.jsonl", [first, row, last])
+    with pytest.raises(InputError, match=r"pairs.jsonl:2: ") as error:
+        run({"pairs": [path]})
+    assert error.match(message)
+    _, metrics = run({"pairs": [path], "on_bad_row": "skip"})
+    twice = "stands already" in message
+    assert metrics["n"] == (1 if twice else 2)
+    assert metrics["bad_rows"]["count"] == (2 if twice else 1)
+    assert "pairs.jsonl:2" in [entry["at"] for entry in metrics["bad_rows"]["listed"]]
+    assert metrics["buckets"]["all"]["unparsed"] == metrics["bad_rows"]["count"]
+    assert metrics["buckets"]["all"]["n"] == 3
+
+
+@pytest.mark.parametrize(
+    "config,message",
+    [
+        ({}, "expected one of --pairs"),
+        ({"pairs": ["a"], "scholar": ["b"], "auditor": ["c"]}, "found pairs and scholar and auditor"),
+        ({"scholar": ["b"]}, "--scholar and --auditor come together"),
+        ({"pairs": ["a"], "answers": ["b"]}, "--answers goes with"),
+        ({"pairs": ["a"], "policy": "lenient"}, "neither a file nor one of strict, refusal-aware"),
+        ({"pairs": ["a"], "on_bad_row": "ignore"}, "on_bad_row is 'ignore'"),
+        ({"pairs": ["a"], "pa_gat": 0.9}, "pa_gat"),
+        ({"pairs": ["a"], "kappa_undefined": "maybe"}, "kappa_undefined is 'maybe'"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(run, config, message):
+    with pytest.raises(ConfigError, match=message):
+        run(config)
+
+
+def test_lone_surrogates_and_odd_text_do_not_break_a_run(write, run):
+    row = '{"qid": "q", "scholar": {"label": "VALID", "reason": "a \\ud800 b"}, "auditor": {"label": "REJECT"}}'
+    _, metrics = run({"pairs": [write("pairs.jsonl", [row])], "on_bad_row": "skip"})
+    assert metrics["n"] + metrics["bad_rows"]["count"] == 1

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from adjudge.engine.verify import verify
+from adjudge.errors import ConfigError, InputError
+from adjudge.protocols.stability.generate import generate
+from adjudge.runs.run import Run
+
+
+def gold(qid, **more):
+    return {
+        "qid": qid, "question": "?", "answerable": True, "gold_claim_substr": ["30 days"], "gold_citations": ["d1"],
+        "constraints": {"lang": "en"}, **more,
+    }  # fmt: skip
+
+
+def answer(qid, number, claim="It lasts 30 days.", citations=("d1",), echo=None):
+    echo = {"lang": "en"} if echo is None else echo
+    content = {"claim": claim, "citations": list(citations), "constraints_echo": echo}
+    return {"qid": qid, "run_id": f"{qid}-{number}", "seed": number, "jitter": "ws", "answer_json": content}
+
+
+@pytest.fixture
+def score(write, run):
+    def go(golds, runs, **config):
+        files = {"gold": [write("gold.jsonl", golds)], "runs": [write("runs.jsonl", runs)]}
+        return run({**files, **config})
+
+    return go
+
+
+def test_measures_of_one_item_by_hand(score):
+    runs = [
+        answer("q", 0),
+        answer("q", 1, claim="it LASTS, 30\tdays"),
+        answer("q", 2, claim="no idea", citations=("d1", "d2")),
+        answer("q", 3, claim="It lasts 30 days.", citations=(), echo={"lang": "de"}),
+    ]
+    path, metrics = score([gold("q")], runs)
+    assert metrics["acr"] == 0.75
+    assert metrics["cghc"] == 0.75
+    # Sets {d1} {d1} {d1,d2} {}: 1 + 1/2 + 1/2 + 0 + 0 + 0 over six pairs.
+    assert metrics["css"] == pytest.approx(2 / 6)
+    assert metrics["scu"] == 0.75
+    assert metrics["iaa"] == pytest.approx(3 / 6)
+    assert metrics["rcr"] is None
+    assert metrics["gates"]["rcr"]["outcome"] == "pass"
+    assert metrics["gates"]["acr"]["outcome"] == "fail"
+    assert metrics["unstable"] == ["q"]
+    assert verify(Run(path)) == []
+
+
+def test_an_unanswerable_item_answered_in_every_run_fails(score):
+    golds = [gold("a"), gold("u", answerable=False, gold_claim_substr=[], gold_citations=[])]
+    _, metrics = score(golds, [answer(qid, k) for qid in ("a", "u") for k in range(3)])
+    assert metrics["rcr"] == 0.0
+    assert metrics["gates"]["rcr"]["outcome"] == "fail"
+    assert metrics["unstable"] == ["u"]
+    assert metrics["pass"] is False
+    refused = [answer("a", k) for k in range(3)] + [
+        answer("u", k, claim="not in context", citations=()) for k in range(3)
+    ]
+    _, metrics = score(golds, refused)
+    assert metrics["rcr"] == 1.0
+    assert metrics["pass"] is True
+
+
+@pytest.mark.parametrize("count,bucket", [(0, "missing"), (2, "failed")])
+def test_a_gold_item_without_enough_runs_fails_by_name(score, count, bucket):
+    runs = [answer("a", k) for k in range(3)] + [answer("b", k) for k in range(count)]
+    _, metrics = score([gold("a"), gold("b")], runs, min_runs=3)
+    assert metrics["too_few_runs"] == [{"qid": "b", "runs": count}]
+    assert metrics["gates"]["runs"]["outcome"] == "fail"
+    assert metrics["pass"] is False
+    assert metrics["buckets"]["all"][bucket] == 1
+    assert any("gold item b has" in note for note in metrics["notes"])
+
+
+@pytest.mark.parametrize(
+    "golds,runs,message",
+    [
+        (
+            [gold("a")],
+            [answer("a", 0), answer("zz", 0)],
+            r"runs.jsonl:2: run for qid 'zz', which gold.jsonl does not have",
+        ),
+        ([gold("a"), gold("a")], [answer("a", 0)], "gold.jsonl:2: qid 'a' stands twice"),
+        ([gold("a")], [answer("a", 0), answer("a", 0)], "runs.jsonl:2: run_id 'a-0' of qid 'a' stands twice"),
+        ([gold("a", answerable="yes")], [answer("a", 0)], "gold.jsonl:1: .*bool"),
+        ([gold("a")], ['{"qid": "a"}'], "runs.jsonl:1: .*run_id"),
+        ([gold("a")], [answer("a", 0), "{]"], "runs.jsonl:2: is not JSON"),
+    ],
+)
+def test_bad_input_is_an_error_with_its_line(score, golds, runs, message):
+    with pytest.raises(InputError, match=message):
+        score(golds, runs)
+
+
+def test_wrong_configuration_is_refused(run):
+    with pytest.raises(ConfigError, match="no gold file"):
+        run({"runs": ["x"]})
+    with pytest.raises(ConfigError, match="no measure 'fun'"):
+        run({"gold": ["x"], "runs": ["x"], "bounds": {"fun": 1.0}})
+
+
+def test_example_order_and_workers_change_nothing(tmp_path, run):
+    files = generate(tmp_path / "data", seed=2)
+    lines = files.runs.read_text().splitlines(keepends=True)
+    random.Random(0).shuffle(lines)  # noqa: S311 -- an order, no secret
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "runs.jsonl"
+    other.write_text("".join(lines))
+    one, _ = run({"gold": [str(files.gold)], "runs": [str(files.runs)]})
+    two, _ = run({"gold": [str(files.gold)], "runs": [str(other)]}, workers=2)
+    for name in ("metrics.json", "samples.parquet", "charts.json", "evidence/part-00000.parquet"):
+        assert (one / name).read_bytes() == (two / name).read_bytes(), name
+
+
+def test_verify_sees_an_altered_measure(score):
+    path, _ = score([gold("a")], [answer("a", k) for k in range(3)])
+    table = pq.read_table(path / "samples.parquet")
+    place = table.schema.get_field_index("acr_hits")
+    pq.write_table(table.set_column(place, "acr_hits", pa.array([0])), path / "samples.parquet")
+    problems = verify(Run(path))
+    assert any("evidence/part-00000.parquet" in text for text in problems)
+    assert any("metrics.json: acr is 1.0, recomputed 0.0" in text for text in problems)
+
+
+def test_the_command_takes_bounds_and_min_runs(cli, write):
+    files = (
+        "--gold",
+        write("g.jsonl", [gold("a")]),
+        "--runs",
+        write("r.jsonl", [answer("a", 0), answer("a", 1, "no")]),
+    )
+    failing = cli("consistency", "stability", *files, "--out", "one", "--json")
+    assert failing.return_value == 1
+    loose = ("--bound", "acr=0.5", "--bound", "ned50=1")
+    passing = cli("consistency", "stability", *files, "--out", "two", "--json", *loose)
+    assert passing.return_value == 0
+    assert json.loads(passing.stdout)["gates"]["acr"]["bound"] == 0.5
+
+
+def test_two_hundred_items_of_twenty_runs_score_in_two_seconds(score):
+    rng = random.Random(1)  # noqa: S311 -- test data
+    letters = "abcdefghij klmnop qrstuv"
+    golds = [gold(f"q{i}") for i in range(200)]
+    runs = [answer(f"q{i}", k, claim="".join(rng.choices(letters, k=233))) for i in range(200) for k in range(20)]
+    start = time.process_time()
+    _, metrics = score(golds, runs)
+    assert time.process_time() - start < 2.0
+    assert metrics["runs"] == 4000
