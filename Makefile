@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types tests bench lock clean
+.PHONY: demo test lint types tests bench docs lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.run
@@ -51,3 +51,6 @@ lock:
 
 clean:
 	rm -rf $(VENV) demo runs dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+docs: $(VENV)/.dev
+	$(BIN)/python tools/docs.py

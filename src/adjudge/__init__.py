@@ -1,7 +1,7 @@
 """adjudge: verdicts that anyone can check.
 
-The front door: `evaluate` runs a protocol over files, `load_run` opens what it left, `verify` recomputes it. Nothing
-else is public.
+The front door: `evaluate` runs a protocol over files, `load_run` opens what it left, `verify` recomputes it, `compare`
+holds runs against each other. Nothing else is public.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import adjudge.compare as _room  # noqa: F401 -- loaded first, or loading it later would hide the function of this name
 from adjudge.errors import (
     AdjudgeError,
     CitationRefused,
@@ -24,6 +25,7 @@ from adjudge.errors import (
 )
 
 if TYPE_CHECKING:
+    from adjudge.compare.comparison import Comparison
     from adjudge.runs.run import Run
     from adjudge.stats.estimate import Estimate
 
@@ -40,10 +42,22 @@ __all__ = [
     "RunError",
     "StatsError",
     "VerificationFailed",
+    "compare",
     "evaluate",
     "load_run",
     "verify",
 ]
+
+
+def compare(*runs: str | Path | Run, **options: Any) -> Comparison:
+    """Compare runs, or models named `RUN::MODEL`, on the samples they share; the first is what the others are held against.
+
+    Options: metrics, slices, factor, margin, margins, alpha, seed, resamples, model, model_a, model_b, evidence, and
+    force. Raises NotComparable with every reason where the comparison is not valid and not forced.
+    """
+    from adjudge.compare.comparison import compare as hold
+
+    return hold(*runs, **options)
 
 
 def evaluate(
@@ -55,8 +69,12 @@ def evaluate(
     limit: int | None = None,
     force: bool = False,
     gates: Sequence[str] = (),
+    report: bool = True,
 ) -> Run:
-    """Run a protocol over files and return the run it left; `config` holds what the protocol's flags hold."""
+    """Run a protocol over files and return the run it left; `config` holds what the protocol's flags hold.
+
+    `report` says whether report.html is drawn into the run, which takes a second or two.
+    """
     from adjudge.engine import evaluate as engine
     from adjudge.protocols import base
     from adjudge.verdict.gates import Gate
@@ -67,6 +85,7 @@ def evaluate(
         limit=limit,
         force=force,
         gates=tuple(Gate.parse(text) for text in gates),
+        report=_report if report else None,
     )
     return load_run(engine.evaluate(base.protocol(protocol), config, options))
 
@@ -81,12 +100,19 @@ def load_run(path: str | Path) -> Run:
     return run
 
 
+def _report(folder: Path) -> tuple[bytes, str]:
+    from adjudge.report.html import write
+
+    return write(load_run(folder))
+
+
 def verify(run: Run | str | Path) -> None:
     """Recompute a run from its own tables; raises VerificationFailed with every difference when it does not hold."""
     from adjudge.engine.verify import verify as recompute
+    from adjudge.report.html import check
     from adjudge.runs.run import Run
 
-    problems = recompute(run if isinstance(run, Run) else load_run(run))
+    problems = recompute(run if isinstance(run, Run) else load_run(run), check_report=check)
     if problems:
         raise VerificationFailed(problems)
 

@@ -33,7 +33,7 @@ def many_partitions():
 
 @pytest.fixture(scope="module")
 def run(config, tmp_path_factory):
-    return adjudge.evaluate("flight", config, out=tmp_path_factory.mktemp("runs") / "one")
+    return adjudge.evaluate("flight", config, report=False, out=tmp_path_factory.mktemp("runs") / "one")
 
 
 def test_a_run_has_the_files_of_the_design(run):
@@ -52,11 +52,11 @@ def test_a_run_has_the_files_of_the_design(run):
 
 
 def test_a_rerun_is_byte_identical(run, config, tmp_path):
-    assert content(adjudge.evaluate("flight", config, out=tmp_path / "again")) == content(run)
+    assert content(adjudge.evaluate("flight", config, report=False, out=tmp_path / "again")) == content(run)
 
 
 def test_two_workers_give_the_same_bytes(run, config, tmp_path):
-    assert content(adjudge.evaluate("flight", config, out=tmp_path / "pool", workers=2)) == content(run)
+    assert content(adjudge.evaluate("flight", config, report=False, out=tmp_path / "pool", workers=2)) == content(run)
 
 
 def test_shuffled_input_gives_the_same_bytes(run, config, tmp_path):
@@ -70,7 +70,7 @@ def test_shuffled_input_gives_the_same_bytes(run, config, tmp_path):
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             shuffled[role].append(str(path))
     again = adjudge.evaluate(
-        "flight", {**config, **shuffled, "outputs": shuffled["outputs"][::-1]}, out=tmp_path / "run"
+        "flight", {**config, **shuffled, "outputs": shuffled["outputs"][::-1]}, report=False, out=tmp_path / "run"
     )
     assert content(again) == content(run)
 
@@ -91,7 +91,9 @@ def test_one_file_gzip_zstd_json_list_parquet_and_blank_lines_give_the_same_byte
 
     pq.write_table(pa.Table.from_pylist(keep), tmp_path / "e.parquet")
     for path in sorted(tmp_path.iterdir()):
-        again = adjudge.evaluate("flight", {**config, "outputs": [str(path)]}, out=tmp_path / "runs" / path.name)
+        again = adjudge.evaluate(
+            "flight", {**config, "outputs": [str(path)]}, report=False, out=tmp_path / "runs" / path.name
+        )
         assert content(again) == content(run), path.name
 
 
@@ -100,7 +102,9 @@ def test_another_seed_changes_intervals_and_nothing_else(config, tmp_path, write
     rows = [json.loads(line) for line in Path(config["reference"][0]).read_text(encoding="utf-8").splitlines()]
     reference = write_lines(tmp_path / "r.jsonl", [{k: v for k, v in row.items() if k != "flight_id"} for row in rows])
     run, other = (
-        adjudge.evaluate("flight", {**config, "reference": [reference], "seed": seed}, out=tmp_path / str(seed))
+        adjudge.evaluate(
+            "flight", {**config, "reference": [reference], "seed": seed}, report=False, out=tmp_path / str(seed)
+        )
         for seed in (0, 1)
     )
     assert (other.path / "samples.parquet").read_bytes() == (run.path / "samples.parquet").read_bytes()
@@ -115,19 +119,19 @@ def test_buckets_add_up_to_n(run):
 
 
 def test_limit_judges_the_first_records_of_each_file(config, tmp_path):
-    run = adjudge.evaluate("flight", config, out=tmp_path / "limited", limit=3)
+    run = adjudge.evaluate("flight", config, report=False, out=tmp_path / "limited", limit=3)
     assert run.manifest.config["limit"] == 3
     assert 3 * len(config["outputs"]) <= run.metrics["buckets"]["all"]["n"] <= 15 * len(config["outputs"])
     adjudge.verify(run)
 
 
 def test_an_existing_run_is_not_replaced_without_force(config, tmp_path):
-    first = adjudge.evaluate("flight", config, out=tmp_path / "run", limit=2)
+    first = adjudge.evaluate("flight", config, report=False, out=tmp_path / "run", limit=2)
     before = content(first)
     with pytest.raises(adjudge.OutputError, match="exists already"):
-        adjudge.evaluate("flight", config, out=tmp_path / "run")
+        adjudge.evaluate("flight", config, report=False, out=tmp_path / "run")
     assert content(first) == before
-    again = adjudge.evaluate("flight", config, out=tmp_path / "run", force=True)
+    again = adjudge.evaluate("flight", config, report=False, out=tmp_path / "run", force=True)
     assert again.manifest.config["limit"] is None
     assert content(again) != before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -137,7 +141,7 @@ def test_force_does_not_replace_a_folder_that_is_no_run(config, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(adjudge.OutputError, match="no run of adjudge"):
-        adjudge.evaluate("flight", config, out=tmp_path / "mine", force=True)
+        adjudge.evaluate("flight", config, report=False, out=tmp_path / "mine", force=True)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 
@@ -156,5 +160,5 @@ def test_an_input_that_changes_while_it_is_read_is_refused(config, tmp_path, mon
 
     monkeypatch.setattr(engine, "split", split_then_touch)
     with pytest.raises(adjudge.InputError, match="changed while it was being read"):
-        adjudge.evaluate("flight", {**config, "outputs": [str(path)]}, out=tmp_path / "run")
+        adjudge.evaluate("flight", {**config, "outputs": [str(path)]}, report=False, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -14,7 +14,7 @@ from adjudge.provenance.canonical import file_digest
 
 @pytest.fixture(scope="module")
 def honest(config, tmp_path_factory):
-    return adjudge.evaluate("flight", config, out=tmp_path_factory.mktemp("verify") / "run").path
+    return adjudge.evaluate("flight", config, report=False, out=tmp_path_factory.mktemp("verify") / "run").path
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def judge(tmp_path, write_lines):
         ]
         reference = write_lines(folder / "reference.jsonl", lines)
         settings = {"task": task, "outputs": [outputs], "reference": [reference], **config}
-        return adjudge.evaluate("flight", settings, out=folder / "run")
+        return adjudge.evaluate("flight", settings, report=False, out=folder / "run")
 
     return run
 

@@ -14,6 +14,9 @@ from adjudge.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+RUN_FLAGS = ("out", "limit", "workers", "gates", "force", "report", "as_json", "quiet")
+"""The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
+
 
 def run_options(command: F) -> F:
     """The flags that every protocol has."""
@@ -30,6 +33,9 @@ def run_options(command: F) -> F:
                 "--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."
             ),
             click.option("--force", is_flag=True, help="Replace an existing run at --out."),
+            click.option(
+                "--report/--no-report", default=True, help="Whether report.html is drawn into the run [report]."
+            ),
             click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
             click.option("--quiet", is_flag=True, help="Print nothing but errors."),
         )
@@ -96,6 +102,7 @@ def evaluate_and_show(
     force: bool,
     as_json: bool,
     quiet: bool,
+    report: bool = True,
     on_run: Callable[[Path], None] | None = None,
 ) -> int:
     """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code."""
@@ -122,6 +129,7 @@ def evaluate_and_show(
                 gates=wanted,
                 command=("adjudge", *sys.argv[1:]),
                 on_progress=update,
+                report=report_writer if report else None,
             ),
         )
     if on_run is not None:
@@ -145,5 +153,9 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
     return 1 if run.metrics["pass"] is False else 0
 
 
-report_writer: Callable[[Path], tuple[bytes, str]] | None = None
-"""What writes report.html into a run before it is put in place; the engine takes it as an option."""
+def report_writer(folder: Path) -> tuple[bytes, str]:
+    """report.html of a run folder, and the digest of the data block it embeds; what the engine takes as `report`."""
+    import adjudge
+    from adjudge.report.html import write
+
+    return write(adjudge.load_run(folder))

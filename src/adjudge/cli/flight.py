@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError
 
 _TASK = click.Choice(["S1", "M1", "M3"])
@@ -76,10 +76,8 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {
-        key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
-    }
-    settings = configuration(own.pop("config_file"), flags)
+    own = {key: flags.pop(key) for key in RUN_FLAGS}
+    settings = configuration(flags.pop("config_file"), flags)
     if not settings:
         click.echo(ctx.get_help())
         return 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
 
 
 @click.command()
@@ -14,6 +14,6 @@ from adjudge.cli.common import configuration, evaluate_and_show, run_options
 @run_options
 def run(protocol: str, **flags: Any) -> int:
     """Run PROTOCOL with the settings of --config; for protocols that have no command of their own."""
-    own = {key: flags.pop(key) for key in ("out", "limit", "workers", "gates", "force", "as_json", "quiet")}
+    own = {key: flags.pop(key) for key in RUN_FLAGS}
     settings = configuration(flags.pop("config_file"), flags)
     return evaluate_and_show(protocol, settings, **own)

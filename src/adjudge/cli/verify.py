@@ -15,11 +15,16 @@ def verify(run: str, as_json: bool, quiet: bool) -> int:
     """Recompute every digest, atom, verdict and number of a RUN from its own tables, without the input."""
     import adjudge
     from adjudge.engine.verify import verify as recompute
+    from adjudge.report.html import check
 
     loaded = adjudge.load_run(run)
     total = sum(bucket["n"] for name, bucket in loaded.metrics["buckets"].items() if name == "all")
     with progress(quiet=quiet or as_json, what="verify") as update:
-        problems = recompute(loaded, on_progress=None if update is None else lambda done: update(done, total or done))
+        problems = recompute(
+            loaded,
+            on_progress=None if update is None else lambda done: update(done, total or done),
+            check_report=check,
+        )
     if as_json:
         import msgspec
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,10 +17,10 @@ from adjudge.engine.metrics import metrics_document
 from adjudge.engine.split import Split, split
 from adjudge.engine.work import Done, Job, config_bytes, work
 from adjudge.errors import AdjudgeError, ConfigError
-from adjudge.protocols.base import Plan, Protocol
+from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
-from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
+from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, PartWriter, RunWriter
 from adjudge.verdict.gates import Gate
 
 Report = Callable[[Path], tuple[bytes, str]]
@@ -57,7 +57,9 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         jobs = _jobs(chosen, plan, cut, writer.folder, limited=options.limit is not None)
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
-        for done in _run(jobs, plan, options.workers):
+        whole = plan.whole(writer.folder)
+        results = _run(jobs, plan, options.workers) if whole is None else [_judged(plan, whole, writer.folder)]
+        for done in results:
             for first, table in done.samples:
                 writer.add_samples(done.part, table, first)
             partials += done.partials
@@ -71,8 +73,8 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         clock.lap("measure")
         writer.write_json(METRICS, document)
         writer.write_json(CHARTS, measured.charts)
-        for name, data in measured.files.items():
-            writer.write_bytes(name, data)
+        for name, content in plan.files(measured).items():
+            writer.write_bytes(name, content)
         writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": plan.rules})
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
@@ -82,7 +84,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             config={**plan.config, "limit": options.limit, "gates": [gate.name for gate in options.gates]},
             digests={**plan.digests, **measured.digests},
             seeds={"seed": int(plan.config.get("seed", 0))},
-            inputs=cut.inputs,
+            inputs=[*cut.inputs, *plan.read],
             files=[],
             environment=environment(),
             notes=measured.notes,
@@ -108,6 +110,20 @@ class _Clock:
         now = time.perf_counter()
         self.laps[name] = round(now - self._last, 3)
         self._last = now
+
+
+def _judged(plan: Plan, whole: Iterable[Judged], folder: Path) -> Done:
+    """One partition from a plan that reads its own input."""
+    writer = PartWriter(folder, 0)
+    done = Done(0, [], [], 0)
+    try:
+        for batch in whole:
+            first = writer.add(batch.evidence, batch.outputs)
+            done.samples.append((first, batch.samples))
+            done.partials.append(plan.partial(batch.samples, batch.evidence))
+        return replace(done, rows=writer.rows)
+    finally:
+        writer.close()
 
 
 def _jobs(chosen: Protocol, plan: Plan, cut: Split, folder: Path, *, limited: bool) -> Iterator[Job]:

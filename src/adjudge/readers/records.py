@@ -120,7 +120,7 @@ def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8: {error.reason}", file=source.name, line=reader.line_num) from None
     finally:
-        text.detach()  # otherwise the wrapper closes the source, whose digest is still to be taken
+        text.detach()  # a wrapper that is collected would close the source
 
 
 def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:

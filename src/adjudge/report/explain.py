@@ -174,8 +174,10 @@ def _limits(atom: Atom) -> str:
         parts.append(f"observed {numbers.number(atom.observed)}")
     if any(end is not None for end in ends):
         parts.append(f"allowed {_between(ends)}")
-    if any(end is not None for end in critical):
-        parts.append(f"critical outside {_between(critical)}")
+    low, high = critical
+    beyond = [f"{word} {numbers.number(end)}" for word, end in (("below", low), ("above", high)) if end is not None]
+    if beyond:
+        parts.append("critical " + " or ".join(beyond))
     return ", ".join(parts)
 
 

@@ -11,10 +11,9 @@ from adjudge.report import numbers, view
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
-from adjudge.runs.writer import SAMPLES
+from adjudge.runs.writer import REPORT, SAMPLES
 
 _ROWS = 24
-REPORT = "report.html"
 
 
 def summary(run: Run) -> str:

@@ -13,6 +13,7 @@ from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.flight import charts
+from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.partials import (
@@ -81,6 +82,8 @@ def finish(partials: Sequence[Partial], config: FlightConfig, layout: Layout, li
         },
         "model_profiles": [{key: value for key, value in profile.items() if key != "summary"} for profile in profiles],
         "comparison": _comparison(whole, config, estimates),
+        "comparable": comparable(config.scores),
+        "dataset_columns": list(DATASET_COLUMNS),
         "unmatched": {kind: names for kind, names in whole.unmatched.items() if names},
     }
     measured.charts = charts.build(whole, estimates, layout, config.task)

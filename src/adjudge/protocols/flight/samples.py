@@ -98,9 +98,7 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
             *(_coded(row, GRADES) for row in scores.grades),
-            _lists(batch.answer.reshape(-1, n)),
-            _lists(batch.shown),
-            _lists(batch.gold.reshape(-1, n)),
+            *(_lists(rows) for rows in read.rows),
         ],
         schema=schema(batch.task),
     )
@@ -189,7 +187,7 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
 
 
 def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(values, pa.string()).dictionary_encode()
+    return pa.array(values, _WORD)
 
 
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
@@ -203,8 +201,8 @@ def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int
     return np.array([where[word] for word in samples.column(name).to_pylist()])
 
 
-def _lists(values: NDArray[np.float64]) -> pa.FixedSizeListArray:
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values.T).ravel()), values.shape[0])
+def _lists(rows: NDArray[np.float64]) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
 
 
 def _cells(samples: pa.Table, name: str) -> NDArray[np.float64]:

@@ -1,0 +1,98 @@
+"""`adjudge compare`: paired comparison of runs, after the guard has said that it is valid."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from adjudge.errors import ConfigError, NotComparable, OutputError
+
+
+def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str | None, float]:
+    """`0.02` for all metrics, `NAME=X` for one."""
+    del ctx, parameter
+    found: dict[str | None, float] = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name or None] = float(number)
+        except ValueError:
+            raise ConfigError(f"--margin {text!r}: expected a number, or METRIC=NUMBER") from None
+    return found
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN[::MODEL] …")
+@click.option("--model", help="The model to take from every run.")
+@click.option("--model-a", help="The model to take from the first run.")
+@click.option("--model-b", help="The model to take from the second run (or from the only one).")
+@click.option("--metric", "metrics", multiple=True, help="Compare this metric only; repeat.")
+@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also compare within each value; repeat.")
+@click.option(
+    "--factor", type=click.Choice(["model", "tools", "vision", "prompt"]), help="The one thing that may vary."
+)
+@click.option(
+    "--margin",
+    multiple=True,
+    callback=_margins,
+    metavar="X or METRIC=X",
+    help="Differences within ±X do not matter: 0.02 is 2 points, or that share of a score's range.",
+)
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of a false alarm over all tests.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of every resampling.")
+@click.option("--evidence", type=int, default=20, show_default=True, help="Flipped samples shown with evidence.")
+@click.option("--force", is_flag=True, help="Compare even what is not comparable; the result says so.")
+@click.option("--fail-on-worse", is_flag=True, help="Exit 1 when any metric is worse.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout and nothing else.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the comparison as JSON to a file.")
+def compare(
+    runs: tuple[str, ...],
+    margin: dict[str | None, float],
+    fail_on_worse: bool,
+    as_json: bool,
+    output: Path | None,
+    **asked: Any,
+) -> int:
+    r"""Compare runs of any protocol on the samples they share; the first is the baseline.
+
+    A run with several models is named RUN::MODEL; one run alone is compared model by model. Runs on different data, or
+    judged differently, are not compared (exit 3).
+
+    \b
+    Examples:
+      adjudge compare runs/before runs/after --margin 0.02
+      adjudge compare runs/demo::falcon-a runs/demo::owl-c --json
+    """
+    from adjudge.compare.comparison import compare as run_comparison
+    from adjudge.provenance.canonical import pretty
+    from adjudge.report.comparison import text
+
+    plain = margin.pop(None, None)
+    named = {name: value for name, value in margin.items() if name is not None}
+    try:
+        document = run_comparison(*runs, margin=plain, margins=named, **asked).to_dict()
+    except NotComparable as error:
+        document = {"status": "NOT_COMPARABLE", "reasons": error.reasons, "forced": False, "pairs": []}
+    if output is not None:
+        _write(output, pretty(document))
+    if as_json:
+        sys.stdout.buffer.write(pretty(document))
+        sys.stdout.buffer.flush()
+    if not document["pairs"]:
+        if not as_json:
+            click.echo("NOT_COMPARABLE", err=True)
+        raise NotComparable(document["reasons"])
+    if not as_json:
+        click.echo(text(document), err=True)
+    worse = any(metric["verdict"] == "worse" for pair in document["pairs"] for metric in pair["metrics"])
+    return 1 if fail_on_worse and worse else 0
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None

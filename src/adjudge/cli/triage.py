@@ -1,0 +1,156 @@
+"""`adjudge triage`: judge a classifier that may say uncertain."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
+from adjudge.errors import ConfigError
+
+_SHOWN = 10
+_BETWEEN = "\n"  # between the files of one run, inside one value of --results
+
+
+class _Triage(click.Group):
+    """A group that is also a command; the files after one `--results` are one run, the next `--results` another."""
+
+    spread = ("--results", "--manifest", "--calibration")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "--results FILE … [--results FILE …] [--manifest FILE] [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "generate --out FOLDER")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given: list[str] = []
+        flag, values = "", 0
+        for word in args:
+            if word.startswith("-") and word != "-":
+                name, equals, _ = word.partition("=")
+                flag, values = (name if name in self.spread else ""), int(bool(equals))
+                given.append(word)
+            elif flag and values:
+                given[-1] += _BETWEEN + word
+            else:
+                given.append(word)
+                values += 1
+        return super().parse_args(ctx, given)
+
+
+@click.group(cls=_Triage, invoke_without_command=True)
+@click.option("--results", multiple=True, help="Results (JSONL, CSV, Parquet …) of one run, in one or several files.")
+@click.option("--manifest", multiple=True, help="Data set manifest: id, label, meta. Records that are not there count.")
+@click.option("--calibration", multiple=True, help="Results on other samples, on which the threshold is chosen.")
+@click.option("--target-risk", type=float, help="Keep the error of answered samples under this, with 95 % confidence.")
+@click.option("--risk", type=click.Choice(["error", "slip"]), help="What --target-risk bounds [error].")
+@click.option("--costs", metavar="slip=10,flag=3,review=1", help="Choose the threshold with the least expected cost.")
+@click.option("--slice", "slices", multiple=True, metavar="meta.KEY", help="Every measure by a key of meta; repeat.")
+@click.option("--prevalence", type=float, help="Share of the positive class where the classifier will be used.")
+@click.option("--positive", help="Name of the class that is looked for [fake].")
+@click.option("--negative", help="Name of the other class [real].")
+@click.option("--word", "words", multiple=True, metavar="WORD=CLASS", help="One more verdict word; repeat.")
+@click.option("--model", help="Model of records that name none [unnamed].")
+@click.option("--mode", type=click.Choice(["no-tools", "tools"]), help="Mode of records without use_tools [no-tools].")
+@click.option("--percent", is_flag=True, default=None, help='Read confidences such as "87%".')
+@click.option("--strip-labels", is_flag=True, default=None, help="Accept labels in other case or with blanks around.")
+@click.option("--bad-confidence", type=click.Choice(["refuse", "count"]), help="Confidences outside 0 … 1 [refuse].")
+@click.option("--unmatched", type=click.Choice(["refuse", "ignore"]), help="Ids that the manifest lacks [refuse].")
+@click.option("--bins", type=int, help="Bins of the calibration error [10].")
+@run_options
+@click.pass_context
+def triage(ctx: click.Context, /, **flags: Any) -> int | None:
+    r"""Judge a classifier that may say uncertain: accuracy and coverage together.
+
+    \b
+    Example, as pasted:
+      adjudge triage generate --out example
+      adjudge triage --results example/results_*.jsonl --manifest example/manifest.jsonl --out example/run
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    own = {key: flags.pop(key) for key in RUN_FLAGS}
+    flags["results"] = tuple(value.split(_BETWEEN) for value in flags["results"])
+    for name in ("manifest", "calibration"):
+        flags[name] = tuple(file for value in flags[name] for file in value.split(_BETWEEN))
+    if flags["words"]:
+        flags["words"] = _words(flags["words"])
+    if flags["costs"] is not None:
+        flags["costs"] = _costs(flags["costs"])
+    settings = configuration(flags.pop("config_file"), flags)
+    if not settings:
+        click.echo(ctx.get_help())
+        return 2
+    if "results" not in settings:
+        raise ConfigError("--results is missing (adjudge triage --help shows an example)")
+    return evaluate_and_show("triage", settings, **own, on_run=None if own["quiet"] else _name_odd_records)
+
+
+@triage.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def generate(out: Path, seed: int, force: bool) -> int:
+    """Write a small realistic data set: two models, with and without tools, three trials."""
+    from adjudge.protocols.triage.generate import generate as write
+
+    paths = write(out, seed=seed, force=force)
+    click.echo(f"{len(paths.results)} result files, a manifest and calibration results in {out}", err=True)
+    return 0
+
+
+def _words(given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.rpartition("=") for word in given]
+    for (word, equals, meaning), text in zip(pairs, given, strict=True):
+        if not (word and equals and meaning):
+            raise ConfigError(f"--word {text!r} is not of the form WORD=CLASS")
+    return {word: meaning for word, _, meaning in pairs}
+
+
+def _costs(text: str) -> dict[str, float]:
+    names = ("slip", "flag", "review")
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, number = part.strip().partition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            found[name] = math.nan
+        if name not in names or not equals or not math.isfinite(found[name]):
+            raise ConfigError(f"--costs {text!r}: expected slip=NUMBER,flag=NUMBER,review=NUMBER")
+    if len(found) != len(names):
+        raise ConfigError(f"--costs {text!r}: {', '.join(sorted(set(names) - set(found)))} is missing")
+    return found
+
+
+def _name_odd_records(path: Path) -> None:
+    """Say where the records stand whose verdict or confidence could not be used."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from adjudge.runs.run import Run
+    from adjudge.runs.writer import SAMPLES
+
+    odd = pc.field("bucket").isin(["unparsed"]) | pc.field("confidence_state").isin(["out of range", "unreadable"])
+    names = ["part", "row", "sample", "bucket", "confidence", "confidence_state"]
+    found = pq.read_table(path / SAMPLES, columns=names, filters=odd)
+    run = Run(path)
+    for row in found.slice(0, _SHOWN).to_pylist():
+        said = run.output(row["part"], row["row"])
+        what = []
+        if row["bucket"] == "unparsed":
+            word = (
+                "there is no verdict"
+                if said["response"] is None
+                else f"verdict {said['response']!r} is no declared word"
+            )
+            what.append(f"{word}: unparsed (--word declares one more)")
+        if row["confidence_state"] == "out of range":
+            what.append(f"confidence {row['confidence']!r} is not between 0 and 1: not used")
+        if row["confidence_state"] == "unreadable":
+            what.append(f"confidence {said['confidence_text']} is no number: not used")
+        click.echo(f"{said['file']}:{said['line']}: id {row['sample']!r}: {'; '.join(what)}", err=True)
+    if found.num_rows > _SHOWN:
+        click.echo(f"… and {found.num_rows - _SHOWN} more such records (adjudge query finds them)", err=True)

@@ -1,0 +1,348 @@
+"""compare: from runs to a comparison, a plain object that holds every number and can be written as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adjudge.compare.flips import Flips, flips
+from adjudge.compare.guard import LATENCY, Guard, Status, cache_state, examine, latency_refused
+from adjudge.compare.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
+from adjudge.compare.paired import Compared, Paired, Settings, pair
+from adjudge.compare.systems import SYSTEM_COLUMNS, System, sample_of, select
+from adjudge.errors import ConfigError, NotComparable
+from adjudge.provenance.manifest import SCHEMA_VERSION
+from adjudge.runs.run import Run
+from adjudge.stats.exact import mean_of
+from adjudge.stats.multiplicity import benjamini_hochberg, holm
+from adjudge.stats.ties import ranking
+
+EVIDENCE_SHOWN = 20
+_MOST_SLICES = 50
+_PLACE = {"part", "row", *SYSTEM_COLUMNS}
+_LATENCY = Outcome(name=LATENCY, column=LATENCY, kind="mean", higher_is_better=False, unit="s", title="latency")
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether latencies were compared, and why not."""
+
+    compared: bool
+    why: str | None
+    cache: list[str]
+
+
+class PairOfSystems(msgspec.Struct, frozen=True, kw_only=True):
+    """The second system held against the first. `verdict` is that of the first metric."""
+
+    a: str
+    b: str
+    n: int
+    identical: bool
+    verdict: str
+    metrics: list[Compared]
+    latency: Latency | None
+    flipped: Flips
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a ranking; names that share a letter were not told apart."""
+
+    rank: int
+    name: str
+    value: float
+    tie_groups: list[str]
+
+
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """The systems by one metric, best first."""
+
+    metric: str
+    title: str
+    kind: str
+    unit: str
+    higher_is_better: bool
+    places: list[Place]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole result. `status` stays NOT_COMPARABLE, with its reasons, when a comparison was forced."""
+
+    schema_version: str
+    protocol: str
+    status: Status
+    reasons: list[str]
+    notes: list[str]
+    forced: bool
+    factor: str | None
+    varied: dict[str, list[Any]]
+    alpha: float
+    margin: float | None
+    margins: dict[str, float]
+    seed: int
+    resamples: int
+    n: int
+    tests: int
+    systems: list[dict[str, Any]]
+    pairs: list[PairOfSystems]
+    rankings: list[Ranking]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON data, full precision."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+def compare(
+    *runs: str | Path | Run,
+    model: str | None = None,
+    model_a: str | None = None,
+    model_b: str | None = None,
+    metrics: Sequence[str] = (),
+    slices: Sequence[str] = (),
+    factor: str | None = None,
+    margin: float | None = None,
+    margins: Mapping[str, float] | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+    resamples: int = 2000,
+    force: bool = False,
+    evidence: int = EVIDENCE_SHOWN,
+) -> Comparison:
+    """Compare runs (or models: `RUN::MODEL`) on the samples they share; the first is what the others are held against.
+
+    Raises NotComparable with every reason when the guard says no, unless `force`, which the result records.
+    """
+    settings = Settings(alpha=alpha, margin=margin, margins=dict(margins or {}), seed=seed, resamples=resamples)
+    systems = select(runs, model=model, model_a=model_a, model_b=model_b)
+    guard = examine(systems, factor=factor)
+    if guard.reasons and (not force or not guard.keys or _protocols(systems) > 1):
+        raise NotComparable(guard.reasons)
+    latency_alone = LATENCY in metrics
+    outcomes, notes = chosen([system.run for system in systems], [name for name in metrics if name != LATENCY])
+    if latency_alone and len(metrics) == 1:
+        outcomes = []
+    for name in settings.margins:
+        if name not in {*(outcome.name for outcome in outcomes), LATENCY}:
+            raise ConfigError(f"a margin is given for {name!r}, which is not compared")
+    pairs = [
+        _Pair(first, second, guard, outcomes, settings, slices, force=force, latency=not metrics or latency_alone)
+        for first, second in combinations(systems, 2)
+    ]
+    if not any(item.paired or item.latency for item in pairs):
+        raise NotComparable(["the runs declare no metric alike", *notes])
+    if latency_alone:
+        refused = [item.latency.why or LATENCY for item in pairs if item.latency and not item.latency.compared]
+        refused += [f"{LATENCY} is not recorded" for item in pairs if item.latency is None]
+        if refused and len(metrics) == 1:
+            raise NotComparable([f"latency is not comparable: {why}" for why in dict.fromkeys(refused)])
+    tested = [paired for item in pairs for paired in item.paired]
+    p_values = [paired.tests[0].p for paired in tested]
+    corrected = dict(zip(map(id, tested), zip(holm(p_values), benjamini_hochberg(p_values), strict=True), strict=True))
+    count = sum(p is not None for p in p_values)
+    settled = [item.settle(corrected, count, evidence=evidence) for item in pairs]
+    return Comparison(
+        schema_version=SCHEMA_VERSION,
+        protocol=systems[0].run.manifest.protocol,
+        status=guard.status,
+        reasons=guard.reasons,
+        notes=[*guard.notes, *notes],
+        forced=bool(guard.reasons) or any(item.latency_forced for item in pairs),
+        factor=factor,
+        varied=guard.varied,
+        alpha=alpha,
+        margin=margin,
+        margins=dict(settings.margins),
+        seed=seed,
+        resamples=resamples,
+        n=len(guard.keys),
+        tests=count,
+        systems=[system.describe() for system in systems],
+        pairs=settled,
+        rankings=_rankings(systems, outcomes, settled, guard.keys, alpha) if len(systems) > 2 else [],
+    )
+
+
+class _Pair:
+    """Two systems: what is tested now, and settled when all p values are known."""
+
+    def __init__(
+        self,
+        first: System,
+        second: System,
+        guard: Guard,
+        outcomes: Sequence[Outcome],
+        settings: Settings,
+        slices: Sequence[str],
+        *,
+        force: bool,
+        latency: bool,
+    ) -> None:
+        self.first, self.second, self.keys, self.settings = first, second, guard.keys, settings
+        self.outcomes = outcomes
+        self.latency = self._latency(force=force) if latency else None
+        tested = [*outcomes, *([_LATENCY] if self.latency and self.latency.compared else [])]
+        self.paired = [self._pair(outcome, "", None) for outcome in tested]
+        for name in slices:
+            for word, inside in self._slices(name):
+                self.paired += [self._pair(outcome, f"{name}={word}", inside) for outcome in tested]
+        self.identical = self._identical()
+
+    def settle(
+        self, corrected: Mapping[int, tuple[float | None, float | None]], tests: int, *, evidence: int
+    ) -> PairOfSystems:
+        metrics = []
+        for paired in self.paired:
+            p_holm, p_bh = corrected[id(paired)]
+            metrics.append(paired.settle(p_holm=p_holm, p_bh=p_bh, tests=tests, identical=self.identical))
+        return PairOfSystems(
+            a=self.first.name,
+            b=self.second.name,
+            n=len(self.keys),
+            identical=self.identical,
+            verdict=metrics[0].verdict,
+            metrics=metrics,
+            latency=self.latency,
+            flipped=flips(_flipping(self.outcomes), self.first, self.second, self.keys, evidence=evidence),
+        )
+
+    @property
+    def latency_forced(self) -> bool:
+        return self.latency is not None and self.latency.compared and self.latency.why is not None
+
+    def _latency(self, *, force: bool) -> Latency | None:
+        if any(LATENCY not in system.run.column_names for system in (self.first, self.second)):
+            return None
+        why = latency_refused(self.first, self.second, self.keys)
+        states = [cache_state(system, self.keys) for system in (self.first, self.second)]
+        return Latency(compared=why is None or force, why=why, cache=states)
+
+    def _pair(self, outcome: Outcome, where: str, inside: Any) -> Paired:
+        names = sorted(outcome.columns())
+        a, b = (system.table(names, self.keys) for system in (self.first, self.second))
+        first, second = outcome.values(a), outcome.values(b)
+        use = outcome.inside(a) & outcome.inside(b)
+        if inside is not None:
+            use = use & inside
+        keep = use & ~np.isnan(first) & ~np.isnan(second)
+        clusters = self._clusters(outcome, a)
+        return pair(
+            outcome,
+            where,
+            first[keep],
+            second[keep],
+            None if clusters is None else clusters[keep],
+            left_out=int(use.sum() - keep.sum()),
+            settings=self.settings,
+            stream=f"compare/{outcome.name}/{where}",
+        )
+
+    def _clusters(self, outcome: Outcome, rows: pa.Table) -> Any:
+        """Codes of the clusters: the protocol's, else the samples where there are several trials, else none."""
+        if outcome.cluster is not None:
+            labels = plain(rows.column(outcome.cluster))
+            if labels.null_count < len(labels):
+                return np.unique(np.array([str(label) for label in labels.to_pylist()]), return_inverse=True)[1]
+        samples = [sample_of(key) for key in self.keys]
+        if len(set(samples)) == len(samples):
+            return None
+        return np.unique(np.array(samples), return_inverse=True)[1]
+
+    def _slices(self, name: str) -> list[tuple[str, Any]]:
+        for system in (self.first, self.second):
+            if name not in system.run.column_names:
+                raise ConfigError(
+                    f"{system.run.path} has no column {name!r} to slice by; it has {', '.join(system.run.column_names)}"
+                )
+        a, b = (system.table([name], self.keys).column(0) for system in (self.first, self.second))
+        if not equal_rows(a, b).all():
+            raise ConfigError(f"{name!r} differs between the runs, so it is an outcome and cannot be a slice")
+        words = sorted({str(word) for word in plain(a).unique().to_pylist() if word is not None})
+        if len(words) > _MOST_SLICES:
+            raise ConfigError(f"{name!r} has {len(words)} values; slices are for at most {_MOST_SLICES}")
+        return [(word, holds(a, word)) for word in words]
+
+    def _identical(self) -> bool:
+        """Whether both hold the same answers and results, in every column that the runs store."""
+        if any((paired.first != paired.second).any() for paired in self.paired):
+            return False
+        first, second = self.first, self.second
+        if set(first.run.column_names) != set(second.run.column_names):
+            return False
+        for name in first.run.column_names:
+            if name not in _PLACE:
+                a, b = (system.table([name], self.keys).column(0) for system in (first, second))
+                if not equal_rows(a, b).all():
+                    return False
+        outputs = [_outputs(system, self.keys) for system in (first, second)]
+        return outputs[0] == outputs[1]
+
+
+def _outputs(system: System, keys: Sequence[str]) -> list[Any] | None:
+    """The raw outputs behind the keys, in their order; None where the run keeps none."""
+    folder = system.run.path / "outputs"
+    found: dict[tuple[int, int], Any] = {}
+    for path in sorted(folder.glob("part-*.parquet")):
+        part = int(path.stem.removeprefix("part-"))
+        for output in pq.read_table(path).to_pylist():
+            found[part, output.pop("row")] = output
+    if not found:
+        return None
+    places = system.table(["part", "row"], keys).to_pylist()
+    return [found.get((place["part"], place["row"])) for place in places]
+
+
+def _flipping(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome by which samples flip: the first yes-or-no one, else whether a sample passed."""
+    passed = Outcome(name="pass_rate", column="bucket", kind="binary", equals=PASSED)
+    return next((outcome for outcome in outcomes if outcome.kind == "binary"), passed)
+
+
+def _rankings(
+    systems: Sequence[System],
+    outcomes: Sequence[Outcome],
+    pairs: Sequence[PairOfSystems],
+    keys: Sequence[str],
+    alpha: float,
+) -> list[Ranking]:
+    """The systems by each metric, over the samples on which all have it; ties by the corrected pairwise tests."""
+    found = []
+    names = [system.name for system in systems]
+    for outcome in outcomes:
+        tables = [system.table(sorted(outcome.columns()), keys) for system in systems]
+        values = np.stack([outcome.values(table) for table in tables])
+        use = ~np.isnan(values).any(axis=0) & np.all([outcome.inside(table) for table in tables], axis=0)
+        if not use.any():
+            continue
+        up = 1.0 if outcome.higher_is_better else -1.0
+        scores = [up * mean_of(row[use]) for row in values]
+        told = {
+            (item.a, item.b): metric.p_holm
+            for item in pairs
+            for metric in item.metrics
+            if metric.name == outcome.name and not metric.slice
+        }
+        found.append(
+            Ranking(
+                metric=outcome.name,
+                title=outcome.words,
+                kind=outcome.kind,
+                unit=outcome.unit,
+                higher_is_better=outcome.higher_is_better,
+                places=[
+                    Place(rank=item.rank, name=item.name, value=up * item.score, tie_groups=list(item.letters))
+                    for item in ranking(names, scores, told, alpha)
+                ],
+            )
+        )
+    return found
+
+
+def _protocols(systems: Sequence[System]) -> int:
+    return len({system.run.manifest.protocol for system in systems})

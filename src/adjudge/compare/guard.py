@@ -1,0 +1,235 @@
+"""The comparability guard: whether runs may be compared at all, decided from what they contain.
+
+Same protocol, configuration, schema, constraint library and rules; same data, or enough of it shared with equal
+labels; one factor varied; for latency, one known cache state. Every reason against is collected, not only the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import PurePath
+from typing import Any, Literal
+
+import numpy as np
+
+from adjudge.compare.outcomes import equal_rows, plain
+from adjudge.compare.systems import FACTORS, System, sample_of
+from adjudge.errors import ConfigError
+
+Status = Literal["COMPARABLE", "COMPARABLE_ON_INTERSECTION", "NOT_COMPARABLE"]
+SHARED_AT_LEAST = 0.5
+LATENCY, CACHE = "latency_seconds", "cache"
+_INSTRUMENT = {
+    "config": "configuration",
+    "constraint_library": "constraint library",
+    "rules": "rule set",
+    "schema": "schema",
+}
+_NAMED_DIFFERENCES = 5
+_CACHE_WORDS = {"true": "hit", "hit": "hit", "false": "miss", "miss": "miss"}
+
+
+@dataclass
+class Guard:
+    """What the guard found. `keys` are the samples that every system has, sorted."""
+
+    status: Status
+    keys: list[str]
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    varied: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def examine(systems: Sequence[System], *, factor: str | None = None) -> Guard:
+    """Hold the systems against each other."""
+    if factor is not None and factor not in FACTORS:
+        raise ConfigError(f"factor {factor!r} is not one of {', '.join(FACTORS)}")
+    reasons, notes = _same_instrument(systems), []
+    keys, partial, data_reasons, data_notes = _same_data(systems)
+    varied, factor_reasons, factor_notes = _one_factor(systems, factor)
+    reasons += data_reasons + factor_reasons
+    notes += data_notes + factor_notes
+    status: Status = "COMPARABLE_ON_INTERSECTION" if partial else "COMPARABLE"
+    return Guard("NOT_COMPARABLE" if reasons else status, keys, reasons, notes, varied)
+
+
+def latency_refused(first: System, second: System, keys: Sequence[str]) -> str | None:
+    """Why the latencies of two systems cannot be compared, or None when they can."""
+    states = {system.name: cache_state(system, keys) for system in (first, second)}
+    said = {
+        "hit": "{} was cached",
+        "miss": "{} was not cached",
+        "mixed": "{} mixes cached and uncached answers",
+        "unknown": "the cache state of {} is unknown",
+    }
+    if set(states.values()) in ({"hit"}, {"miss"}):
+        return None
+    return ", ".join(said[state].format(name) for name, state in states.items())
+
+
+def cache_state(system: System, keys: Sequence[str]) -> str:
+    """hit, miss, mixed or unknown, of the answers that were timed; one of unknown state makes the whole unknown."""
+    if CACHE not in system.run.column_names:
+        return "unknown"
+    rows = system.table([CACHE], keys).column(0)
+    if LATENCY in system.run.column_names:
+        rows = rows.filter(system.table([LATENCY], keys).column(0).is_valid())
+    words = plain(rows).unique().to_pylist()
+    states = {_CACHE_WORDS.get(str(word).lower(), "unknown") for word in words}
+    if len(states) == 1:
+        return states.pop()
+    return "unknown" if "unknown" in states or not states else "mixed"
+
+
+def _same_instrument(systems: Sequence[System]) -> list[str]:
+    """Protocol, version, and the digests of what the samples were judged with."""
+    reasons = []
+    for first, second in _distinct_runs(systems):
+        a, b = first.run.manifest, second.run.manifest
+        pair = f"{first.name} and {second.name}"
+        if a.protocol != b.protocol:
+            reasons.append(f"{pair} were judged by different protocols: {a.protocol} and {b.protocol}")
+            continue
+        if a.protocol_version != b.protocol_version:
+            reasons.append(
+                f"{pair} were judged by different versions of {a.protocol}: {a.protocol_version} and {b.protocol_version}"
+            )
+        differing = [words for key, words in _INSTRUMENT.items() if a.digests.get(key) != b.digests.get(key)]
+        if differing:
+            what = ", ".join(differing)
+            changes = _changes(first, second)
+            reasons.append(f"{pair} differ in {what}" + (f" ({'; '.join(changes)})" if changes else ""))
+    return reasons
+
+
+def _changes(first: System, second: System) -> list[str]:
+    """The settings that differ, as `name: A's value, B's value`; the names of input files are not settings."""
+    found: list[str] = []
+    inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
+    a, b = first.run.manifest.config, second.run.manifest.config
+    for key in sorted({*a, *b}):
+        if not (_is_input(a.get(key), inputs) or _is_input(b.get(key), inputs)):
+            _walk(key, a.get(key), b.get(key), found)
+    if len(found) > _NAMED_DIFFERENCES:
+        rest = len(found) - _NAMED_DIFFERENCES
+        found = [*found[:_NAMED_DIFFERENCES], f"and {rest} more"]
+    return found
+
+
+def _is_input(value: Any, inputs: set[str]) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return bool(names) and all(isinstance(name, str) and PurePath(name).name in inputs for name in names)
+
+
+def _walk(path: str, a: Any, b: Any, found: list[str]) -> None:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for key in sorted({*a, *b}, key=str):
+            _walk(f"{path}.{key}", a.get(key), b.get(key), found)
+    elif a != b:
+        found.append(f"{path}: {_brief(a)}, {_brief(b)}")
+
+
+def _brief(value: Any) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _same_data(systems: Sequence[System]) -> tuple[list[str], bool, list[str], list[str]]:
+    """The keys that all share, whether that is only a part, the reasons against, and notes."""
+    shared = set(systems[0].place)
+    for system in systems[1:]:
+        shared &= set(system.place)
+    keys = sorted(shared)
+    reasons: list[str] = []
+    notes: list[str] = []
+    partial = any(len(system.place) != len(keys) for system in systems)
+    for first, second in combinations(systems, 2):
+        pair = f"{first.name} and {second.name}"
+        common = keys if len(systems) == 2 else sorted(set(first.place) & set(second.place))
+        sizes = len(first.place), len(second.place)
+        if not common:
+            reasons.append(f"{pair} share no sample: they were judged on different data")
+            continue
+        if len(common) < SHARED_AT_LEAST * max(sizes):
+            reasons.append(
+                f"{pair} were judged on different data: {len(common)} samples are shared, "
+                f"of {sizes[0]} and {sizes[1]}; at least half of both are needed"
+            )
+        reasons += _labels(first, second, common, whole=len(common) == sizes[0] == sizes[1])
+    if partial and keys and not reasons:
+        sizes_of_all = " and ".join(f"{len(system.place)} of {system.name}" for system in systems)
+        notes.append(f"everything is recomputed on the {len(keys)} samples that all share, of {sizes_of_all}")
+    if not keys and not reasons:
+        reasons.append("no sample is shared by all")
+    return keys, partial, reasons, notes
+
+
+def _labels(first: System, second: System, keys: Sequence[str], *, whole: bool) -> list[str]:
+    """A reason when shared samples carry different labels, or when nothing shows that they carry the same."""
+    if first.run is second.run:
+        return []
+    names = first.label_columns
+    pair = f"{first.name} and {second.name}"
+    if set(names) != set(second.label_columns):
+        return [f"{pair} store different columns of the data set: {names} and {second.label_columns}"]
+    digests = [system.run.manifest.digests.get("dataset") for system in (first, second)]
+    if not names:
+        if whole and digests[0] == digests[1]:
+            return []
+        return [
+            f"{pair} have different data set digests, and store no labels by which the shared samples could be held"
+        ]
+    a, b = first.table(names, keys), second.table(names, keys)
+    same = np.ones(len(keys), dtype=bool)
+    for name in names:
+        same &= equal_rows(a.column(name), b.column(name))
+    if same.all():
+        return []
+    different = np.flatnonzero(~same)
+    where = f"{different.size} of {len(keys)} shared samples, first {sample_of(keys[int(different[0])])!r}"
+    return [f"{pair} carry different labels ({', '.join(names)}) on {where}"]
+
+
+def _one_factor(systems: Sequence[System], factor: str | None) -> tuple[dict[str, list[Any]], list[str], list[str]]:
+    """The factors that vary, the reasons against, and what is not recorded."""
+    values = {name: [system.factor(name) for system in systems] for name in FACTORS}
+    varied = {
+        name: found for name, found in values.items() if None not in found and len({str(value) for value in found}) > 1
+    }
+    reasons: list[str] = []
+    notes = [
+        f"{name} is recorded for some of the runs only, so nothing shows that it was the same"
+        for name, found in values.items()
+        if None in found and any(value is not None for value in found)
+    ]
+    if factor is not None:
+        if factor not in varied:
+            known = None not in values[factor]
+            notes.append(
+                f"{factor} was to be compared, but {'is the same in all runs' if known else 'the runs do not record it'}"
+            )
+        reasons += [
+            f"{name} varies too ({_listed(found)}), but only {factor} was to vary"
+            for name, found in varied.items()
+            if name != factor
+        ]
+    else:
+        if "prompt" in varied:
+            reasons.append("the prompts differ; where prompts are what is compared, say --factor prompt")
+        others = [name for name in varied if name != "prompt"]
+        if len(others) > 1:
+            reasons.append(
+                "more than one factor varies, so a difference has no one cause: "
+                + "; ".join(f"{name} ({_listed(varied[name])})" for name in others)
+            )
+    return varied, reasons, notes
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(_brief(value) for value in values)
+
+
+def _distinct_runs(systems: Sequence[System]) -> list[tuple[System, System]]:
+    return [(a, b) for a, b in combinations(systems, 2) if a.run is not b.run and a.run.path != b.run.path]

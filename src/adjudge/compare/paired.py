@@ -1,0 +1,285 @@
+"""One outcome of two systems on the same samples: difference, interval, tests, what n could show, the verdict.
+
+Differences are second − first. A yes-or-no outcome of independent samples is tested by McNemar and has Newcombe's
+paired interval; a mean, and any outcome whose samples come in clusters, is tested by flipping signs and has a paired
+bootstrap interval, both by cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.compare.outcomes import Floats, Outcome
+from adjudge.errors import ConfigError
+from adjudge.stats import equivalence, power
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.exact import mean_of
+from adjudge.stats.paired import (
+    PValue,
+    mcnemar_chi2,
+    mcnemar_exact,
+    mcnemar_midp,
+    paired_mean_difference,
+    sign_flip,
+)
+from adjudge.stats.proportions import newcombe_paired_difference
+
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a comparison was asked for; it stands in the result."""
+
+    alpha: float = 0.05
+    margin: float | None = None
+    margins: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    resamples: int = 2000
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha < POWER:
+            raise ConfigError(f"alpha is {self.alpha}, expected a number above 0 and below {POWER}")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}, expected 0 or more")
+        if self.resamples < 100:
+            raise ConfigError(f"resamples is {self.resamples}, expected 100 or more")
+        for margin in (*([] if self.margin is None else [self.margin]), *self.margins.values()):
+            if not 0.0 < margin < float("inf"):
+                raise ConfigError(f"margin is {margin}, expected a number above 0")
+
+    def margin_of(self, outcome: Outcome) -> float | None:
+        """The margin of one outcome: its own, or the plain one as a share of its range; None where neither applies."""
+        if outcome.name in self.margins:
+            return self.margins[outcome.name]
+        span = 1.0 if outcome.kind == "binary" else outcome.span
+        return None if self.margin is None or span is None else self.margin * span
+
+
+class Discordant(msgspec.Struct, frozen=True, kw_only=True):
+    """The four counts of a yes-or-no outcome on pairs."""
+
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """About how many samples would find a difference of `to_find` with 80 % power."""
+
+    n: int
+    to_find: float
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome compared: every number, and the verdict on the second system."""
+
+    name: str
+    title: str
+    slice: str
+    kind: str
+    unit: str
+    higher_is_better: bool
+    n: int
+    left_out: int
+    clusters: int | None
+    a: float | None
+    b: float | None
+    difference: Estimate
+    discordant: Discordant | None
+    tests: list[PValue]
+    test: str
+    p: float | None
+    log10_p: float | None
+    p_holm: float | None
+    p_bh: float | None
+    margin: float | None
+    detectable: Estimate
+    verdict: equivalence.Outcome
+    why: str | None
+    needs: Needs | None
+    phrases: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One outcome on the pairs that have it. `units` are the clusters' codes, None where samples are independent."""
+
+    outcome: Outcome
+    slice: str
+    first: Floats
+    second: Floats
+    units: NDArray[np.intp] | None
+    left_out: int
+    settings: Settings
+    stream: str
+    difference: Estimate
+    tests: list[PValue]
+    discordant: Discordant | None
+
+    def settle(self, *, p_holm: float | None, p_bh: float | None, tests: int, identical: bool) -> Compared:
+        """The verdict, once the corrected p is known. Powers are at alpha / tests, the first step of Holm."""
+        margin = self.settings.margin_of(self.outcome)
+        verdict, why = self._verdict(p_holm, margin, identical=identical)
+        alpha = self.settings.alpha / max(tests, 1)
+        primary = self.tests[0]
+        return Compared(
+            name=self.outcome.name,
+            title=self.outcome.words,
+            slice=self.slice,
+            kind=self.outcome.kind,
+            unit=self.outcome.unit,
+            higher_is_better=self.outcome.higher_is_better,
+            n=self.first.size,
+            left_out=self.left_out,
+            clusters=None if self.units is None else int(self.units.max(initial=-1)) + 1,
+            a=mean_of(self.first) if self.first.size else None,
+            b=mean_of(self.second) if self.second.size else None,
+            difference=self.difference,
+            discordant=self.discordant,
+            tests=self.tests,
+            test=primary.method,
+            p=primary.p,
+            log10_p=primary.log10_p,
+            p_holm=p_holm,
+            p_bh=p_bh,
+            margin=margin,
+            detectable=self._detectable(alpha),
+            verdict=verdict,
+            why=why,
+            needs=self._needs(alpha, margin) if verdict == "inconclusive" else None,
+            phrases=self.outcome.phrases,
+        )
+
+    def _verdict(
+        self, p_holm: float | None, margin: float | None, *, identical: bool
+    ) -> tuple[equivalence.Outcome, str | None]:
+        gap = self.difference
+        if identical:
+            return "equivalent", "the two hold the same answers and the same results"
+        if gap.value is None:
+            return "inconclusive", gap.why
+        if gap.low is None or gap.high is None:
+            return "inconclusive", gap.warnings[-1] if gap.warnings else "there is no interval"
+        if gap.low == gap.high:
+            return "inconclusive", "no pair differs from another, so an interval of no width says nothing of the unseen"
+        if margin is not None and self._inside(margin):
+            return "equivalent", None
+        if p_holm is not None and p_holm <= self.settings.alpha and gap.value != 0.0:
+            return ("better" if (gap.value > 0.0) == self.outcome.higher_is_better else "worse"), None
+        return "inconclusive", None
+
+    def _inside(self, margin: float) -> bool:
+        """Whether the interval lies inside the margin; by clusters two one-sided t tests over them must agree."""
+        if not equivalence.inside_margin(self.difference, margin):
+            return False
+        if self.units is None:
+            return True
+        sums, size = self._units()
+        p = equivalence.tost_mean(sums / size, margin).p
+        return p is not None and p <= self.settings.alpha
+
+    def _units(self) -> tuple[Floats, float]:
+        """The summed difference of each independent unit, and how many samples a unit has on average."""
+        gaps = self.second - self.first
+        if self.units is None:
+            return gaps, 1.0
+        sums = np.bincount(self.units, weights=gaps).astype(np.float64)
+        return sums, self.first.size / sums.size
+
+    def _detectable(self, alpha: float) -> Estimate:
+        n = self.first.size
+        if self.discordant is not None and self.units is None:
+            changed = self.discordant.only_a + self.discordant.only_b
+            return power.detectable_paired_proportions(n, changed / n if n else 0.0, alpha=alpha, power=POWER)
+        sums, size = self._units()
+        spread = float(np.std(sums, ddof=1)) if sums.size > 1 else 0.0
+        if spread == 0.0:
+            return Estimate.null("the differences have no spread to learn from", n=n)
+        found = power.detectable_mean(sums.size, spread, alpha=alpha, power=POWER)
+        return msgspec.structs.replace(found, value=None if found.value is None else found.value / size, n=n)
+
+    def _needs(self, alpha: float, margin: float | None) -> Needs | None:
+        """The n that would find a difference as large as the margin; where n is that already, the observed one."""
+        if self.difference.value is None:
+            return None
+        observed = abs(self.difference.value)
+        for to_find in (max(observed, margin or 0.0), observed):
+            needed = self._needed(to_find, alpha)
+            if needed is not None and needed > self.first.size:
+                return Needs(n=needed, to_find=to_find)
+        return None
+
+    def _needed(self, to_find: float, alpha: float) -> int | None:
+        if to_find == 0.0:
+            return None
+        if self.discordant is not None and self.units is None:
+            changed = (self.discordant.only_a + self.discordant.only_b) / self.first.size
+            needed = power.pairs_needed(to_find, min(max(changed, to_find), 1.0), alpha=alpha, power=POWER).value
+            return None if needed is None else int(needed)
+        sums, size = self._units()
+        spread = float(np.std(sums, ddof=1)) if sums.size > 1 else 0.0
+        if spread == 0.0:
+            return None
+        units = power.rows_needed_mean(to_find * size, spread, alpha=alpha, power=POWER).value
+        return None if units is None else math.ceil(units * size)
+
+
+def pair(
+    outcome: Outcome,
+    slice_name: str,
+    first: Floats,
+    second: Floats,
+    clusters: NDArray[np.intp] | None,
+    *,
+    left_out: int,
+    settings: Settings,
+    stream: str,
+) -> Paired:
+    """Estimate the difference and run the tests; the first of the tests is the one that decides."""
+    if clusters is not None:
+        clusters = np.unique(clusters, return_inverse=True)[1]
+        if clusters.size == 0 or int(clusters.max()) + 1 == clusters.size:
+            clusters = None
+    level = 1.0 - settings.alpha
+    discordant = None
+    tests: list[PValue] = []
+    if outcome.kind == "binary":
+        yes, also = first > 0.5, second > 0.5
+        discordant = Discordant(
+            both=int((yes & also).sum()),
+            only_a=int((yes & ~also).sum()),
+            only_b=int((~yes & also).sum()),
+            neither=int((~yes & ~also).sum()),
+        )
+        tests = [test(discordant.only_a, discordant.only_b) for test in (mcnemar_exact, mcnemar_midp, mcnemar_chi2)]
+        if first.size == 0:
+            tests = [PValue(p=None, why="no pairs", method=test.method) for test in tests]
+    if discordant is not None and clusters is None:
+        d = discordant
+        difference = newcombe_paired_difference(d.both, d.only_b, d.only_a, d.neither, level=level)
+    else:
+        if first.size == 0:
+            difference = Estimate.null("no pairs", level=level)
+        else:
+            difference = paired_mean_difference(
+                second,
+                first,
+                clusters=clusters,
+                seed=settings.seed,
+                stream=stream,
+                resamples=settings.resamples,
+                level=level,
+            )
+        flips = sign_flip(second - first, seed=settings.seed, stream=f"{stream}/signs", clusters=clusters)
+        tests = [flips, *tests]
+    return Paired(
+        outcome, slice_name, first, second, clusters, left_out, settings, stream, difference, tests, discordant
+    )

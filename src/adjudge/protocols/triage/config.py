@@ -1,0 +1,118 @@
+"""TriageConfig: everything that changes a number of a triage run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import ConfigError
+from adjudge.protocols.triage.words import Classes, verdict_words
+
+MODES = ("no-tools", "tools")
+
+
+class Costs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a slip, a false flag and a review by a person cost, in any one unit."""
+
+    slip: float
+    flag: float
+    review: float
+
+
+class TriageConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The options of `adjudge triage`. `results` has one list of files a run; `operating` is found, not given."""
+
+    results: list[list[str]]
+    manifest: list[str] = []
+    calibration: list[str] = []
+    target_risk: float | None = None
+    risk: str = "error"
+    costs: Costs | None = None
+    slices: list[str] = []
+    positive: str = "fake"
+    negative: str = "real"
+    words: dict[str, str] = {}
+    model: str = "unnamed"
+    mode: str = "no-tools"
+    percent: bool = False
+    strip_labels: bool = False
+    bad_confidence: str = "refuse"
+    unmatched: str = "refuse"
+    prevalence: float | None = None
+    bins: int = 10
+    rules: list[str] = []
+    seed: int = 0
+    resamples: int = 2000
+    operating: dict[str, Any] | None = None
+
+    def classes(self) -> Classes:
+        """The two class names."""
+        return Classes(self.positive, self.negative)
+
+    def run_names(self) -> list[str | None]:
+        """The name of each run: none for the first, for further ones that of their first file, made different."""
+        names: list[str | None] = []
+        for index, files in enumerate(self.results):
+            stem = Path(files[0]).name.partition(".")[0] or "stdin"
+            name = stem
+            count = 2
+            while index and name in names:
+                name, count = f"{stem}-{count}", count + 1
+            names.append(name if index else None)
+        return names
+
+
+def config_of(options: Mapping[str, Any]) -> TriageConfig:
+    """The configuration, checked; a flat list of results is one run, a single file name one file."""
+    given = dict(options)
+    for key in ("manifest", "calibration", "slices"):
+        if isinstance(given.get(key), str):
+            given[key] = [given[key]]
+    results = given.get("results", [])
+    if isinstance(results, str):
+        results = [results]
+    if isinstance(results, list) and all(isinstance(item, str) for item in results):
+        results = [results] if results else []
+    given["results"] = results
+    try:
+        config = msgspec.convert(given, TriageConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"triage: {error}") from None
+    _check(config)
+    return config
+
+
+def _check(config: TriageConfig) -> None:
+    if not config.results or not all(config.results):
+        raise ConfigError("no results were given (--results FILE …)")
+    for name, value, allowed in (
+        ("mode", config.mode, MODES),
+        ("bad_confidence", config.bad_confidence, ("refuse", "count")),
+        ("unmatched", config.unmatched, ("refuse", "ignore")),
+        ("risk", config.risk, ("error", "slip")),
+    ):
+        if value not in allowed:
+            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
+    for name, share in (("target_risk", config.target_risk), ("prevalence", config.prevalence)):
+        if share is not None and not 0.0 < share < 1.0:
+            raise ConfigError(f"{name} is {share}, expected a share between 0 and 1, such as 0.05")
+    if config.bins < 1:
+        raise ConfigError(f"bins is {config.bins}, expected 1 or more")
+    if config.resamples < 100:
+        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
+    chosen = config.target_risk is not None or config.costs is not None
+    if bool(config.calibration) != chosen or (config.target_risk is not None and config.costs is not None):
+        raise ConfigError(
+            "an operating point needs a calibration file (--calibration) and either --target-risk or --costs"
+        )
+    if config.costs is not None and min(config.costs.slip, config.costs.flag, config.costs.review) < 0:
+        raise ConfigError("costs are not negative")
+    shared = set(config.calibration) & {file for files in config.results for file in files}
+    if shared:
+        raise ConfigError(f"{min(shared)} is both calibration and results; a threshold is never chosen on the test")
+    if any(not name.removeprefix("meta.") for name in config.slices):
+        raise ConfigError("a slice names a key of `meta`, such as meta.source")
+    verdict_words(config.classes(), config.words)

@@ -1,0 +1,253 @@
+"""What one batch of triage records adds to the numbers: exact counts, exact sums, and the columns that ranks need."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.protocols.triage.batch import (
+    ABSTAINED,
+    ANSWERS,
+    CACHE_STATES,
+    CONFIDENCE_STATES,
+    GIVEN,
+    LATENCY,
+    MISSING,
+    NEGATIVE,
+    POSITIVE,
+    PROVENANCE,
+    TIMES,
+    TOTAL,
+    UNKNOWN,
+    VISION,
+    Floats,
+    TriageBatch,
+)
+from adjudge.protocols.triage.samples import restore
+from adjudge.protocols.triage.words import Classes
+from adjudge.stats import exact
+
+CELLS = 2 * ANSWERS
+SCORE_BINS = 20
+POSSIBLY_CACHED = 0.25
+SUMS = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
+Ints = NDArray[np.int64]
+Pattern = tuple[tuple[int, int], ...]
+
+
+@dataclass
+class Scores:
+    """Answered rows with a usable confidence: confidence, whether right, whether positive, which sample and trial."""
+
+    confidence: Floats
+    correct: NDArray[np.bool_]
+    positive: NDArray[np.bool_]
+    sample: Ints
+    trial: NDArray[np.int32]
+
+    def rows(self, chosen: NDArray[np.bool_]) -> Scores:
+        """Some of the rows."""
+        return Scores(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+
+@dataclass
+class Block:
+    """Some records of one configuration: all of them, or those of a slice."""
+
+    counts: dict[int, Ints] = field(default_factory=dict)
+    patterns: Counter[Pattern] = field(default_factory=Counter)
+    scores: list[Scores] = field(default_factory=list)
+
+    def add(self, other: Block, first_sample: int) -> None:
+        """Add the block of a later batch, whose samples are numbered from `first_sample` on."""
+        for trial, counts in other.counts.items():
+            self.counts[trial] = self.counts[trial] + counts if trial in self.counts else counts
+        self.patterns.update(other.patterns)
+        self.scores += [replace(scores, sample=scores.sample + first_sample) for scores in other.scores]
+
+    def joined(self) -> Scores:
+        """All scores as one."""
+        if len(self.scores) != 1:
+            names = Scores.__dataclass_fields__
+            self.scores = [Scores(*(np.concatenate([getattr(s, name) for s in self.scores]) for name in names))]
+        return self.scores[0]
+
+
+@dataclass
+class Configuration:
+    """Everything of one configuration that is no block: sums by trial, times by cache state, provenance."""
+
+    sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    states: dict[int, Ints] = field(default_factory=dict)
+    times: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
+    cache: Ints = field(default_factory=lambda: np.zeros(len(CACHE_STATES), dtype=np.int64))
+    possibly_cached: int = 0
+    carries: Ints = field(default_factory=lambda: np.zeros(len(PROVENANCE), dtype=np.int64))
+    received: int = 0
+    histogram: Ints = field(default_factory=lambda: np.zeros((2, 3, SCORE_BINS), dtype=np.int64))
+    prompts: Counter[str | None] = field(default_factory=Counter)
+    models: Counter[str | None] = field(default_factory=Counter)
+    temperatures: Counter[float | None] = field(default_factory=Counter)
+
+    def add(self, other: Configuration) -> None:
+        """Add what another batch found."""
+        for trial, sums in other.sums.items():
+            have = self.sums.get(trial, [(0, 0)] * len(SUMS))
+            self.sums[trial] = [(a + c, b + d) for (a, b), (c, d) in zip(have, sums, strict=True)]
+        for trial, states in other.states.items():
+            self.states[trial] = self.states[trial] + states if trial in self.states else states
+        for key, values in other.times.items():
+            self.times.setdefault(key, []).extend(values)
+        self.cache = self.cache + other.cache
+        self.possibly_cached += other.possibly_cached
+        self.carries = self.carries + other.carries
+        self.received += other.received
+        self.histogram = self.histogram + other.histogram
+        self.prompts.update(other.prompts)
+        self.models.update(other.models)
+        self.temperatures.update(other.temperatures)
+
+
+@dataclass
+class Partial:
+    """One batch, or all of them. Blocks are by (configuration, slice key, slice value); the whole has "" for both."""
+
+    blocks: dict[tuple[str, str, str], Block] = field(default_factory=dict)
+    configurations: dict[str, Configuration] = field(default_factory=dict)
+    samples: int = 0
+    dataset: int = 0
+
+
+def partial(samples: pa.Table, classes: Classes, slices: Sequence[str]) -> Partial:
+    """What one batch adds; the records of a sample stand together and are all there."""
+    batch = restore(samples, classes)
+    ids = samples.column("sample").combine_chunks()
+    first = np.append(True, np.asarray(pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), bool))
+    sample = np.cumsum(first) - 1
+    trial = samples.column("trial").to_numpy()
+    found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0)
+    found.dataset = _dataset(ids.filter(pa.array(first)).to_pylist(), batch.label[first].tolist(), classes)
+    for name, chosen in _by_word(samples, "configuration"):
+        found.configurations[str(name)] = _configuration(samples, batch, trial, chosen)
+        found.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
+    for key in slices:
+        for value, mine in _by_word(samples, key):
+            for name, chosen in _by_word(samples, "configuration"):
+                both = mine & chosen
+                if both.any():
+                    shown = "(none)" if value is None else value
+                    found.blocks[str(name), key, shown] = _block(batch, trial, sample, both)
+    return found
+
+
+def merge(partials: Sequence[Partial]) -> Partial:
+    """The whole, from partials in order."""
+    whole = Partial()
+    for part in partials:
+        for key, block in part.blocks.items():
+            whole.blocks.setdefault(key, Block()).add(block, whole.samples)
+        for name, configuration in part.configurations.items():
+            whole.configurations.setdefault(name, Configuration()).add(configuration)
+        whole.samples += part.samples
+        whole.dataset = (whole.dataset + part.dataset) % (1 << 256)
+    return whole
+
+
+def _block(batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: NDArray[np.bool_]) -> Block:
+    rows = np.flatnonzero(chosen)
+    cell, trials = batch.cell()[rows], trial[rows]
+    counts = {int(t): np.bincount(cell[trials == t], minlength=CELLS) for t in np.unique(trials)}
+    use = rows[(batch.answer[rows] <= NEGATIVE) & (batch.confidence_state[rows] == GIVEN)]
+    label = batch.label[use]
+    scores = Scores(batch.confidence[use], label == batch.answer[use], label == POSITIVE, sample[use], trial[use])
+    return Block(counts, _patterns(sample[rows], trials, cell), [scores])
+
+
+def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pattern]:
+    """How many samples have which cells in which trials."""
+    found: Counter[Pattern] = Counter()
+    starts = np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
+    sizes = np.diff(np.append(starts, sample.size))
+    key = trial.astype(np.int64) * CELLS + cell
+    for size in np.unique(sizes).tolist():
+        rows = starts[sizes == size][:, None] + np.arange(size)
+        kinds, counts = np.unique(key[rows], axis=0, return_counts=True)
+        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
+            found[tuple(divmod(value, CELLS) for value in kind)] += count
+    return found
+
+
+def _configuration(
+    samples: pa.Table, batch: TriageBatch, trial: NDArray[np.int32], chosen: NDArray[np.bool_]
+) -> Configuration:
+    there = chosen & (batch.answer != MISSING)
+    rows = np.flatnonzero(there)
+    answered = there & (batch.answer <= NEGATIVE)
+    usable = batch.confidence_state == GIVEN
+    found = Configuration(received=rows.size)
+    latency = np.where(np.isnan(batch.times[LATENCY]), batch.times[TOTAL], batch.times[LATENCY])
+    columns = (
+        (batch.confidence, usable),
+        (latency, ~np.isnan(latency)),
+        (batch.tool_count.astype(np.float64), True),
+        (batch.tool_seconds, True),
+    )
+    for t in np.unique(trial[chosen]).tolist():
+        mine = answered & (trial == t)
+        found.sums[t] = [_sum(column[mine & use]) for column, use in columns]
+        found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
+    found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
+    for state in np.flatnonzero(found.cache).tolist():
+        here = there & (batch.cache == state)
+        for place in range(len(TIMES)):
+            values = batch.times[place, here]
+            values = values[~np.isnan(values)]
+            if values.size:
+                found.times[state, place] = [values]
+    with np.errstate(invalid="ignore"):
+        found.possibly_cached = int((there & (batch.cache == UNKNOWN) & (batch.times[VISION] < POSSIBLY_CACHED)).sum())
+    bits = np.unpackbits(batch.carries[rows, None], axis=1, bitorder="little")[:, : len(PROVENANCE)]
+    found.carries = bits.sum(axis=0).astype(np.int64)
+    scored = there & usable & (batch.answer <= ABSTAINED)
+    place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
+    where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
+    found.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
+    for name, counter in (("prompts", found.prompts), ("models", found.models)):
+        for word, mask in _by_word(samples, name):
+            if (mask & there).any():
+                counter[word] = int((mask & there).sum())
+    values, counts = np.unique(batch.temperature[rows], return_counts=True)
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        found.temperatures[None if np.isnan(value) else value] += count
+    return found
+
+
+def _sum(values: Floats) -> tuple[int, int]:
+    """Rows, and their exact sum in units of 2^-1074."""
+    return values.size, exact.total(values) if values.size else 0
+
+
+def _by_word(samples: pa.Table, name: str) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
+    """Every word of a dictionary column in sorted order, nothing last, with the rows that have it."""
+    column = samples.column(name).combine_chunks()
+    words = column.dictionary.to_pylist()
+    indices = column.indices.fill_null(-1).to_numpy()
+    for index in sorted(np.unique(indices).tolist(), key=lambda i: (i < 0, words[i] if i >= 0 else "")):
+        yield (words[index] if index >= 0 else None), indices == index
+
+
+def _dataset(ids: Sequence[str], labels: Sequence[int], classes: Classes) -> int:
+    """A sum over the samples of a hash of id and label: the same for a data set whatever its order and its cut."""
+    endings = [b"\x00" + name.encode() for name in classes]
+    sha256 = hashlib.sha256
+    return sum(
+        int.from_bytes(sha256(name.encode() + endings[label]).digest(), "little")
+        for name, label in zip(ids, labels, strict=True)
+    ) % (1 << 256)

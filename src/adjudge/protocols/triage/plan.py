@@ -1,0 +1,94 @@
+"""The triage protocol's plan: from a configuration to judged batches, partials and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.table import Evidence
+from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.triage import samples as stored
+from adjudge.protocols.triage.columns import Columns
+from adjudge.protocols.triage.config import config_of
+from adjudge.protocols.triage.operating import choose
+from adjudge.protocols.triage.partials import Partial, partial
+from adjudge.protocols.triage.read import TriageReader, role
+from adjudge.protocols.triage.rules import TriageContext
+from adjudge.protocols.triage.summary import finish
+from adjudge.protocols.triage.words import verdict_words
+from adjudge.provenance.canonical import digest
+from adjudge.readers.triage_results import manifest_row
+
+RECORD_SCHEMA = "triage-record/1"
+_FILES = ("results", "manifest", "calibration")
+
+
+class TriagePlan(Plan):
+    """One configured evaluation of triage results."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        config = config_of(options)
+        if config.calibration and config.operating is None:
+            config.operating = choose(config)
+        self.settings, self.classes = config, config.classes()
+        self.config = msgspec.to_builtins(config)
+        sets = rule_sets("triage", tuple(config.rules))
+        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(TriageContext(self.classes))])
+        self.rules = [rule.table() for rule in self.graph.rules]
+        self._reader, self._columns = TriageReader(config), Columns(config)
+        self.digests = {
+            "config": digest({key: value for key, value in self.config.items() if key not in _FILES}),
+            "constraint_library": digest(verdict_words(self.classes, config.words)),
+            "rules": digest(self.rules),
+            "schema": digest([RECORD_SCHEMA, [str(field) for field in stored.schema(config.slices)]]),
+        }
+
+    def inputs(self) -> Sequence[Input]:
+        """Every run's results, the manifest and the calibration, keyed by id."""
+        settings = self.settings
+        expected = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"
+        roles = [
+            Input(role(index), tuple(files), self._reader.key(index), expected, limited=True)
+            for index, files in enumerate(settings.results)
+        ]
+        if settings.manifest:
+            roles.append(
+                Input(
+                    "manifest",
+                    tuple(settings.manifest),
+                    lambda _path, _line, text: (manifest_row(text)[0], None),
+                    "a manifest record is a JSON object with `id` and `label`",
+                )
+            )
+        if settings.calibration:
+            roles.append(Input("calibration", tuple(settings.calibration), self._reader.calibration_key, expected))
+        return roles
+
+    def judge(self, partition: Partition) -> Iterator[Judged]:
+        """Batches of records with their evidence and verdicts."""
+        for rows, order in self._reader.batches(partition):
+            read = self._columns.read(rows, order)
+            evidence = self.graph.evaluate(read.batch)
+            verdicts = stored.adjudicate(evidence)
+            yield Judged(stored.table(read, verdicts, self.classes, self.settings.slices), evidence, read.outputs)
+
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again from the stored answers and compare everything that follows from them."""
+        batch = stored.restore(samples, self.classes)
+        again = self.graph.evaluate(batch)
+        problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
+        return problems + stored.differences(samples, batch, stored.adjudicate(again))
+
+    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
+        """What one batch adds to the numbers."""
+        del evidence
+        return partial(samples, self.classes, self.settings.slices)
+
+    def finish(self, partials: Sequence[Any]) -> Measured:
+        """The configurations and every estimate."""
+        return finish(partials, self.settings)

@@ -1,0 +1,157 @@
+"""A triage record as an object, for `export` and `explain`, and the JSON Schemas of what the protocol reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.evidence.atoms import Atom
+from adjudge.evidence.citations import unpack_citations
+from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, SEVERITIES
+from adjudge.protocols.triage.batch import PROVENANCE, TIMES
+from adjudge.protocols.triage.samples import VERDICTS
+from adjudge.runs.run import Run
+from adjudge.runs.schemas import DRAFT, number_or_null
+
+
+def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    """The record of one row of samples.parquet."""
+    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
+    manifest = run.manifest
+    return {
+        "sample_id": row["sample"],
+        "model_name": row["model"],
+        "configuration": row["configuration"],
+        "trial": row["trial"],
+        "bucket": row["bucket"],
+        "label": row["label"],
+        "answer": row["answer"],
+        "verdict": row["verdict"],
+        "cites": [atom.id for atom in atoms if atom.position in cited],
+        "confidence": row["confidence"],
+        "confidence_state": row["confidence_state"],
+        "said": {
+            "prediction": output["response"],
+            "confidence_text": output["confidence_text"],
+            "error": output["error"],
+            "error_type": output["error_type"],
+            "file": output["file"],
+            "line": output["line"],
+        },
+        "timings": {name: row[name] for name in TIMES},
+        "cache": row["cache"],
+        "tools": {"count": row["tool_count"], "seconds": row["tool_seconds"]},
+        "provenance": {
+            **{name: bool(row["carries"] >> index & 1) for index, name in enumerate(PROVENANCE)},
+            "prompts": row["prompts"],
+            "models_recorded": row["models"],
+            "temperature_recorded": row["temperature"],
+        },
+        "slices": {name: row[name] for name in manifest.config["slices"]},
+        "evidence": [
+            {
+                "id": atom.id,
+                "rule": atom.rule,
+                "outcome": atom.outcome,
+                "severity": atom.severity,
+                "scope": atom.scope,
+                "observed": atom.observed,
+                "message": atom.message,
+            }
+            for atom in atoms
+        ],
+        "trace": {
+            "config_hash": manifest.digests["config"][:16],
+            "schema_version": manifest.schema_version,
+            "word_table_version": manifest.digests["constraint_library"][:16],
+            "evaluator_version": manifest.environment["adjudge"],
+            "timestamp": manifest.timestamp,
+        },
+    }
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_MAYBE_TEXT: dict[str, Any] = {"type": ["string", "null"]}
+_ID: dict[str, Any] = {"type": ["string", "integer"]}
+_OBJECT: dict[str, Any] = {"type": ["object", "null"]}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """By name."""
+    return {
+        "manifest": _document(
+            "a record of the data set manifest", {"id": _ID, "label": _MAYBE_TEXT, "meta": _OBJECT}, ("id",)
+        ),
+        "result": _document("a result record", _result(), ("id",)),
+        "record": _document("the record of one judged result", _record(), tuple(_record())),
+    }
+
+
+def _document(title: str, properties: dict[str, Any], required: tuple[str, ...]) -> dict[str, Any]:
+    return {"$schema": DRAFT, "title": title, "type": "object", "required": list(required), "properties": properties}
+
+
+def _result() -> dict[str, Any]:
+    seconds = number_or_null()
+    return {
+        "id": _ID,
+        "model": _MAYBE_TEXT,
+        "use_tools": {"type": ["boolean", "null"]},
+        "trial": {"type": "integer", "minimum": 0},
+        "label": _MAYBE_TEXT,
+        "prediction": _MAYBE_TEXT,
+        "confidence": {
+            "type": ["number", "string", "null"],
+            "description": "0 to 1; a text such as 87% only with --percent",
+        },
+        "error": {},
+        "error_type": _MAYBE_TEXT,
+        "timings": {"type": ["object", "null"], "properties": dict.fromkeys(TIMES[:3], seconds)},
+        "latency_seconds": seconds,
+        "cache": {"type": ["object", "null"], "properties": {"hit": {"type": ["boolean", "null"]}}},
+        "tool_usage": {"type": ["array", "null"]},
+        "tool_details": {"type": ["array", "null"], "items": {"type": "object", "properties": {"seconds": seconds}}},
+        "prompt_hashes": _OBJECT,
+        "models": {
+            "type": ["object", "null"],
+            "properties": dict.fromkeys(("agent", "vision", "structuring"), _MAYBE_TEXT),
+        },
+        "run_config": _OBJECT,
+        "timestamp": {},
+        "meta": _OBJECT,
+    }
+
+
+def _record() -> dict[str, Any]:
+    return {
+        "sample_id": _TEXT,
+        "model_name": _TEXT,
+        "configuration": _TEXT,
+        "trial": {"type": "integer"},
+        "bucket": {"enum": list(BUCKETS)},
+        "label": _TEXT,
+        "answer": _TEXT,
+        "verdict": {"enum": list(VERDICTS)},
+        "cites": {"type": "array", "items": _TEXT, "minItems": 1},
+        "confidence": number_or_null(),
+        "confidence_state": _TEXT,
+        "said": {"type": "object"},
+        "timings": {"type": "object"},
+        "cache": {"enum": ["hit", "miss", "unknown"]},
+        "tools": {"type": "object"},
+        "provenance": {"type": "object"},
+        "slices": {"type": "object"},
+        "evidence": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["id", "rule", "outcome", "severity", "scope", "observed", "message"],
+                "properties": {
+                    "outcome": {"enum": list(OUTCOMES)},
+                    "severity": {"enum": list(SEVERITIES)},
+                    "observed": number_or_null(),
+                },
+            },
+        },
+        "trace": {"type": "object"},
+    }

@@ -1,0 +1,380 @@
+"""The numbers of a triage run: a block a configuration and trial, means over trials, slices, latency, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.triage import charts
+from adjudge.protocols.triage.batch import (
+    ABSTAINED,
+    ANSWERS,
+    CACHE_STATES,
+    CONFIDENCE_STATES,
+    ERRORED,
+    MISSING,
+    NEGATIVE,
+    POSITIVE,
+    PROVENANCE,
+    TIMES,
+    UNPARSED,
+)
+from adjudge.protocols.triage.config import TriageConfig
+from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
+from adjudge.protocols.triage.operating import apply
+from adjudge.protocols.triage.partials import SUMS, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.stats import calibration, exact, selective
+from adjudge.stats.error_measures import quantile
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import wilson
+
+SLICE_VALUES = 50
+FAR_FROM_BALANCED = 0.2
+QUANTILES = (50, 90, 95, 99)
+
+
+def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
+    """All numbers from the partials, in order."""
+    whole = merge(partials)
+    measured = Measured(estimates=[], buckets={}, digests={"dataset": f"{whole.dataset:064x}"})
+    configurations: dict[str, Any] = {}
+    every = np.zeros(2 * ANSWERS, dtype=np.int64)
+    for name in sorted(whole.configurations):
+        block, own = whole.blocks[name, "", ""], whole.configurations[name]
+        view = _View(name, block, own, config, measured)
+        configurations[name] = view.block()
+        for trial, counts in sorted(block.counts.items()):
+            measured.buckets[f"{name}|{trial}"] = _buckets(counts)
+            every = every + counts
+    measured.buckets = {"all": _buckets(every), **measured.buckets}
+    measured.estimates.sort(key=lambda named: not named.slice.startswith("configuration="))
+    slices = _slices(whole, config, measured)
+    measured.metrics = {
+        f"{named.slice.partition('=')[2]}/{named.name}": named.estimate.value
+        for named in measured.estimates
+        if named.slice.startswith("configuration=")
+    }
+    measured.top = {
+        "headline": headline(config),
+        "classes": {"positive": config.positive, "negative": config.negative},
+        "samples": whole.samples,
+        "configurations": configurations,
+        "slices": slices,
+        "operating_points": config.operating or {},
+    }
+    measured.notes = _notes(whole, config, every, configurations)
+    measured.charts = charts.build(whole, configurations, config)
+    return measured
+
+
+def headline(config: TriageConfig) -> list[str]:
+    """The estimates that a reader wants first."""
+    p, n = config.classes()
+    return [
+        "accuracy",
+        "accuracy_answered",
+        "coverage",
+        f"{p}_catch_rate",
+        f"{p}_slip_rate",
+        f"{n}_false_flag_rate",
+        "ece",
+        "aurc",
+    ]
+
+
+class _View:
+    """One configuration."""
+
+    def __init__(self, name: str, block: Block, own: Configuration, config: TriageConfig, measured: Measured) -> None:
+        self.name, self.data, self.own, self.config, self.measured = name, block, own, config, measured
+        self.classes = config.classes()
+        self.trials = sorted(block.counts)
+
+    def draw(self, stream: str) -> Draw:
+        return Draw(self.config.seed, self.config.resamples, stream)
+
+    def block(self) -> dict[str, Any]:
+        """The configuration as metrics.json has it."""
+        scores = self.data.joined()
+        per_trial = {}
+        several = len(self.trials) > 1
+        for trial in self.trials:
+            mine = scores.rows(scores.trial == trial) if several else scores
+            counts = self.data.counts[trial]
+            numbers = Numbers(
+                counts, mine, self.classes, self.draw(f"{self.name}|{trial}"), bins=self.config.bins
+            ).measure()
+            if several:
+                self._add(f"trial={self.name}|{trial}", numbers)
+            else:
+                self._add(f"configuration={self.name}", numbers)
+            per_trial[str(trial)] = self._trial(trial, counts, numbers)
+            if self.config.operating is not None:
+                per_trial[str(trial)]["operating_point"] = apply(
+                    self.config.operating.get(self.name), counts, mine, self.classes, self.config.costs
+                )
+        if several:
+            pooled = Numbers(
+                sum(self.data.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64)),
+                scores,
+                self.classes,
+                self.draw(self.name),
+                patterns=self.data.patterns,
+                bins=self.config.bins,
+            ).measure()
+            pooled["flip_rate"] = flip_rate(self.data.patterns)
+            self._add(f"configuration={self.name}", pooled)
+        return {
+            "per_trial": per_trial,
+            "summary": self._summary(per_trial),
+            "reliability": self._reliability(),
+            "risk_coverage": [
+                {
+                    "threshold": point.threshold,
+                    "answered": point.answered,
+                    "coverage": point.coverage,
+                    "risk": point.risk.to_dict(),
+                }
+                for point in selective.risk_coverage(scores.confidence, scores.correct)
+            ],
+            "latency": self._latency(),
+            "provenance": self._provenance(),
+        }
+
+    def _add(self, where: str, numbers: dict[str, Estimate]) -> None:
+        self.measured.estimates += [Named(name, where, estimate) for name, estimate in numbers.items()]
+
+    def _trial(self, trial: int, counts: Ints, numbers: dict[str, Estimate]) -> dict[str, Any]:
+        p, n = self.classes
+        values = {name: estimate.value for name, estimate in numbers.items()}
+        values |= {alias: values[name] for alias, name in aliases(self.classes).items()}
+        averages = {
+            f"avg_{name}": exact.rounded(units, rows) if rows else None
+            for name, (rows, units) in zip(SUMS, self.own.sums[trial], strict=True)
+        }
+        states = dict(zip(CONFIDENCE_STATES, self.own.states[trial].tolist(), strict=True))
+        return {
+            "total": int(counts.sum()),
+            "correct": int(counts[[TP, TN]].sum()),
+            "answered": int(counts[[TP, TN, FP, FN]].sum()),
+            **values,
+            **averages,
+            "abstain_count": int(counts[list(both(ABSTAINED))].sum()),
+            f"abstain_count_{p}": int(counts[cell(POSITIVE, ABSTAINED)]),
+            f"abstain_count_{n}": int(counts[cell(NEGATIVE, ABSTAINED)]),
+            "error_count": int(counts[list(both(ERRORED))].sum()),
+            "unparsed_count": int(counts[list(both(UNPARSED))].sum()),
+            "missing_count": int(counts[list(both(MISSING))].sum()),
+            "confidence_count": {name.replace(" ", "_"): count for name, count in states.items()},
+            **self._at_prevalence(values),
+            "confusion": {"tp": int(counts[TP]), "tn": int(counts[TN]), "fp": int(counts[FP]), "fn": int(counts[FN])},
+            "support": {n: int(counts[ANSWERS:].sum()), p: int(counts[:ANSWERS].sum())},
+        }
+
+    def _at_prevalence(self, values: dict[str, float | None]) -> dict[str, Any]:
+        """Precision where a share `prevalence` of the samples is positive, by Bayes' rule from the two recalls."""
+        share = self.config.prevalence
+        if share is None:
+            return {}
+        p, n = self.classes
+        found, missed = values[f"recall_{p}"], values[f"recall_{n}"]
+        if found is None or missed is None:
+            return {f"precision_{p}_at_prevalence": None, f"precision_{n}_at_prevalence": None}
+        flagged = share * found + (1 - share) * (1 - missed)
+        passed = (1 - share) * missed + share * (1 - found)
+        return {
+            f"precision_{p}_at_prevalence": share * found / flagged if flagged else None,
+            f"precision_{n}_at_prevalence": (1 - share) * missed / passed if passed else None,
+        }
+
+    def _summary(self, per_trial: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Mean and sample standard deviation over the trials; null where a trial has no value, or there is one trial."""
+        blocks = list(per_trial.values())
+        names = [name for name, value in blocks[0].items() if value is None or isinstance(value, float)]
+        mean: dict[str, float | None] = {}
+        std: dict[str, float | None] = {}
+        for name in names:
+            values = [block[name] for block in blocks]
+            known = all(value is not None for value in values)
+            mean[name] = exact.mean_of(values) if known else None
+            std[name] = float(np.std(values, ddof=1)) if known and len(values) > 1 else None
+        flips = flip_rate(self.data.patterns) if len(self.trials) > 1 else None
+        return {
+            "trials": len(blocks),
+            "mean": mean,
+            "std": std,
+            "flip_rate": None if flips is None else flips.value,
+        }
+
+    def _reliability(self) -> list[dict[str, Any]]:
+        scores = self.data.joined()
+        clusters = scores.sample if len(self.trials) > 1 else None
+        table = calibration.reliability_table(
+            scores.confidence, scores.correct, bins=self.config.bins, clusters=clusters
+        )
+        return [
+            {
+                "low": row.low,
+                "high": row.high,
+                "n": row.n,
+                "mean_confidence": row.mean_confidence,
+                "accuracy": row.accuracy.to_dict(),
+            }
+            for row in table
+        ]
+
+    def _latency(self) -> dict[str, Any]:
+        """Times by cache state. Only records that say whether the cache answered can be compared."""
+        own = self.own
+        states = {name: int(count) for name, count in zip(CACHE_STATES, own.cache, strict=True)}
+        found: dict[str, Any] = {}
+        for state, name in enumerate(CACHE_STATES):
+            if states[name]:
+                found[name] = {
+                    "n": states[name],
+                    **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(TIMES)},
+                }
+        why = None
+        if states["unknown"]:
+            why = f"the cache state of {states['unknown']} of {own.received} records is unknown"
+        elif states["hit"] and states["miss"]:
+            why = f"{states['hit']} records came from a cache and {states['miss']} did not"
+        elif not own.received:
+            why = "there are no records"
+        return {
+            "by_cache": found,
+            "comparable": why is None,
+            "why": why,
+            "possibly_cached": own.possibly_cached,
+        }
+
+    def _provenance(self) -> dict[str, Any]:
+        own = self.own
+        carried = {name: int(count) for name, count in zip(PROVENANCE, own.carries, strict=True)}
+        return {
+            "records": own.received,
+            "carried": carried,
+            "missing": [name for name, count in carried.items() if count < own.received],
+            "prompts": _tally(own.prompts),
+            "models": _tally(own.models),
+            "temperatures": _tally(own.temperatures),
+        }
+
+
+def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
+    """The share of samples, among those with several trials, whose answer is not the same in all of them."""
+    flipped = repeated = 0
+    for pattern, count in patterns.items():
+        if len(pattern) > 1:
+            repeated += count
+            flipped += count if len({place for _, place in pattern}) > 1 else 0
+    if not repeated:
+        return Estimate.null("no sample has several trials", method="wilson")
+    return wilson(flipped, repeated)
+
+
+def _buckets(counts: Ints) -> dict[str, int]:
+    found = {
+        "passed": counts[[TP, TN]].sum(),
+        "failed": counts[[FP, FN]].sum(),
+        "abstained": counts[list(both(ABSTAINED))].sum(),
+        "unparsed": counts[list(both(UNPARSED))].sum(),
+        "errored": counts[list(both(ERRORED))].sum(),
+        "missing": counts[list(both(MISSING))].sum(),
+    }
+    return {name: int(found[name]) for name in BUCKETS} | {"n": int(counts.sum())}
+
+
+def _times(columns: list[Any]) -> dict[str, Any]:
+    if not columns:
+        return {"n": 0, "mean": None, **{f"p{share}": None for share in QUANTILES}}
+    values = np.sort(np.concatenate(columns))
+    return {
+        "n": int(values.size),
+        "mean": exact.mean_of(values),
+        **{f"p{share}": quantile(values, share / 100, is_sorted=True).value for share in QUANTILES},
+    }
+
+
+def _tally(counter: Any) -> list[dict[str, Any]]:
+    """Values by falling count, then name; what is not known last."""
+    order = sorted(counter.items(), key=lambda item: (item[0] is None, -item[1], str(item[0])))
+    return [{"value": value, "records": count} for value, count in order]
+
+
+def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[str, Any]:
+    """Every measure on the records of each value of a `meta` key, the largest values first."""
+    found: dict[str, Any] = {}
+    classes = config.classes()
+    for key in config.slices:
+        sizes: dict[str, int] = {}
+        for (_, own, value), block in whole.blocks.items():
+            if own == key:
+                sizes[value] = sizes.get(value, 0) + sum(int(counts.sum()) for counts in block.counts.values())
+        shown = sorted(sizes, key=lambda value: (-sizes[value], value))[:SLICE_VALUES]
+        found[key] = {"values": {value: sizes[value] for value in shown}, "left_out": len(sizes) - len(shown)}
+        for name in sorted(whole.configurations):
+            for value in shown:
+                cut = whole.blocks.get((name, key, value))
+                if cut is None:
+                    continue
+                where = f"slice={name},{key}={value}"
+                numbers = Numbers(
+                    sum(cut.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64)),
+                    cut.joined(),
+                    classes,
+                    Draw(config.seed, config.resamples, f"{name}/{key}={value}"),
+                    patterns=cut.patterns if len(cut.counts) > 1 else None,
+                    bins=config.bins,
+                ).measure()
+                measured.estimates += [Named(metric, where, estimate) for metric, estimate in numbers.items()]
+    return found
+
+
+def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dict[str, Any]) -> list[str]:
+    notes = []
+    p, n = config.classes()
+    of_p, of_n = int(every[:ANSWERS].sum()), int(every[ANSWERS:].sum())
+    for name, count in ((p, of_p), (n, of_n)):
+        if not count:
+            notes.append(f"no record is labelled {name!r}: every rate over that class is null")
+    if of_p and of_n and min(of_p, of_n) < FAR_FROM_BALANCED * (of_p + of_n) and config.prevalence is None:
+        notes.append(
+            f"the classes are far from balanced ({of_p} {p}, {of_n} {n}) and no --prevalence is given: "
+            "precision and accuracy hold for this mix only"
+        )
+    for name in sorted(whole.configurations):
+        own = whole.configurations[name]
+        block = configurations[name]
+        states = sum((counts for counts in own.states.values()), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64))
+        bad = [
+            f"{count} {state}" for state, count in zip(CONFIDENCE_STATES[1:], states.tolist()[1:], strict=True) if count
+        ]
+        if bad:
+            notes.append(f"{name}: confidences not used for calibration: {', '.join(bad)}")
+        if own.possibly_cached:
+            notes.append(
+                f"{name}: {own.possibly_cached} of {own.received} records do not say whether a cache answered and took "
+                "under 250 ms of vision time: possibly cached"
+            )
+        lacking = block["provenance"]["missing"]
+        if lacking:
+            notes.append(f"{name}: not every record carries {', '.join(lacking)}")
+    edges = [
+        name
+        for name, block in configurations.items()
+        if any(values["ece"] != values["ece_right_closed"] for values in block["per_trial"].values())
+    ]
+    if edges:
+        notes.append(
+            "confidences sit on bin edges, so ECE depends on which side of a bin is closed: compare ece and "
+            f"ece_right_closed of {', '.join(edges)}"
+        )
+    return notes
+
+
+__all__ = ["FAR_FROM_BALANCED", "finish", "flip_rate"]

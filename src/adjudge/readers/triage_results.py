@@ -1,0 +1,250 @@
+"""Triage results and manifests: one record of JSON into typed fields, whether it came from DF3 JSONL, CSV or Parquet.
+
+The typed decoder is tried first. A record that does not fit it (numbers as text, as CSV has them; nulls for objects) is
+read loosely, field by field, into the same type; what cannot be read at all is an InputError.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+from adjudge.errors import InputError
+
+NO_RAW = msgspec.Raw(b"")
+_NULL = b"null"
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
+
+
+class Timings(msgspec.Struct, frozen=True, gc=False):
+    """Seconds by stage."""
+
+    vision_llm_seconds: float | None = None
+    agent_graph_seconds: float | None = None
+    total_seconds: float | None = None
+
+
+class Cache(msgspec.Struct, frozen=True, gc=False):
+    """Whether the answer came out of a cache."""
+
+    hit: bool | None = None
+
+
+class Tool(msgspec.Struct, frozen=True, gc=False):
+    """One call of a tool."""
+
+    seconds: float | None = None
+
+
+class RunConfig(msgspec.Struct, frozen=True, gc=False):
+    """What is read of the settings of the run that made the record."""
+
+    temperature: float | None = None
+
+
+class Result(msgspec.Struct, gc=False):
+    """One result record. `confidence` is NaN where the text given is no number; `confidence_text` holds that text."""
+
+    id: str
+    model: str | None = None
+    use_tools: bool | None = None
+    trial: Annotated[int, msgspec.Meta(ge=0)] = 0
+    label: str | None = None
+    prediction: str | None = None
+    confidence: float | None = None
+    error: str | None = None
+    error_type: str | None = None
+    timings: Timings = Timings()
+    latency_seconds: float | None = None
+    cache: Cache = Cache()
+    tool_usage: list[msgspec.Raw] | None = None
+    tool_details: list[Tool] | None = None
+    prompt_hashes: msgspec.Raw = NO_RAW
+    models: msgspec.Raw = NO_RAW
+    run_config: RunConfig = RunConfig()
+    timestamp: msgspec.Raw = NO_RAW
+    meta: msgspec.Raw = NO_RAW
+
+
+class ManifestRow(msgspec.Struct, gc=False):
+    """One record of the data set manifest."""
+
+    id: str | int
+    label: str | None = None
+    meta: msgspec.Raw = NO_RAW
+
+
+class Key(msgspec.Struct, gc=False):
+    """What the split reads of a result."""
+
+    id: str | int
+    model: str | None = None
+    use_tools: Any = None
+    trial: Any = 0
+
+
+class IdOnly(msgspec.Struct, gc=False):
+    """What the split reads of a result where nothing else is asked."""
+
+    id: str | int
+
+
+_result = msgspec.json.Decoder(Result)
+_manifest = msgspec.json.Decoder(ManifestRow)
+_key = msgspec.json.Decoder(Key)
+_id = msgspec.json.Decoder(IdOnly)
+
+
+def id_of(text: bytes) -> str:
+    """The id of a record."""
+    return str(_id.decode(text).id)
+
+
+def key_of(text: bytes) -> tuple[str, tuple[str | None, bool | None, int]]:
+    """The id of a record, and its model, mode and trial."""
+    key = _key.decode(text)
+    return str(key.id), (key.model or None, flag(key.use_tools, "use_tools"), whole(key.trial, "trial"))
+
+
+def result(text: bytes, *, percent: bool = False) -> tuple[Result, str | None]:
+    """A record, and the text of a confidence that is no number. `percent` accepts confidences such as "87%"."""
+    try:
+        return _result.decode(text), None
+    except msgspec.ValidationError:
+        return _loose(text, percent=percent)
+
+
+def manifest_row(text: bytes) -> tuple[str, str | None, msgspec.Raw]:
+    """Id, label and meta of a manifest record."""
+    row = _manifest.decode(text)
+    return str(row.id), row.label or None, row.meta
+
+
+def is_given(raw: msgspec.Raw) -> bool:
+    """Whether an optional object or value is there and not null or empty."""
+    return bytes(raw) not in {b"", _NULL, b'""', b"{}", b"[]"}
+
+
+def _loose(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
+    data = msgspec.json.decode(text)
+    if not isinstance(data, dict):
+        raise InputError(f"a result is a JSON object, found {_kind(data)}")
+    if not isinstance(data.get("id"), str | int) or isinstance(data.get("id"), bool):
+        raise InputError(f"a result needs an `id` (text or a whole number), found {_kind(data.get('id'))}")
+    confidence, odd = _confidence(data.get("confidence"), percent=percent)
+    timings, cache = _object(data, "timings"), _object(data, "cache")
+    tools = data.get("tool_details") or []
+    usage = data.get("tool_usage") or []
+    if not isinstance(tools, list) or not isinstance(usage, list):
+        raise InputError("`tool_usage` and `tool_details` are lists")
+    return (
+        Result(
+            id=str(data["id"]),
+            model=_text(data, "model"),
+            use_tools=flag(data.get("use_tools"), "use_tools"),
+            trial=whole(data.get("trial", 0), "trial"),
+            label=_text(data, "label"),
+            prediction=_text(data, "prediction"),
+            confidence=confidence,
+            error=_words(data.get("error")),
+            error_type=_words(data.get("error_type")),
+            timings=Timings(*(_seconds(timings, name) for name in Timings.__struct_fields__)),
+            latency_seconds=_seconds(data, "latency_seconds"),
+            cache=Cache(flag(cache.get("hit"), "cache.hit")),
+            tool_usage=[msgspec.Raw(msgspec.json.encode(item)) for item in usage],
+            tool_details=[Tool(_seconds(tool, "seconds")) for tool in tools if isinstance(tool, dict)],
+            prompt_hashes=_raw(data.get("prompt_hashes")),
+            models=_raw(data.get("models")),
+            run_config=RunConfig(_seconds(_object(data, "run_config"), "temperature")),
+            timestamp=_raw(data.get("timestamp")),
+            meta=_raw(data.get("meta")),
+        ),
+        odd,
+    )
+
+
+def flag(value: Any, name: str) -> bool | None:
+    """A yes or no, also as the text that CSV has for it; None where nothing is said."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in _YES or text in _NO:
+        return text in _YES
+    if not text:
+        return None
+    raise InputError(f"`{name}` is {value!r}, expected true or false")
+
+
+def whole(value: Any, name: str) -> int:
+    """A whole number that is not negative, also as text; nothing is 0."""
+    if value is None or value == "":
+        return 0
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0 or isinstance(value, bool) or (isinstance(value, float) and value != number):
+        raise InputError(f"`{name}` is {value!r}, expected a whole number from 0 on")
+    return number
+
+
+def _confidence(value: Any, *, percent: bool) -> tuple[float | None, str | None]:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None, None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan, msgspec.json.encode(value).decode()[:80]
+    try:
+        number = float(value)
+    except ValueError:
+        match = _PERCENT.fullmatch(str(value))
+        return (float(match[1]) / 100.0, None) if match and percent else (math.nan, repr(value)[:80])
+    return (number, None) if math.isfinite(number) else (math.nan, repr(value)[:80])
+
+
+def _text(data: dict[str, Any], name: str) -> str | None:
+    value = data.get(name)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise InputError(f"`{name}` is {_kind(value)}, expected text")
+
+
+def _words(value: Any) -> str | None:
+    if value is None or value is False or value == "":
+        return None
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _object(data: dict[str, Any], name: str) -> dict[str, Any]:
+    value = data.get(name)
+    if value is None or value == "":
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(f"`{name}` is {_kind(value)}, expected an object")
+    return value
+
+
+def _seconds(data: dict[str, Any], name: str) -> float | None:
+    value = data.get(name)
+    if value is None or value == "":
+        return None
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"`{name}` is {value!r}, expected a number")
+    return number
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return NO_RAW if value is None or value == "" else msgspec.Raw(msgspec.json.encode(value))
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return {dict: "an object", list: "a list", str: "text", bool: "true or false"}.get(type(value), "a number")

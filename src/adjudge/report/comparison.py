@@ -1,0 +1,151 @@
+"""A comparison for the terminal: the sentence, the table behind it, and the samples that flipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+from adjudge.report import numbers
+from adjudge.report.sentence import amount, gap, place_value, sentence
+from adjudge.report.table import WIDTH, table
+from adjudge.report.untrusted import line
+
+_FLIPS_SHOWN = 10
+
+
+def text(comparison: Mapping[str, Any]) -> str:
+    """The comparison, made from its JSON."""
+    parts = [f"{comparison['status']} · {comparison['protocol']}", fill(sentence(comparison), WIDTH)]
+    pairs = comparison["pairs"]
+    parts += [_ranking(ranking) for ranking in comparison["rankings"]]
+    if len(pairs) == 1:
+        parts += [_table(pairs[0]), _tests(pairs[0]), _flipped(pairs[0])]
+    else:
+        parts += [_all_pairs(pairs), _flips_counted(pairs)]
+    parts.append("\n".join(fill(f"Note: {note}", WIDTH) for note in _notes(comparison)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _notes(comparison: Mapping[str, Any]) -> list[str]:
+    notes = [line(note) for note in comparison["notes"]]
+    said: dict[str, list[str]] = {}
+    for pair in comparison["pairs"]:
+        for metric in pair["metrics"]:
+            warnings = [] if pair["identical"] else list(metric["difference"]["warnings"])
+            if metric["left_out"] and len(comparison["pairs"]) == 1:
+                left_out = numbers.count(metric["left_out"])
+                warnings.append(f"{left_out} samples are left out, where one of the two has no value")
+            for warning in warnings:
+                said.setdefault(warning, []).append(_name(metric))
+    return notes + [f"{', '.join(dict.fromkeys(names))}: {warning}" for warning, names in said.items()]
+
+
+def _name(metric: Mapping[str, Any]) -> str:
+    return line(metric["name"]) + (f" [{line(metric['slice'])}]" if metric["slice"] else "")
+
+
+def _ranking(ranking: Mapping[str, Any]) -> str:
+    rows = [
+        (str(place["rank"]), line(place["name"]), place_value(place, ranking), " ".join(place["tie_groups"]))
+        for place in ranking["places"]
+    ]
+    return table(("rank", "system", line(ranking["metric"]), "tie groups"), rows, left=2)
+
+
+def _table(pair: Mapping[str, Any]) -> str:
+    rows = []
+    for metric in pair["metrics"]:
+        percent = metric["kind"] == "binary"
+        found = metric["detectable"]["value"]
+        rows.append(
+            (
+                _name(metric),
+                metric["verdict"],
+                numbers.count(metric["n"]),
+                *(numbers.number(metric[side], percent=percent, unit=metric["unit"]) for side in ("a", "b")),
+                *_tested(metric),
+                numbers.NOTHING if found is None else amount(found, metric),
+            )
+        )
+    names = line(pair["a"]), line(pair["b"])
+    return table(("metric", "verdict", "n", *names, *_TESTED, "could find"), rows, left=2)
+
+
+_TESTED = ("difference", "p", "Holm", "BH")
+
+
+def _tested(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    return gap(metric), _p(metric), numbers.p_value(metric["p_holm"]), numbers.p_value(metric["p_bh"])
+
+
+def _tests(pair: Mapping[str, Any]) -> str:
+    """The discordant counts of every yes-or-no metric and all tests on them; the first test is the one that decides."""
+    lines = []
+    for metric in pair["metrics"]:
+        counts = metric["discordant"]
+        if counts is None or not metric["n"]:
+            continue
+        tests = ", ".join(f"{test['method']} {_p(test)}" for test in metric["tests"])
+        only = f"only {line(pair['a'])} {numbers.count(counts['only_a'])}, only {line(pair['b'])} {numbers.count(counts['only_b'])}"
+        lines.append(fill(f"Tests on {_name(metric)}: {only}; {tests}", WIDTH))
+    return "\n".join(lines)
+
+
+def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
+    """One table a metric, one row a pair."""
+    found = []
+    for place, metric in enumerate(pairs[0]["metrics"]):
+        rows = [
+            (
+                f"{line(pair['b'])} against {line(pair['a'])}",
+                pair["metrics"][place]["verdict"],
+                numbers.count(pair["metrics"][place]["n"]),
+                *_tested(pair["metrics"][place]),
+            )
+            for pair in pairs
+        ]
+        found.append(table((_name(metric), "verdict", "n", *_TESTED), rows, left=2))
+    return "\n\n".join(found)
+
+
+def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            f"{line(pair['b'])} against {line(pair['a'])}",
+            numbers.count(pair["flipped"]["lost"]),
+            numbers.count(pair["flipped"]["gained"]),
+        )
+        for pair in pairs
+    ]
+    return table((f"flipped on {line(pairs[0]['flipped']['name'])}", "lost", "gained"), rows)
+
+
+def _p(tested: Mapping[str, Any]) -> str:
+    shown = numbers.p_value(tested["p"], tested["log10_p"])
+    if tested["log10_p"] is not None and tested["log10_p"] < -300:
+        return f"{shown} (log10 p = {tested['log10_p']:.3f})"
+    return shown
+
+
+def _flipped(pair: Mapping[str, Any]) -> str:
+    flipped = pair["flipped"]
+    what = line(flipped["name"])
+    if not flipped["samples"]:
+        return f"Nothing flipped on {what}."
+    lost, gained = numbers.count(flipped["lost"]), numbers.count(flipped["gained"])
+    lines = [f"Flipped on {what}: {lost} lost and {gained} gained by {line(pair['b'])}"]
+    lines += [_flip(flip) for flip in flipped["samples"][:_FLIPS_SHOWN]]
+    rest = len(flipped["samples"]) - _FLIPS_SHOWN
+    if rest > 0:
+        lines.append(f"  … and {numbers.count(rest)} more (--json has all)")
+    return "\n".join(lines)
+
+
+def _flip(flip: Mapping[str, Any]) -> str:
+    name = line(flip["sample"]) + (f" trial {line(flip['trial'])}" if flip["trial"] is not None else "")
+    said = [f"{item['rule']}: {item['message']}" for item in flip["evidence"] or ()]
+    why = said[0] + (f" (+{len(said) - 1} more)" if len(said) > 1 else "") if said else "no failed atom"
+    if flip["evidence"] is None:
+        why = "evidence not read (--evidence N)"
+    return f"  {flip['change']:<6}  {name}  {flip['bucket_a']} → {flip['bucket_b']}  {line(why, 70)}"

@@ -1,0 +1,174 @@
+"""report.html: one self-contained page, made from the run's data block and nothing else.
+
+No network, no inline handlers, no evaluation of code: the policy in the page allows one script and one style sheet, both
+named by their hashes. Charts are drawn ahead as SVG. Every text of the run is escaped by the template.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from adjudge.errors import RunError
+from adjudge.report import numbers
+from adjudge.report.charts import svg
+from adjudge.report.data import data_block, digest, encode
+from adjudge.report.plots import bar, legend, whisker
+from adjudge.runs.run import Run
+from adjudge.runs.writer import MANIFEST, REPORT
+
+_BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+_CHART = re.compile(rb'<div class="chart">.*?</div>', re.DOTALL)
+_SHOWN = 20
+
+
+def render(run: Run) -> bytes:
+    """The page."""
+    return _page(data_block(run))
+
+
+def write(run: Run) -> tuple[bytes, str]:
+    """The page and the digest of the data block it embeds, for the manifest."""
+    block = data_block(run)
+    return _page(block), digest(block)
+
+
+def block_of(page: bytes) -> dict[str, Any]:
+    """The data block that a page embeds."""
+    found = _BLOCK.search(page)
+    if found is None:
+        raise RunError(f"{REPORT}: it has no data block")
+    try:
+        block: dict[str, Any] = msgspec.json.decode(found[1])
+    except msgspec.DecodeError as error:
+        raise RunError(f"{REPORT}: its data block is not JSON: {error}") from None
+    return block
+
+
+def check(run: Run) -> list[str]:
+    """Every way in which report.html does not show what the run holds; empty when it does, or when there is none."""
+    path = run.path / REPORT
+    if not path.is_file():
+        return []
+    page = path.read_bytes()
+    try:
+        shown = block_of(page)
+    except RunError as error:
+        return [str(error)]
+    problems = []
+    if run.manifest.digests.get("report_data") != digest(shown):
+        problems.append(f"{MANIFEST}: digest report_data is not that of the data block in {REPORT}")
+    expected = data_block(run)
+    problems += _differences(shown, expected)
+    # Another version may word the page in another way; the numbers in the block are compared all the same.
+    same_version = run.manifest.environment.get("adjudge") == _version()
+    if not problems and same_version and _without_charts(page) != _without_charts(_page(expected)):
+        problems.append(f"{REPORT}: the page does not show its data block")
+    return problems
+
+
+def _differences(shown: Any, expected: Any) -> list[str]:
+    found: list[str] = []
+
+    def walk(place: str, a: Any, b: Any) -> None:
+        if len(found) >= _SHOWN or (type(a) is type(b) and a == b):
+            return
+        if isinstance(a, dict) and isinstance(b, dict):
+            for key in sorted(a.keys() | b.keys()):
+                walk(f"{place}.{key}", a.get(key), b.get(key))
+        elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+            for index, (x, y) in enumerate(zip(a, b, strict=True)):
+                walk(f"{place}[{index}]", x, y)
+        else:
+            found.append(f"{REPORT}: {place.removeprefix('.')} is {_short(a)}, recomputed {_short(b)}")
+
+    walk("", shown, expected)
+    return found
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _without_charts(page: bytes) -> bytes:
+    return _CHART.sub(b"", page)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("adjudge")
+
+
+def _page(block: dict[str, Any]) -> bytes:
+    style, script = _resource("report.css"), _resource("report.js")
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    charts = [
+        {"name": chart["name"], "title": _title(chart), "svg": Markup(svg(chart["spec"]))}  # noqa: S704 -- drawn by Vega, which escapes texts
+        for chart in block["charts"]
+    ]
+    page = _template().render(
+        data=block,
+        charts=charts,
+        policy=policy,
+        style=Markup(style),  # noqa: S704 -- our own file
+        script=Markup(script),  # noqa: S704 -- our own file
+        json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
+    )
+    return page.encode()
+
+
+def _title(chart: dict[str, Any]) -> str:
+    title = chart["spec"].get("title")
+    if isinstance(title, dict):
+        title = title.get("text")
+    return str(title or chart["name"].replace("_", " "))
+
+
+def _embeddable(data: bytes) -> str:
+    """JSON that cannot end its script element: every <, > and & is written as an escape, which JSON reads the same."""
+    text = data.decode()
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _resource(name: str) -> str:
+    return (resources.files("adjudge.report") / "page" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals.update(bar=bar, legend=legend, whisker=whisker)
+    environment.filters.update(count=numbers.count, size=numbers.size, pretty=_pretty)
+    return environment.from_string(_resource("report.html.j2"))
+
+
+def _pretty(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

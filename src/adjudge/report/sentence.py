@@ -1,0 +1,138 @@
+"""A comparison in one sentence that somebody who decides can read; made from the comparison's JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.report import numbers
+from adjudge.report.untrusted import line
+from adjudge.stats.estimate import Estimate
+
+_SMALLEST_P = 1e-300
+
+
+def sentence(comparison: Mapping[str, Any]) -> str:
+    """The verdict on a comparison: every metric of two systems, or the ranking of more."""
+    if not comparison.get("pairs"):
+        return _ended("Not comparable: " + "; ".join(comparison["reasons"]))
+    if comparison["rankings"]:
+        clauses = [_ranking(comparison["rankings"][0])]
+    else:
+        clauses = _clauses(comparison["pairs"][0], alone=comparison["tests"] == 1)
+    return _ended(_opening(comparison) + "; ".join(clauses))
+
+
+def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
+    """What is said of each metric of one pair, and of latency."""
+    if pair["identical"]:
+        clauses = ["the two are equivalent, for they hold the same answers and results"]
+    else:
+        clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in pair["metrics"]]
+    latency = pair["latency"]
+    if latency is not None and latency["why"] is not None:
+        refused = "latency is not comparable" if not latency["compared"] else "latency was compared by force"
+        clauses.append(f"{refused}: {line(latency['why'])}")
+    return clauses
+
+
+def gap(metric: Mapping[str, Any]) -> str:
+    """The difference with its interval: `+4.2 points [1.1, 7.3]`; shares in percentage points."""
+    found = scaled(Estimate.from_dict(metric["difference"]), metric)
+    if found.value is None:
+        return numbers.NOTHING
+    unit = "points" if metric["kind"] == "binary" else metric["unit"]
+    return ("+" if found.value > 0 else "") + numbers.estimate(found, unit=unit)
+
+
+def scaled(estimate: Estimate, metric: Mapping[str, Any]) -> Estimate:
+    """A share in percentage points, another number as it is."""
+    if metric["kind"] != "binary":
+        return estimate
+    value, low, high = (None if end is None else end * 100.0 for end in (estimate.value, estimate.low, estimate.high))
+    return Estimate(
+        value=value, low=low, high=high, level=estimate.level, n=estimate.n, method=estimate.method, why=estimate.why
+    )
+
+
+def p_text(p: float | None, log10_p: float | None = None) -> str:
+    """`p = 0.009`; below what a double carries, `p < 1e-300`, or the power of ten where it is known."""
+    if p is None:
+        return "p is not defined"
+    if p < _SMALLEST_P and log10_p is None:
+        return "p < 1e-300"
+    return f"p = {numbers.p_value(p, log10_p)}"
+
+
+def amount(value: float, metric: Mapping[str, Any]) -> str:
+    """A margin or a detectable difference: `2 points`, `0.3 s`."""
+    if metric["kind"] == "binary":
+        return numbers.number(value * 100.0, unit="points")
+    return numbers.number(value, unit=metric["unit"])
+
+
+def _clause(metric: Mapping[str, Any], name: str, *, alone: bool) -> str:
+    title = line(metric["title"]) + (f" where {line(metric['slice'])}" if metric["slice"] else "")
+    verdict = metric["verdict"]
+    corrected = p_text(metric["p"], metric["log10_p"]) if alone else f"{p_text(metric['p_holm'])} after correction"
+    if verdict == "equivalent":
+        return f"{title} is equivalent within {amount(metric['margin'], metric)} ({gap(metric)})"
+    if verdict in {"better", "worse"}:
+        phrase = metric["phrases"].get(verdict) if not metric["slice"] else None
+        said = f"{name} {line(phrase)}" if phrase else f"{name} is {verdict} on {title}"
+        return f"{said}: {gap(metric)}, {corrected}"
+    if metric["difference"]["value"] is None:
+        return f"{title} cannot be compared: {line(metric['why'] or 'there are no pairs')}"
+    return f"{title} is inconclusive: {gap(metric)}, {corrected}; {_needed(metric)}"
+
+
+def _needed(metric: Mapping[str, Any]) -> str:
+    needs = metric["needs"]
+    if needs is None:
+        return line(metric["why"]) if metric["why"] else "no number of samples can be named that would settle it"
+    here = numbers.count(metric["n"]) + (f" in {metric['clusters']} clusters" if metric["clusters"] else "")
+    observed = needs["to_find"] == abs(metric["difference"]["value"])
+    finding = "" if observed else f"finding {amount(needs['to_find'], metric)} "
+    return f"{finding}needs about n = {_about(needs['n'])} (here {here})"
+
+
+def _about(n: int) -> str:
+    """A number of samples to two significant digits, upwards: more would be false precision."""
+    step = 10 ** max(0, len(str(n)) - 2)
+    return numbers.count(-(-n // step) * step)
+
+
+def _ranking(ranking: Mapping[str, Any]) -> str:
+    places = ranking["places"]
+    listed = ", ".join(
+        f"{line(place['name'])} {place_value(place, ranking)} ({''.join(place['tie_groups'])})" for place in places
+    )
+    if len({letter for place in places for letter in place["tie_groups"]}) == 1:
+        return f"by {line(ranking['title'])} no two are told apart: {listed}"
+    return f"by {line(ranking['title'])}: {listed}; names that share a letter are not told apart"
+
+
+def place_value(place: Mapping[str, Any], ranking: Mapping[str, Any]) -> str:
+    """The value behind one place of a ranking."""
+    return numbers.number(place["value"], percent=ranking["kind"] == "binary", unit=ranking["unit"])
+
+
+def _opening(comparison: Mapping[str, Any]) -> str:
+    systems: Sequence[Mapping[str, Any]] = comparison["systems"]
+    names = [line(system["name"]) for system in systems]
+    who = f"{names[1]} against {names[0]}" if len(names) == 2 else f"{len(names)} systems"
+    n = numbers.count(comparison["n"])
+    if comparison["status"] == "NOT_COMPARABLE":
+        return (
+            f"{who}, forced although not comparable ({line('; '.join(comparison['reasons']))}), on {n} shared samples: "
+        )
+    if comparison["status"] == "COMPARABLE_ON_INTERSECTION":
+        sizes = " and ".join(
+            f"{numbers.count(system['n'])} of {name}" for system, name in zip(systems, names, strict=True)
+        )
+        return f"{who}, on the {n} samples that all share ({sizes}): "
+    return f"{who}, on {n} samples: "
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith(".") else text + "."

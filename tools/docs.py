@@ -1,0 +1,146 @@
+"""The documentation's commands and generated pages: run and compared by a test, written again by `make docs`.
+
+A block that opens with ```console holds commands after `$ ` and their output, both streams together. The blocks of a page
+run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Every page with commands."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def commands(block: str) -> Iterator[tuple[str, str]]:
+    """(command, expected output) of one block; a command goes on after a backslash."""
+    command: list[str] = []
+    output: list[str] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield "\n".join(command), "\n".join(output)
+            command, output = [line[2:]], []
+        elif command and command[-1].endswith("\\"):
+            command.append(line)
+        else:
+            output.append(line)
+    if command:
+        yield "\n".join(command), "\n".join(output)
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints, without trailing blanks; an exit code that is not 0 stands on a last line."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S602 -- the documentation is a shell session
+        command,
+        shell=True,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"},
+    )
+    lines = [line.rstrip() for line in done.stdout.rstrip().splitlines()]
+    return "\n".join([*lines, f"(exit {done.returncode})"] if done.returncode else lines)
+
+
+def rendered(page: Path) -> str:
+    """The page with every output as it is now."""
+    text = page.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name:
+
+        def again(match: re.Match[str]) -> str:
+            parts = []
+            for command, expected in commands(match[1]):
+                found = run(command, Path(name))
+                if expected.strip() == "…":
+                    found = "…"  # the command runs, its output is not shown
+                parts.append(f"$ {command}\n" + (f"{found}\n" if found else ""))
+            return "```console\n" + "".join(parts) + "```"
+
+        return _BLOCK.sub(again, text)
+
+
+def cli_reference() -> str:
+    """docs/cli.md: the help of every command."""
+    import click
+
+    from adjudge.cli.main import main
+
+    parts = ["# Command line\n\nGenerated from the commands; `make docs` writes it again.\n"]
+
+    def walk(command: click.Command, words: list[str]) -> None:
+        context = click.Context(command, info_name=" ".join(words), max_content_width=100, terminal_width=100)
+        parts.append(f"## `{' '.join(words)}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child is not None and _ours(child):
+                    walk(child, [*words, name])
+
+    walk(main, ["adjudge"])
+    return "\n".join(parts)
+
+
+def _ours(command: object) -> bool:
+    callback = getattr(command, "callback", None)
+    return callback is None or callback.__module__.startswith("adjudge.")
+
+
+def rule_reference() -> str:
+    """docs/rules.md: every rule of every protocol that is ours."""
+    from adjudge.protocols.flight.fields import TASKS
+    from adjudge.protocols.flight.library import load
+    from adjudge.protocols.flight.rules import FlightContext, build
+
+    rules = build(FlightContext(TASKS["M3"], load("ga-light/1+kinematics").library))
+    lines = [
+        "# Rules",
+        "",
+        "Generated from the rule tables; `make docs` writes it again. Limits are those of the built-in libraries.",
+        "",
+        "## flight (task M3, library ga-light/1+kinematics)",
+        "",
+        "| code | title | scope | needs | atoms a sample |",
+        "|---|---|---|---|---|",
+    ]
+    for rule in rules:
+        table = rule.table()
+        for entry in (table, *table["variants"]):
+            shared = "" if entry is table else " (shares the atoms above)"
+            atoms = str(len(rule.slots)) if entry is table else "–"
+            lines.append(
+                f"| `{entry['code']}` | {entry['title']}{shared} | {rule.scope} | {', '.join(rule.needs) or '–'} | {atoms} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+GENERATED = {"docs/cli.md": cli_reference, "docs/rules.md": rule_reference}
+
+
+def main() -> None:
+    """Write every page again."""
+    for name, make in GENERATED.items():
+        (ROOT / name).write_text(make(), encoding="utf-8")
+    wanted = sys.argv[1:]
+    for page in pages():
+        if not wanted or any(str(page).endswith(name) for name in wanted):
+            page.write_text(rendered(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
