@@ -6,35 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adjudge.protocols.anomaly.decide import Decisions
 from adjudge.protocols.anomaly.table import ScoreTable
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats import ranking_bootstrap
+from adjudge.stats import bootstrap
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_GRID = (
-    0.0,
-    0.001,
-    0.002,
-    0.005,
-    0.01,
-    0.02,
-    0.03,
-    0.05,
-    0.075,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-    1.0,
-)
+_GRID = (0.0, *(k / 200 for k in range(1, 21)), *(k / 20 for k in range(3, 21)))
 _POINTS = 600
 _BLUE, _RED, _GREY = "#2b6cb0", "#c53030", "#a0aec0"
 
@@ -64,7 +44,8 @@ def charts(
         title = spec.pop("title")
         if watermark:
             title = {"text": title, "subtitle": watermark, "subtitleColor": _RED, "subtitleFontSize": 14}
-        found.append({"name": name, "spec": {"$schema": _SCHEMA, "title": title, "width": 420, "height": 280, **spec}})
+        size = {} if "facet" in spec else {"width": 420, "height": 280}
+        found.append({"name": name, "spec": {"$schema": _SCHEMA, "title": title, **size, **spec}})
     return found
 
 
@@ -79,19 +60,25 @@ def _roc(table: ScoreTable, seed: int, resamples: int) -> dict[str, Any] | None:
     flights = np.array([table.sequences[index].flight for index in test])
     _, code = np.unique(flights, return_inverse=True)
     m = int(code.max()) + 1
-    order = np.argsort(score)[::-1]
-    place = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])[order]
-    ranked = ranking_bootstrap.Ranked.of(score, label, order)
-    values = []
-    for target in _GRID:
-        found = ranking_bootstrap.recall_at_fpr(
-            ranked, place, m, target, seed=seed, stream=f"roc/{target}", resamples=resamples
+    # Thresholds at which the pooled false positive rate passes the grid; the band is over flights at each of them.
+    clean = score[~label]
+    cuts = np.unique(np.quantile(clean, 1.0 - np.array(_GRID[1:-1]), method="higher"))
+    cell = np.repeat(code.astype(np.int64), np.diff(table.edges)[test]) * (cuts.size + 1)
+    cell += np.searchsorted(cuts, score)
+    width = m * (cuts.size + 1)
+    ups = _above(np.bincount(cell[label], minlength=width).reshape(m, -1))
+    downs = _above(np.bincount(cell[~label], minlength=width).reshape(m, -1))
+    values: list[dict[str, float | None]] = [{"fpr": 0.0, "tpr": 0.0, "low": 0.0, "high": 0.0}]
+    for k in reversed(range(cuts.size + 1)):
+        found = bootstrap.ratio_of_sums(
+            ups[:, k], ups[:, 0], seed=seed, stream=f"roc/{k}", resamples=resamples, unit="flight"
         )
-        values.append({"fpr": target, "tpr": found.value, "low": found.low, "high": found.high})
+        rate = float(downs[:, k].sum() / downs[:, 0].sum())
+        values.append({"fpr": rate, "tpr": found.value, "low": found.low, "high": found.high})
     x = {"field": "fpr", "type": "quantitative", "title": "False positive rate"}
     y = {"field": "tpr", "type": "quantitative", "title": "True positive rate", "scale": {"domain": [0, 1]}}
     layers: list[dict[str, Any]] = [
-        {"mark": {"type": "line", "color": _BLUE, "interpolate": "step-after"}, "encoding": {"x": x, "y": y}},
+        {"mark": {"type": "line", "color": _BLUE}, "encoding": {"x": x, "y": y}},
         {
             "data": {"values": [{"fpr": 0, "tpr": 0}, {"fpr": 1, "tpr": 1}]},
             "mark": {"type": "line", "color": _GREY, "strokeDash": [4, 4]},
@@ -100,11 +87,17 @@ def _roc(table: ScoreTable, seed: int, resamples: int) -> dict[str, Any] | None:
     ]
     if m > 1:
         band = {
-            "mark": {"type": "area", "color": _BLUE, "opacity": 0.2, "interpolate": "step-after"},
+            "mark": {"type": "area", "color": _BLUE, "opacity": 0.2},
             "encoding": {"x": x, "y": {"field": "low", "type": "quantitative", "title": ""}, "y2": {"field": "high"}},
         }
         layers.insert(0, band)
     return {"title": "ROC over test, 95 % band over flights", "data": {"values": values}, "layer": layers}
+
+
+def _above(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of each flight in a cell or above it."""
+    summed: NDArray[np.int64] = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+    return summed
 
 
 def _recall(per_attack: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -121,34 +114,30 @@ def _recall(per_attack: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     ]
     if not values:
         return None
-    x = {"field": "magnitude", "type": "quantitative", "title": "Magnitude (unit of the attack's parameter)"}
+    x = {"field": "magnitude", "type": "quantitative", "title": "Magnitude"}
     y = {
         "field": "recall",
         "type": "quantitative",
         "title": "Recall at the frozen threshold",
         "scale": {"domain": [0, 1]},
     }
-    color = {"field": "attack", "type": "nominal", "title": "Attack"}
+    span = {"x": x, "y": {"field": "low", "type": "quantitative", "title": ""}, "y2": {"field": "high"}}
+    # Magnitudes have the unit of the attack's own parameter, so every attack has its own axis.
     return {
         "title": "Recall against magnitude",
         "data": {"values": values},
-        "layer": [
-            {"mark": {"type": "line", "point": True}, "encoding": {"x": x, "y": y, "color": color}},
-            {
-                "mark": {"type": "rule", "opacity": 0.6},
-                "encoding": {
-                    "x": x,
-                    "y": {"field": "low", "type": "quantitative"},
-                    "y2": {"field": "high"},
-                    "color": color,
-                },
-            },
-            {
-                "data": {"values": [{"half": 0.5}]},
-                "mark": {"type": "rule", "strokeDash": [4, 4], "color": _GREY},
-                "encoding": {"y": {"field": "half", "type": "quantitative"}},
-            },
-        ],
+        "facet": {"field": "attack", "type": "nominal", "title": None},
+        "columns": 3,
+        "spec": {
+            "width": 200,
+            "height": 200,
+            "layer": [
+                {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4, "color": _BLUE}, "encoding": span},
+                {"mark": {"type": "line", "point": True, "color": _BLUE}, "encoding": {"x": x, "y": y}},
+                {"mark": {"type": "rule", "strokeDash": [4, 4], "color": _GREY}, "encoding": {"y": {"datum": 0.5}}},
+            ],
+        },
+        "resolve": {"scale": {"x": "independent"}},
     }
 
 

@@ -85,7 +85,8 @@ def read_table(path: Path, *, flight: str | None = None) -> pa.Table:
         if parquet:
             import pyarrow.parquet as pq
 
-            return pq.read_table(path)
+            words = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
+            return pq.read_table(path, read_dictionary=words)
         from pyarrow import csv
 
         return csv.read_csv(path)
@@ -137,9 +138,10 @@ def flight_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]
 
 def seconds(column: pa.ChunkedArray, name: str, path: Path) -> Floats:
     """A time column in seconds: numbers as they are, timestamps (also as text) since 1970."""
-    kind = column.type
     try:
-        if pa.types.is_string(kind):
+        if pa.types.is_dictionary(column.type):
+            column = pc.cast(column, column.type.value_type)
+        if pa.types.is_string(column.type):
             column = pc.cast(column, pa.timestamp("us"))
         if pa.types.is_timestamp(column.type):
             stamps = pc.cast(pc.cast(column, pa.timestamp("us")), pa.int64())

@@ -29,7 +29,7 @@ PRIMARY = (
     "detection_latency_ms",
 )
 _LATENCY = ("median", "p95", "restricted_mean", "detected_fraction")
-_EXACT_AREA_ROWS = 300_000
+_EXACT_AREA_ROWS = 100_000
 NO_THRESHOLD = "there is no threshold: no clean validation scores"
 
 
@@ -73,7 +73,7 @@ class Measures:
                 score, label, target, clusters=clusters, stream=f"{name}/{where}", **options
             )
             found.append((name, estimate))
-        if score.size <= _EXACT_AREA_ROWS:
+        if not where and score.size <= _EXACT_AREA_ROWS:
             area = ranking.average_precision(score, label, clusters=clusters, stream=f"ap/{where}", **options)
         else:
             whole = ranking.average_precision(score, label, level=self.level)
@@ -83,7 +83,9 @@ class Measures:
                 n=whole.n,
                 why=whole.why,
                 method="no interval",
-                warnings=(f"no flight interval above {_EXACT_AREA_ROWS} rows: every resample would pass over them",),
+                warnings=(
+                    f"no interval for slices and above {_EXACT_AREA_ROWS} rows: resamples would pass over every row",
+                ),
             )
         found.append(("average_precision", area))
         best = best_f1(score, label)

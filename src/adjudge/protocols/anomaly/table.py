@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,68 +125,62 @@ def read_scores(
             )
     if table.num_rows == 0:
         raise InputError("has no rows", file=str(path))
-    flights, code = flight_codes(table.column(flight))
-    stamps = seconds(table.column(time), time, path)
-    score = numbers(table.column("score"), "score", path)
-    bad = np.flatnonzero(~np.isfinite(score))
-    if bad.size:
-        where = flights[int(code[bad[0]])]
-        raise InputError(
-            f"{bad.size} scores are no number, first of flight {where}", file=str(path), line=int(bad[0]) + 2
-        )
+    # Each column leaves the table once it is read, so that a long file is in memory hardly more than once.
     label_values = numbers(table.column(label), label, path)
+    table = table.drop_columns([label])
     wrong = np.flatnonzero((label_values != 0) & (label_values != 1))
     if wrong.size:
         raise InputError(
             f"label is {label_values[wrong[0]]:g}, expected 0 or 1", file=str(path), line=int(wrong[0]) + 2
         )
     positive = label_values == 1
+    del label_values
+    flights, code = flight_codes(table.column(flight))
+    score = numbers(table.column("score"), "score", path)
+    bad = np.flatnonzero(~np.isfinite(score))
+    if bad.size:
+        text = f"{bad.size} scores are no number, first of flight {flights[int(code[bad[0]])]}"
+        raise InputError(text, file=str(path), line=int(bad[0]) + 2)
+    stamps = seconds(table.column(time), time, path)
+    table = table.drop_columns(["score", time, flight])
+    changed = _changes(code)
     attacks, attack_code = _words(table, "attack")
-    magnitude = numbers(table.column("magnitude"), "magnitude", path) if "magnitude" in table.column_names else None
-    seed = numbers(table.column("seed"), "seed", path) if "seed" in table.column_names else None
+    clean = np.array([name is None or name.lower() in _CLEAN for name in attacks] + [True])
+    changed |= _changes(attack_code)
+    sizes: dict[str, Floats | None] = {}
+    for name in ("magnitude", "seed"):
+        if name in table.column_names:
+            values = numbers(table.column(name), name, path)
+            values[clean[attack_code]] = np.nan
+            changed[1:] |= (values[1:] != values[:-1]) & ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
+            sizes[name] = values
+            table = table.drop_columns([name])
     names, split_code = _words(table, "split")
     del table
-    attack_code = np.array(
-        [-1 if name is None or name.lower() in _CLEAN else i for i, name in enumerate(attacks)] + [-1]
-    )[attack_code]
-    attacked = attack_code >= 0
-    keys = [code, attack_code]
-    if magnitude is not None:
-        keys.append(np.unique(np.where(attacked, magnitude, np.nan), return_inverse=True)[1].ravel())
-    if seed is not None:
-        keys.append(np.unique(np.where(attacked, seed, np.nan), return_inverse=True)[1].ravel())
-    joined = np.zeros(code.size, dtype=np.int64)
-    for key in keys:
-        joined = joined * (int(key.max()) + 2) + key + 1
-    order = _stable(joined)
-    if order is not None:
-        joined, code, attack_code, positive = joined[order], code[order], attack_code[order], positive[order]
-        stamps, score, split_code = stamps[order], score[order], split_code[order]
-        magnitude = None if magnitude is None else magnitude[order]
-        seed = None if seed is None else seed[order]
-    begin = np.flatnonzero(np.append(True, joined[1:] != joined[:-1]))
-    edges = np.append(begin, joined.size)
+    begin = np.flatnonzero(changed)
+    first = {name: values[begin] for name, values in sizes.items() if values is not None}
+    flight_of, attack_of, split_of = code[begin], attack_code[begin], split_code[begin]
+    del sizes, code, attack_code, split_code, changed
     assigned = {name: split for split in SPLITS for name in splits.of(split)}
-    sequences, declared = [], set()
-    any_positive = np.logical_or.reduceat(positive, begin)
-    for index, first in enumerate(begin.tolist()):
-        name = flights[int(code[first])]
-        said = names[int(split_code[first])] if split_code[first] >= 0 else None
+    declared: set[tuple[str, str]] = set()
+    segments = []
+    for index in range(begin.size):
+        name = flights[int(flight_of[index])]
+        said = names[int(split_of[index])] if split_of[index] >= 0 else None
         if said is not None:
             declared.add((name, str(said)))
-        attack = attacks[int(attack_code[first])] if attack_code[first] >= 0 else None
-        if attack is None and any_positive[index]:
-            attack = LABELLED
-        sequences.append(
+        attack = None if clean[attack_of[index]] else attacks[int(attack_of[index])]
+        size, seed = (first[key][index] if key in first else np.nan for key in ("magnitude", "seed"))
+        segments.append(
             Sequence(
                 name,
                 assigned.get(name, str(said) if said in SPLITS else "unassigned"),
                 attack,
-                None if attack is None or magnitude is None or np.isnan(magnitude[first]) else float(magnitude[first]),
-                None if attack is None or seed is None or np.isnan(seed[first]) else int(seed[first]),
+                None if np.isnan(size) else float(size),
+                None if np.isnan(seed) else int(seed),
             )
         )
-    return _sorted(ScoreTable(sequences, edges, stamps, score, positive, sorted(declared)))
+    return _grouped(segments, np.append(begin, score.size), stamps, score, positive, sorted(declared))
 
 
 def load(path: Path) -> ScoreTable:
@@ -226,27 +220,39 @@ def _words(table: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int
     """A column of words as codes; all −1 where there is none."""
     if name not in table.column_names:
         return [], np.full(table.num_rows, -1, dtype=np.int64)
-    column = pc.cast(table.column(name), pa.string()).dictionary_encode().combine_chunks()
-    words = column.dictionary.to_pylist()
+    column = table.column(name)
+    if not pa.types.is_dictionary(column.type):
+        column = pc.cast(column, pa.string()).dictionary_encode()
+    column = column.unify_dictionaries().combine_chunks()
+    words = [None if word is None else str(word) for word in column.dictionary.to_pylist()]
     return words, np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _stable(keys: NDArray[np.int64]) -> NDArray[np.intp] | None:
-    """The order that brings equal keys together, or None when they stand together and rising already."""
-    return None if (keys[1:] >= keys[:-1]).all() else np.argsort(keys, kind="stable")
-
-
-def _sorted(table: ScoreTable) -> ScoreTable:
-    order = sorted(range(len(table.sequences)), key=lambda index: table.sequences[index].key())
-    if order == list(range(len(order))):
-        return table
-    rows = np.concatenate([np.arange(table.edges[index], table.edges[index + 1]) for index in order])
-    sizes = np.diff(table.edges)[order]
-    return ScoreTable(
-        [table.sequences[index] for index in order],
-        np.concatenate([[0], np.cumsum(sizes)]),
-        table.time[rows],
-        table.score[rows],
-        table.label[rows],
-        table.declared,
-    )
+def _grouped(
+    segments: list[Sequence],
+    edges: NDArray[np.int64],
+    time: Floats,
+    score: Floats,
+    label: NDArray[np.bool_],
+    declared: list[tuple[str, str]],
+) -> ScoreTable:
+    """Stretches of rows brought together by sequence, in the order of the run; rows move only if they must."""
+    order = sorted(range(len(segments)), key=lambda index: segments[index].key())
+    if order != list(range(len(order))):
+        rows = np.concatenate([np.arange(edges[index], edges[index + 1]) for index in order])
+        time, score, label = time[rows], score[rows], label[rows]
+    lengths = np.diff(edges)[order]
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    kept = [k for k, index in enumerate(order) if k == 0 or segments[index] != segments[order[k - 1]]]
+    begin = begins[kept]
+    marked = np.logical_or.reduceat(label, begin)
+    sequences = [
+        replace(segments[order[k]], attack=LABELLED)
+        if segments[order[k]].attack is None and hit
+        else segments[order[k]]
+        for k, hit in zip(kept, marked.tolist(), strict=True)
+    ]
+    table = ScoreTable(sequences, np.append(begin, score.size), time, score, label, declared)
+    if sequences != sorted(sequences, key=lambda item: item.key()):
+        return _grouped(sequences, table.edges, time, score, label, declared)
+    return table
