@@ -1,7 +1,7 @@
 """How fast the flight evaluation is, read to written, beside a mere parse and an evaluator with one object per atom.
 
 Every measurement is a fresh process, in seconds of CPU, user and system; the least of `--repeat` is kept. Ours counts
-from the start of the process, imports included; the yardsticks count their work alone. The yardsticks are `flight_stdlib` (the same files) and `flight_objects` (a slice, whose buckets,
+from the start of the process, imports included (pyarrow imports pandas too where it is installed); the yardsticks count their work alone. The yardsticks are `flight_stdlib` (the same files) and `flight_objects` (a slice, whose buckets,
 verdicts and scores must be ours). `python -m benchmarks flight` exits with 1 when a target is missed.
 """
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, config_bytes, work
+from adjudge.engine.work import Done, Job, config_bytes, no_collector, work
 from adjudge.errors import AdjudgeError, ConfigError
 from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
@@ -41,6 +38,7 @@ class Options:
     report: Report | None = None
 
 
+@no_collector()
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     """Run one evaluation and return the directory it left; on any error nothing is left."""
     if options.workers < 1:
@@ -142,6 +140,10 @@ def _run(jobs: Iterable[Job], plan: Plan, workers: int) -> Iterator[Done]:
 
 
 def _pool(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
     pool = ProcessPoolExecutor(
         max_workers=min(workers, max(1, len(jobs))), mp_context=get_context("spawn"), initializer=_ignore_interrupt
     )

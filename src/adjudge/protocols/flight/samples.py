@@ -110,20 +110,19 @@ def _nothing(n: int) -> pa.DictionaryArray:
 
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw responses, each cut at a bound; how long it was stands beside it."""
-    texts = [None if text is None else text[:TEXT_LIMIT] for text in read.texts]
     return pa.table(
         {
-            "response": pa.array([_storable(text) for text in texts], pa.string()),
+            "response": pa.array([_storable(text) for text in read.texts], pa.string()),
             "characters": pa.array([None if text is None else len(text) for text in read.texts], pa.int64()),
         }
     )
 
 
 def _storable(text: str | None) -> str | None:
-    """Text that UTF-8 can carry: a lone surrogate, which JSON can spell, becomes a replacement sign."""
-    if text is None or text.isascii():
+    """The kept part, as UTF-8 can carry it: a lone surrogate, which JSON can spell, becomes a replacement sign."""
+    if text is None or (len(text) <= TEXT_LIMIT and text.isascii()):
         return text
-    return text.encode("utf-8", "replace").decode()
+    return text[:TEXT_LIMIT].encode("utf-8", "replace").decode()
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
