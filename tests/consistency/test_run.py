@@ -171,3 +171,10 @@ def test_verify_holds_and_fails_after_tampering_though_every_digest_fits(example
 def test_limit_cuts_the_pairs(cli, example):
     result = cli("consistency", "--pairs", example, "--json", "--out", "few", "--limit", "10")
     assert json.loads(result.stdout)["n"] == 10
+
+
+def test_a_long_query_prints_no_progress_on_standard_output(example, run):
+    from adjudge.runs.query import query
+
+    path, _ = run({"pairs": [example]})
+    assert query(Run(path), "select current_setting('enable_progress_bar') as bar") == (["bar"], [(False,)])

@@ -90,9 +90,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {
-        key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)
-    }
+    own = {key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)}
     about = {key: value for key in _ABOUT if (value := flags.pop(key)) is not None}
     settings = configuration(own.pop("config_file"), flags)
     if not settings:
