@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -174,7 +176,11 @@ def test_limit_cuts_the_pairs(cli, example):
 
 
 def test_a_long_query_prints_no_progress_on_standard_output(example, run):
-    from adjudge.runs.query import query
-
     path, _ = run({"pairs": [example]})
-    assert query(Run(path), "select current_setting('enable_progress_bar') as bar") == (["bar"], [(False,)])
+    # DuckDB takes `python -c` for an interactive session, in which it shows a bar on standard output.
+    program = (
+        "import sys; from pathlib import Path; from adjudge.runs.query import query; from adjudge.runs.run import Run; "
+        "print(query(Run(Path(sys.argv[1])), \"select current_setting('enable_progress_bar')\")[1][0][0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
