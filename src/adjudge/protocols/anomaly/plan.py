@@ -32,6 +32,7 @@ from adjudge.protocols.anomaly.contract import (
     elsewhere_checks,
     table_checks,
 )
+from adjudge.protocols.anomaly.controls import controls
 from adjudge.protocols.anomaly.decide import Decisions, decide
 from adjudge.protocols.anomaly.leakage import Check, not_applicable
 from adjudge.protocols.anomaly.measure import (
@@ -250,7 +251,13 @@ class AnomalyPlan(Plan):
             "best_attack": best,
             "min_detectable_magnitude": smallest,
             "negative_results": negative_results(rows, smallest),
+            "controls": controls(
+                table, estimates[0].estimate, seed=settings.seed, resamples=settings.resamples, level=settings.level
+            ),
         }
+        notes += [
+            f"control {item['name']} failed: {item['why']}" for item in top["controls"] if item["outcome"] == "fail"
+        ]
         if failed:
             top["watermark"] = WATERMARK
             notes.insert(0, WATERMARK)
