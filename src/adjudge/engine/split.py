@@ -29,7 +29,7 @@ from adjudge.readers.sources import Source, open_source
 BUCKETS = 256
 ROWS_A_PARTITION = 16_384
 _BLOCK = 1 << 18
-_NEWLINE = 10
+_NEWLINE, _OPEN, _CLOSE = b"\n{}"
 _BOM = b"\xef\xbb\xbf"
 Offsets = NDArray[np.int64]
 
@@ -158,13 +158,17 @@ class _Reader:
         line, offset = 1, 0
         while block := source.stream.read(_BLOCK):
             block += source.stream.readline()
-            ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == _NEWLINE) + 1
+            data = np.frombuffer(block, dtype=np.uint8)
+            ends = np.flatnonzero(data == _NEWLINE) + 1
             if not block.endswith(b"\n"):
                 ends = np.append(ends, len(block))
             starts = np.concatenate([[0], ends[:-1]])
             if offset == 0 and block.startswith(_BOM):
                 starts[0] = len(_BOM)  # a byte order mark is no part of the record
-            if self.left == 0 or not self._block(block, starts, ends - starts, line, offset):
+            last = ends - 1 - (data[ends - 1] == _NEWLINE)
+            # Where every line begins and ends with a brace, no record runs over two of them.
+            ordinary = bool((data[starts] == _OPEN).all() and (data[last] == _CLOSE).all())
+            if self.left == 0 or not self._block(block, starts, ends - starts, line, offset, ordinary=ordinary):
                 break
             line += len(ends)
             offset += len(block)
@@ -181,9 +185,12 @@ class _Reader:
             offset += len(text) + 1
         self._finish()
 
-    def _block(self, block: bytes, starts: Offsets, lengths: Offsets, line: int, offset: int) -> bool:
+    def _block(
+        self, block: bytes, starts: Offsets, lengths: Offsets, line: int, offset: int, *, ordinary: bool
+    ) -> bool:
         """One block of lines; False when the limit is reached."""
-        keys = None if self.item.keys is None or self.left is not None else self._keys(block, int(starts[0]))
+        at_once = ordinary and self.item.keys is not None and self.left is None
+        keys = self._keys(block, int(starts[0])) if at_once else None
         if keys is not None and len(keys) == len(starts):
             lines = np.arange(line, line + len(starts))
             self._add(keys, lines, starts + offset, lengths)
