@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -68,12 +66,3 @@ def judge(tmp_path):
 def measured(judge):
     """`measured(episodes, predictions, **config)` is the flat `metrics`."""
     return lambda *args, **config: judge(*args, **config).metrics["metrics"]
-
-
-@pytest.fixture(scope="session")
-def real_data():
-    """The folder of public data sets, or a skip that says how to get them."""
-    folder = Path(os.environ.get("ADJUDGE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
-    if not (folder / "gui_openadapt").is_dir():
-        pytest.skip(f"no public data at {folder}; set ADJUDGE_DATA to the folder that holds gui_openadapt")
-    return folder

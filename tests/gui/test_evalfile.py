@@ -37,7 +37,10 @@ OLD = {**TOP, "metrics": SEVEN}
 SOM_METRICS = {
     **SEVEN,
     **SIX,
-    "mean_coord_error": None, "coord_error_count": 0, "click_hit_rate": None, "bbox_hit_rate": None,
+    "mean_coord_error": None,
+    "coord_error_count": 0,
+    "click_hit_rate": None,
+    "bbox_hit_rate": None,
     "element_accuracy": 0.75,
 }
 SOM = {**TOP, "dsl_mode": "som", "metrics": SOM_METRICS}

@@ -51,7 +51,7 @@ def gate(
     sarif: Path | None,
     quiet: bool,
 ) -> int:
-    r"""Hold a RUN to gates, or to a baseline. Exit code 0 passed, 1 failed, 2 bad input, 3 not comparable.
+    """Hold a RUN to gates, or to a baseline. Exit code 0 passed, 1 failed, 2 bad input, 3 not comparable.
 
     Without --gates, --gate and --baseline the gates are those that the run was made with.
 

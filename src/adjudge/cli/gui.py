@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, Spread, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError, InputError
 
 _SPACE = click.Choice(["normalized", "pixel", "per_mille"])
@@ -16,29 +16,7 @@ _BBOX = click.Choice(["xyxy", "xywh"])
 _ABOUT = ("training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
 
 
-class _Spread:
-    """Lets one flag take several files, as the shell expands a pattern."""
-
-    spread: tuple[str, ...] = ()
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given: list[str] = []
-        flag: str | None = None
-        follow = False
-        for word in args:
-            if word.startswith("-") and word != "-":
-                flag, follow = (word if word in self.spread else None), False
-                given.append(word)
-            elif flag is not None and follow:
-                given += [flag, word]
-            else:
-                given.append(word)
-                follow = flag is not None
-        parsed: list[str] = super().parse_args(ctx, given)  # type: ignore[misc]
-        return parsed
-
-
-class _Gui(_Spread, click.Group):
+class _Gui(Spread, click.Group):
     """A group that is also a command: without a subcommand the flags are its own."""
 
     spread = ("--episodes", "--predictions", "--outcomes")
@@ -52,7 +30,7 @@ class _Gui(_Spread, click.Group):
         )
 
 
-class _Files(_Spread, click.Command):
+class _Files(Spread, click.Command):
     spread = ("--files", "--labels", "--records")
 
 
@@ -79,7 +57,7 @@ class _Files(_Spread, click.Command):
 @run_options
 @click.pass_context
 def gui(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge a GUI agent's actions along recorded episodes.
+    """Judge a GUI agent's actions along recorded episodes.
 
     \b
     Example, as pasted:
@@ -90,9 +68,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {
-        key: flags.pop(key) for key in ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
-    }
+    own = {key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)}
     about = {key: value for key in _ABOUT if (value := flags.pop(key)) is not None}
     settings = configuration(own.pop("config_file"), flags)
     if not settings:

@@ -22,7 +22,7 @@ _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
 def report(
     runs: tuple[Path, ...], output: str | None, kind: str | None, chart: str | None, list_charts: bool, force: bool
 ) -> int:
-    r"""Write a run as a page, a Markdown summary, LaTeX tables, CSV, or one of its charts as a figure.
+    """Write a run as a page, a Markdown summary, LaTeX tables, CSV, or one of its charts as a figure.
 
     \b
     Examples:

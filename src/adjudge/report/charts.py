@@ -32,6 +32,7 @@ def svg(spec: dict[str, Any]) -> str:
         "gridOpacity": 0.12,
         "domainOpacity": 0.4,
     }
+    config.setdefault("title", {}).update({"color": _INK, "subtitleColor": _INK})
     config.setdefault("view", {}).setdefault("stroke", None)
     for mark in ("text", "rule", "tick"):
         config.setdefault(mark, {}).setdefault("color", _INK)

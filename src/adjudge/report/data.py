@@ -301,6 +301,7 @@ def _sample(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "unchecked": _unchecked(found),
         "scores": _scores(record),
         "answer": _answer(row, output),
+        "facts": [] if "response" in output else _facts(output),
     }
 
 
@@ -349,6 +350,15 @@ def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"label": view.words(name), "value": value, "text": numbers.number(value)}
         for name, value in scores.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+
+
+def _facts(output: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a protocol keeps of an output instead of a text."""
+    return [
+        {"label": view.words(name), "text": str(value)[:_BEFORE]}
+        for name, value in output.items()
+        if name not in {"row", "file", "line"} and isinstance(value, str | int | float)
     ]
 
 

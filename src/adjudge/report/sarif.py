@@ -18,6 +18,7 @@ import numpy as np
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.vocabulary import Outcome, Severity
 from adjudge.report.untrusted import line
+from adjudge.runs.query import query
 from adjudge.runs.run import Run
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -114,7 +115,10 @@ def _collect(run: Run, limit: int) -> tuple[Found, Found, int]:
 
 
 def _places(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int | None]]:
-    """File and line of each wanted (sample, model), from the input files that are still as they were judged."""
+    """File and line of each wanted (sample, model): as stored, or from input files that are still as they were judged."""
+    stored = _stored(run, wanted)
+    if stored:
+        return stored
     sizes = {item.name: item for item in run.manifest.inputs}
     found: dict[tuple[str, str], tuple[str, int | None]] = {}
     for path in _paths(run.manifest.config):
@@ -125,6 +129,19 @@ def _places(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tup
             if key in wanted:
                 found.setdefault(key, (path.as_posix(), number))
     return found
+
+
+def _stored(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int | None]]:
+    """Places from the outputs table, where the protocol keeps them there."""
+    columns, _ = query(run, "select * from outputs limit 0")
+    if not {"file", "line"} <= set(columns):
+        return {}
+    _, rows = query(run, "select s.sample, s.model, o.file, o.line from outputs o join samples s using (part, row)")
+    return {
+        (sample, model): (file, line_number)
+        for sample, model, file, line_number in rows
+        if file is not None and (sample, model) in wanted
+    }
 
 
 def _paths(config: Mapping[str, Any]) -> Iterable[Path]:
