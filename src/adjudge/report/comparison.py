@@ -16,14 +16,14 @@ _FLIPS_SHOWN = 10
 
 def text(comparison: Mapping[str, Any]) -> str:
     """The comparison, made from its JSON."""
-    parts = [f"{comparison['status']} · {comparison['protocol']}", fill(sentence(comparison), WIDTH)]
+    parts = [f"{comparison['status']} · {comparison['protocol']}", _wrapped(sentence(comparison))]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
     if len(pairs) == 1:
         parts += [_table(pairs[0]), _tests(pairs[0]), _flipped(pairs[0])]
     else:
         parts += [_all_pairs(pairs), _flips_counted(pairs)]
-    parts.append("\n".join(fill(f"Note: {note}", WIDTH) for note in _notes(comparison)))
+    parts.append("\n".join(_wrapped(f"Note: {note}") for note in _notes(comparison)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -88,7 +88,7 @@ def _tests(pair: Mapping[str, Any]) -> str:
             continue
         tests = ", ".join(f"{test['method']} {_p(test)}" for test in metric["tests"])
         only = f"only {line(pair['a'])} {numbers.count(counts['only_a'])}, only {line(pair['b'])} {numbers.count(counts['only_b'])}"
-        lines.append(fill(f"Tests on {_name(metric)}: {only}; {tests}", WIDTH))
+        lines.append(_wrapped(f"Tests on {_name(metric)}: {only}; {tests}"))
     return "\n".join(lines)
 
 
@@ -149,3 +149,7 @@ def _flip(flip: Mapping[str, Any]) -> str:
     if flip["evidence"] is None:
         why = "evidence not read (--evidence N)"
     return f"  {flip['change']:<6}  {name}  {flip['bucket_a']} → {flip['bucket_b']}  {line(why, 70)}"
+
+
+def _wrapped(words: str) -> str:
+    return fill(words, WIDTH, break_on_hyphens=False, break_long_words=False)
