@@ -170,7 +170,7 @@ class ReadBatch:
     @property
     def models(self) -> list[str]:
         """The model of every row."""
-        return [self.groups[code] for code in self.model_codes]
+        return [self.groups[code] for code in self.model_codes.tolist()]
 
 
 class FlightReader:
