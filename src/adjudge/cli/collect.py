@@ -62,7 +62,7 @@ _KNOWN = frozenset(
 @click.option("--force", is_flag=True, default=None, help="Replace what is there.")
 @click.option("--quiet", is_flag=True, default=None, help="Print nothing but errors.")
 def collect(config_file: str | None, **flags: Any) -> int:
-    r"""Run systems under test over a data set and write what they said.
+    """Run systems under test over a data set and write what they said.
 
     \b
     Subjects:
