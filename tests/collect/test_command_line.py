@@ -100,3 +100,31 @@ def test_shuffle_and_limit_draw_a_sample(tmp_path, write_lines):
 def test_a_wrong_data_set_names_the_line(tmp_path, write_lines, rows, words):
     with pytest.raises(InputError, match=words):
         Dataset(write_lines(tmp_path / "d.jsonl", rows))
+
+
+def test_flight_tasks_are_asked_with_the_shipped_template_and_judged(collect, results, tmp_path):
+    from adjudge import evaluate
+    from adjudge.protocols.flight.generate import generate
+
+    (tmp_path / "same.py").write_text(
+        "import json\ndef answer(request):\n"
+        "    assert request['prompt']['system'].startswith('You predict how a light aircraft flies on.')\n"
+        "    return json.dumps(request['sample']['current_state'])\n",
+        encoding="utf-8",
+    )
+    data = generate(tmp_path / "flight", seed=3, task="S1", flights=2, seconds=6)
+    collect(
+        *("--dataset", data.tasks, "--subject", "same=python:same:answer", "--prompt", "flight"),
+        *("--output", "results.jsonl"),
+    )
+    found = results()
+    assert {record["error"] for record in found.values()} == {None}
+    assert not any("prediction" in record for record in found.values()), "a flight answer has no verdict to parse"
+    run = evaluate(
+        "flight",
+        {"task": "S1", "outputs": ["results.jsonl"], "reference": [str(data.reference)], "resamples": 100},
+        out=tmp_path / "run",
+        report=False,
+    )
+    buckets = run.metrics["buckets"]["same"]
+    assert buckets["passed"] + buckets["failed"] == len(found)
