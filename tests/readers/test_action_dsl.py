@@ -146,6 +146,7 @@ pieces = st.sampled_from(
     [
         *("CLICK", "click", "Type", "TYPE", "key", "SCROLL", "DONE", "WAIT", "select", "Action:", "action :", "x", "y"),
         *("(", ")", "[", "]", ",", "=", '"', "'", "\\", " ", "\n", "text=", "x=", "y=", "0.5", "1e3", "3", "-.5", "٣"),
+        *("I see.", "\nAction: ", " Action:", "Action: CLICK([3])", "Action: DONE()"),
         *('"hi"', '"a b"', "()", "([3])", '("x")', "(x=0.1, y=0.2)", "1e999", "é"),
     ]
 )
@@ -167,6 +168,7 @@ def test_the_fast_path_knows_the_plain_forms(action):
     bare = action.type != "drag" and action.element is None
     if plain and bare:
         assert same(parse_plain(render(action)), action)
+        assert same(parse_plain(f"I see a form.\nAction: {render(action)}"), action)
 
 
 @settings(max_examples=150, deadline=None)

@@ -33,6 +33,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _KEYWORDS = frozenset({"x", "y", "end_x", "end_y", "text", "key", "direction", "element"})
 _PAIRS = (("x", "y"), ("end_x", "end_y"))
+_MARKER = "Action:"
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _PLAIN = re.compile(
@@ -77,10 +78,18 @@ def parse(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
 
 
 def parse_plain(text: str) -> Action | None:
-    """The same as `tokenize` for a text that is one plain action and nothing else; None for any other text."""
+    """The same as `tokenize` for a text that is one plain action, alone or after `Action:`; None for any other text.
+
+    What stands before the last `Action:` must hold no bracket, so that the marker cannot be part of a string.
+    """
     found = _PLAIN.fullmatch(text)
     if found is None:
-        return None
+        marker = text.rfind(_MARKER)
+        if marker < 1 or text[marker - 1] not in " \n" or text.find("(", 0, marker) >= 0:
+            return None
+        found = _PLAIN.fullmatch(text, marker)
+        if found is None:
+            return None
     pointing, x, y, element, spoken, target, keyword, words, alone = found.groups()
     if pointing is not None:
         if element is not None:

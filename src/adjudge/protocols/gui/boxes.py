@@ -40,6 +40,8 @@ def as_boxes(bbox: Sequence[float | list[float]]) -> list[list[float]]:
     """One box or a list of boxes, as a list of boxes; ValueError where it is neither."""
     if not bbox:
         return []
+    if len(bbox) == 4 and list not in map(type, bbox):
+        return [bbox]  # type: ignore[list-item]  # four numbers
     boxes: list[list[float]] = [list(box) for box in bbox if isinstance(box, list)]
     if not boxes:
         boxes = [[value for value in bbox if not isinstance(value, list)]]

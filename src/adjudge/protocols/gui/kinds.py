@@ -12,14 +12,14 @@ WITH_KEY = ("key", "hotkey", "scroll")
 ON_ELEMENT = (*POINTING, *DRAG, "type", "select")
 NOTHING = ("wait", "done")  # what an agent that never acts gets right
 
-_SLOT = {"key": "key", "hotkey": "key", "scroll": "direction"}
+_OTHER = frozenset({"key", "hotkey", "scroll"})
 
 
 def argument(action: Action, kind: str) -> str | None:
     """The key, direction or text of an action, by its type."""
-    slot = _SLOT.get(kind, "text")
-    found: str | None = getattr(action, slot)
-    return found
+    if kind not in _OTHER:
+        return action.text
+    return action.direction if kind == "scroll" else action.key
 
 
 def same_key(word: str | None) -> str | None:

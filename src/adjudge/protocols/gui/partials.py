@@ -15,7 +15,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
 from adjudge.protocols.gui.kinds import DRAG, NOTHING, ON_ELEMENT, POINTING
-from adjudge.protocols.gui.samples import restore, words
+from adjudge.protocols.gui.samples import words
 from adjudge.protocols.gui.spaces import Floats, Mask, inside
 from adjudge.readers.gui.model import SPACES
 from adjudge.stats.exact import group_sums
@@ -74,9 +74,9 @@ class Partial:
     dataset: bytes
 
 
-def partial(samples: pa.Table, evidence: Evidence, types: tuple[str, ...], space: str, *, som: bool) -> Partial:
-    """The partial of one batch of whole episodes."""
-    batch = restore(samples, types, space)
+def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool) -> Partial:
+    """The partial of one batch of whole episodes; `batch` is what `samples` stores."""
+    types = batch.types
     matched = batch.status != UNMATCHED
     names, code = words(samples, "episode")
     first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])) if code.size else np.zeros(0, np.int64)
@@ -272,10 +272,10 @@ def _strips(
 def _dataset(samples: pa.Table, matched: Mask) -> bytes:
     """Over ids and recorded actions: the same data set whatever the agent."""
     whole = hashlib.sha256()
-    own = samples.filter(pa.array(matched))
+    own = samples if matched.all() else samples.filter(pa.array(matched))
     for name in ("sample", "type", "element", "argument", "milestones"):
-        column = own.column(name).combine_chunks().cast(pa.string())
-        whole.update("\x00".join(value or "" for value in column.to_pylist()).encode())
+        column = own.column(name).combine_chunks().cast(pa.string()).fill_null("")
+        whole.update("\x00".join(column.to_pylist()).encode())
     for name in ("x", "y", "end_x", "end_y", "screen_width", "screen_height"):
         whole.update(np.nan_to_num(own.column(name).to_numpy(), nan=-1.0).tobytes())
     whole.update(np.asarray(own.column("boxes").combine_chunks().flatten().to_numpy(zero_copy_only=False)).tobytes())

@@ -18,7 +18,7 @@ from adjudge.protocols.gui.boxes import box_columns
 from adjudge.protocols.gui.kinds import argument
 from adjudge.protocols.gui.spaces import inside, outside_words
 from adjudge.readers.action_dsl import Unparsed, parse
-from adjudge.readers.gui import formats
+from adjudge.readers.gui import formats, native
 from adjudge.readers.gui.model import Action, Episode, Milestone, Outcome, Prediction, Screen
 
 _NOTHING = (ANSWERED, -1, None, None, None, None, None, None, None)
@@ -168,10 +168,16 @@ class GuiReader:
 
     def _predictions(self, partition: Partition) -> dict[str, dict[int, Said]]:
         found: dict[str, dict[int, Said]] = {}
-        decode = formats.prediction
+        decode = native.PREDICTION.decode
         for file, line, text in partition.rows["predictions"]:
             try:
-                prediction = decode(text)
+                try:
+                    prediction = decode(text)
+                    if (prediction.action is None) == (prediction.raw is None):
+                        prediction = formats.prediction(text)
+                except msgspec.ValidationError:
+                    # Another format, or one that says what is wrong with it.
+                    prediction = formats.prediction(text)
             except (msgspec.DecodeError, UnicodeError) as error:
                 raise _refused(error, partition.files[file], line, "a prediction") from None
             name = str(prediction.episode_id)

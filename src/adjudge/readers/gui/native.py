@@ -9,7 +9,7 @@ import msgspec
 from adjudge.readers.gui.model import Action, Element, Episode, Milestone, Prediction, Screen, Shape, Step
 
 _episode = msgspec.json.Decoder(Episode)
-_prediction = msgspec.json.Decoder(Prediction)
+PREDICTION = msgspec.json.Decoder(Prediction)
 _FLAT = ("type", "x", "y", "end_x", "end_y", "text", "key", "direction")
 
 
@@ -63,7 +63,7 @@ def step_row(text: bytes) -> Episode:
 
 def prediction(text: bytes) -> Prediction:
     """A prediction: an action or the model's text, never both."""
-    found = _prediction.decode(text)
+    found = PREDICTION.decode(text)
     if found.action is not None and found.raw is not None:
         raise Shape("has both `action` and `raw`; a prediction has one of them")
     if found.action is None and found.raw is None:
