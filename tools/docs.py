@@ -102,30 +102,35 @@ def _ours(command: object) -> bool:
 
 
 def rule_reference() -> str:
-    """docs/rules.md: every rule of every protocol that is ours."""
+    """docs/rules.md: every rule of our protocols."""
+    from adjudge.protocols.base import names, protocol
     from adjudge.protocols.flight.fields import TASKS
     from adjudge.protocols.flight.library import load
     from adjudge.protocols.flight.rules import FlightContext, build
 
-    rules = build(FlightContext(TASKS["M3"], load("ga-light/1+kinematics").library))
+    flight = build(FlightContext(TASKS["M3"], load("ga-light/1+kinematics").library))
+    tables = {"flight (task M3, library ga-light/1+kinematics)": [rule.table() for rule in flight]}
+    for name in names():
+        chosen = protocol(name)
+        if name != "flight" and type(chosen).__module__.startswith("adjudge."):
+            with tempfile.TemporaryDirectory() as folder:
+                config = chosen.example(Path(folder), 0)
+                if config is not None:
+                    tables[f"{name} (its example)"] = chosen.plan(config).rules
     lines = [
         "# Rules",
         "",
-        "Generated from the rule tables; `make docs` writes it again. Limits are those of the built-in libraries.",
-        "",
-        "## flight (task M3, library ga-light/1+kinematics)",
-        "",
-        "| code | title | scope | needs | atoms a sample |",
-        "|---|---|---|---|---|",
+        "Generated from the rule tables; `make docs` writes it again. Atoms are those of one sample.",
     ]
-    for rule in rules:
-        table = rule.table()
-        for entry in (table, *table["variants"]):
-            shared = "" if entry is table else " (shares the atoms above)"
-            atoms = str(len(rule.slots)) if entry is table else "–"
-            lines.append(
-                f"| `{entry['code']}` | {entry['title']}{shared} | {rule.scope} | {', '.join(rule.needs) or '–'} | {atoms} |"
-            )
+    for title, rules in tables.items():
+        lines += ["", f"## {title}", "", "| code | title | scope | needs | atoms |", "|---|---|---|---|---|"]
+        for rule in rules:
+            needs = ", ".join(rule["needs"]) or "–"
+            lines.append(f"| `{rule['code']}` | {rule['title']} | {rule['scope']} | {needs} | {len(rule['slots'])} |")
+            lines += [
+                f"| `{variant['code']}` | {variant['title']} (shares the atoms above) | {rule['scope']} | {needs} | – |"
+                for variant in rule["variants"]
+            ]
     return "\n".join(lines) + "\n"
 
 
