@@ -10,7 +10,7 @@ from adjudge.runs.run import Run
 
 FORMATS = ("png", "svg", "pdf")
 _INK = "currentColor"
-_FONT = "system-ui, sans-serif"
+_FONT = "Arial, Helvetica, Liberation Sans, sans-serif"  # the widths that charts are laid out with
 
 
 def svg(spec: dict[str, Any]) -> str:
