@@ -17,8 +17,10 @@ def schema(name: str | None) -> int:
     from adjudge.runs.schemas import schemas
 
     known = schemas()
-    for each in names():
-        known |= protocol(each).schemas()
+    for each in sorted(names(), key=lambda each: each != "flight"):
+        for title, body in protocol(each).schemas().items():
+            # `record` is flight's; where another protocol has one too, its name goes before it.
+            known[title if title not in known else f"{each}-{title}"] = body
     if name is None:
         for each in sorted(known):
             click.echo(each)

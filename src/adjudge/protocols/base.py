@@ -170,7 +170,12 @@ def protocol(name: str) -> Protocol:
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in found:
         raise ConfigError(f"there is no protocol {name!r} (installed: {', '.join(sorted(found)) or 'none'})")
-    value = found[name].load()
+    try:
+        value = found[name].load()
+    except Exception as error:
+        raise ConfigError(
+            f"protocol {name!r} cannot be loaded from {found[name].value}: {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(value, Protocol):
         raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(value).__name__}, expected a Protocol")
     return value

@@ -36,7 +36,7 @@ class Triage(Protocol):
         """Two models, with and without tools, three trials."""
         from adjudge.protocols.triage.generate import generate
 
-        return generate(folder, seed=seed).config()
+        return generate(folder, seed=seed, force=True).config()
 
     def schemas(self) -> dict[str, dict[str, Any]]:
         """What the protocol reads and exports."""
