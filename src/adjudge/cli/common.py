@@ -18,6 +18,28 @@ RUN_FLAGS = ("out", "limit", "workers", "gates", "force", "report", "as_json", "
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
 
+class Spread(click.Command):
+    """A mixin that lets one flag of `spread` take several files, as the shell expands a pattern."""
+
+    spread: tuple[str, ...] = ()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the flag before every further word."""
+        given: list[str] = []
+        flag: str | None = None
+        follow = False
+        for word in args:
+            if word.startswith("-") and word != "-":
+                flag, follow = (word if word in self.spread else None), False
+                given.append(word)
+            elif flag is not None and follow:
+                given += [flag, word]
+            else:
+                given.append(word)
+                follow = flag is not None
+        return super().parse_args(ctx, given)
+
+
 def run_options(command: F) -> F:
     """The flags that every protocol has."""
     for option in reversed(

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError, InputError, OutputError
 
-_OWN = ("config_file", "out", "limit", "workers", "gates", "force", "as_json", "quiet")
+_OWN = ("config_file", *RUN_FLAGS)
 
 
 class _Consistency(click.Group):
@@ -72,7 +72,7 @@ class _Consistency(click.Group):
 @run_options
 @click.pass_context
 def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge two validators of the same answers: agreement, arbitration of every pair, gates.
+    """Judge two validators of the same answers: agreement, arbitration of every pair, gates.
 
     \b
     Example, as pasted:

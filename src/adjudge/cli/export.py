@@ -6,29 +6,47 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from adjudge.errors import ConfigError, OutputError
 
+if TYPE_CHECKING:
+    from adjudge.runs.run import Run
+
 
 @click.command()
 @click.argument("run", type=click.Path())
 @click.option("--records", type=click.Choice(["jsonl"]), help="Every sample as one JSON object a line.")
+@click.option("--eval-json", is_flag=True, help="The evaluation JSON of a gui run.")
+@click.option(
+    "--about", multiple=True, metavar="KEY=VALUE", help="With --eval-json: device, checkpoint_path, …; repeat."
+)
 @click.option("--sample", help="Only this sample.")
 @click.option("--model", help="Only this model.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write [stdout].")
-def export(run: str, records: str | None, sample: str | None, model: str | None, output: Path | None) -> int:
-    """Write a RUN's records, with evidence rendered, to stdout or a file."""
+def export(
+    run: str,
+    records: str | None,
+    eval_json: bool,
+    about: tuple[str, ...],
+    sample: str | None,
+    model: str | None,
+    output: Path | None,
+) -> int:
+    """Write a RUN's records, with evidence rendered, or its evaluation JSON, to stdout or a file."""
     import msgspec
 
     import adjudge
 
-    if records is None:
-        raise ConfigError("say what to export: --records jsonl")
+    if (records is None) == (not eval_json):
+        raise ConfigError("say what to export: --records jsonl, or --eval-json for a gui run")
     loaded = adjudge.load_run(run)
     with _sink(output) as sink:
+        if eval_json:
+            sink.write(_evaluation(loaded, about))
+            return 0
         if sample is not None:
             for row in loaded.find(sample, model):
                 sink.write(msgspec.json.encode(loaded.record(sample, row["model"])) + b"\n")
@@ -37,6 +55,22 @@ def export(run: str, records: str | None, sample: str | None, model: str | None,
                 if model is None or record.get("model_name") == model:
                     sink.write(msgspec.json.encode(record) + b"\n")
     return 0
+
+
+def _evaluation(run: Run, about: tuple[str, ...]) -> bytes:
+    from adjudge.protocols.gui.evalfile import eval_json
+    from adjudge.protocols.gui.plan import ABOUT
+
+    told: dict[str, str | float] = {}
+    for pair in about:
+        key, sign, value = pair.partition("=")
+        if not sign or key not in ABOUT:
+            raise ConfigError(f"--about {pair!r} is not KEY=VALUE with one of {', '.join(ABOUT)}")
+        try:
+            told[key] = float(value) if key == "memory_gb" else value
+        except ValueError:
+            raise ConfigError(f"--about {pair!r}: memory_gb is a number") from None
+    return eval_json(run, told)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, Spread, configuration, evaluate_and_show, run_options
 from adjudge.errors import ConfigError
 
 _TASK = click.Choice(["S1", "M1", "M3"])
@@ -27,29 +27,8 @@ def _many(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
     return value
 
 
-class _Spread(click.Group):
-    """Lets one `--outputs` take several files, as the shell expands a pattern."""
-
+class _Flight(Spread, _Default):
     spread = ("--outputs", "--reference")
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given: list[str] = []
-        flag: str | None = None
-        follow = False
-        for word in args:
-            if word.startswith("-") and word != "-":
-                flag, follow = (word if word in self.spread else None), False
-                given.append(word)
-            elif flag is not None and follow:
-                given += [flag, word]
-            else:
-                given.append(word)
-                follow = flag is not None
-        return super().parse_args(ctx, given)
-
-
-class _Flight(_Spread, _Default):
-    pass
 
 
 @click.group(cls=_Flight, invoke_without_command=True)

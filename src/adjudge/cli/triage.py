@@ -62,7 +62,7 @@ class _Triage(click.Group):
 @run_options
 @click.pass_context
 def triage(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge a classifier that may say uncertain: accuracy and coverage together.
+    """Judge a classifier that may say uncertain: accuracy and coverage together.
 
     \b
     Example, as pasted:

@@ -23,6 +23,7 @@ from adjudge.protocols.triage.batch import (
     TIMES,
     UNPARSED,
 )
+from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
@@ -65,6 +66,9 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "configurations": configurations,
         "slices": slices,
         "operating_points": config.operating or {},
+        "comparable": comparable(config.classes()),
+        "dataset_columns": list(DATASET_COLUMNS),
+        "factors": factors(configurations),
     }
     measured.notes = _notes(whole, config, every, configurations)
     measured.charts = charts.build(whole, configurations, config)

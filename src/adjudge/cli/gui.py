@@ -1,0 +1,255 @@
+"""`adjudge gui`: judge a GUI agent's actions, and the tools for evaluation files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from adjudge.cli.common import RUN_FLAGS, Spread, configuration, evaluate_and_show, run_options
+from adjudge.errors import ConfigError, InputError
+
+_SPACE = click.Choice(["normalized", "pixel", "per_mille"])
+_BBOX = click.Choice(["xyxy", "xywh"])
+_ABOUT = ("training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
+
+
+class _Gui(Spread, click.Group):
+    """A group that is also a command: without a subcommand the flags are its own."""
+
+    spread = ("--episodes", "--predictions", "--outcomes")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(
+            ctx.command_path, "--episodes FILE … --predictions FILE … --space SPACE --bbox ORDER [OPTIONS]"
+        )
+        formatter.write_usage(
+            ctx.command_path, "grounding | plot | aggregate | migrate | validate | overlay | generate …"
+        )
+
+
+class _Files(Spread, click.Command):
+    spread = ("--files", "--labels", "--records")
+
+
+@click.group(cls=_Gui, invoke_without_command=True)
+@click.option("--episodes", multiple=True, help="Recorded episodes (JSONL, JSON, Parquet); several files may follow.")
+@click.option("--predictions", multiple=True, help="The agent's predictions; several files may follow.")
+@click.option("--outcomes", multiple=True, help="End states of the agent's own runs: {episode_id, success}.")
+@click.option("--space", type=_SPACE, help="The space of all coordinates; it is declared, never guessed.")
+@click.option("--bbox", type=_BBOX, help="The order of a box's four numbers.")
+@click.option("--dsl-mode", type=click.Choice(["coord", "som"]), help="Points, or marks on elements [coord].")
+@click.option("--click-radius", type=float, help="A click hits within this normalised distance [0.05].")
+@click.option("--text", type=click.Choice(["exact", "normalized"]), help="How typed texts are compared [exact].")
+@click.option("--types", multiple=True, help="Further action types, by comma; repeat.")
+@click.option("--unmatched", type=click.Choice(["refuse", "report"]), help="Predictions for unknown episodes [refuse].")
+@click.option("--config-path", help="The configuration of the agent, as the evaluation JSON names it [unknown].")
+@click.option("--backend", help="What the agent ran on: qwen3, claude, … [unknown].")
+@click.option("--model", help="The agent's name in the run [the backend].")
+@click.option("--rules", multiple=True, help="Add the rule set of an installed package; repeat.")
+@click.option("--training-timestamp", help="For the evaluation JSON.")
+@click.option("--checkpoint-path", help="For the evaluation JSON.")
+@click.option("--device", help="For the evaluation JSON.")
+@click.option("--gpu-model", help="For the evaluation JSON.")
+@click.option("--memory-gb", type=float, help="For the evaluation JSON.")
+@run_options
+@click.pass_context
+def gui(ctx: click.Context, /, **flags: Any) -> int | None:
+    """Judge a GUI agent's actions along recorded episodes.
+
+    \b
+    Example, as pasted:
+      adjudge gui generate --out example
+      adjudge gui --episodes example/episodes.jsonl --predictions example/predictions_careful.jsonl \
+        --space normalized --bbox xyxy --out example/run
+      adjudge export example/run --eval-json
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    own = {key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)}
+    about = {key: value for key in _ABOUT if (value := flags.pop(key)) is not None}
+    settings = configuration(own.pop("config_file"), flags)
+    if not settings:
+        click.echo(ctx.get_help())
+        return 2
+    for needed in ("episodes", "predictions", "space", "bbox"):
+        if needed not in settings:
+            raise ConfigError(f"--{needed} is missing (adjudge gui --help shows an example)")
+    if "types" in settings:
+        settings["types"] = [name for group in settings["types"] for name in str(group).split(",")]
+    if about:
+        settings["about"] = {**settings.get("about", {}), **about}
+    return evaluate_and_show("gui", settings, **own)
+
+
+@gui.command(cls=_Files)
+@click.option("--records", multiple=True, required=True, help="ScreenSpot-style records; several files may follow.")
+@click.option("--space", type=_SPACE, required=True, help="The space of boxes and answers.")
+@click.option("--bbox", type=_BBOX, required=True, help="The order of a box's four numbers.")
+@click.option("--k", "ks", default="1,3,5", show_default=True, help="The k of oracle@k, by comma.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout and nothing else.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the JSON to a file.")
+def grounding(
+    records: tuple[str, ...], space: str, bbox: str, ks: str, seed: int, as_json: bool, output: Path | None
+) -> int:
+    """Judge grounding: point in box, oracle@k over candidates, IoU of boxes."""
+    from adjudge.protocols.gui.grounding import grounding as judge
+    from adjudge.provenance.canonical import pretty
+
+    try:
+        wanted = [int(word) for word in ks.split(",")]
+    except ValueError:
+        raise ConfigError(f"--k is {ks!r}, expected whole numbers by comma, such as 1,3,5") from None
+    found = judge(records, space, bbox, wanted, seed=seed)
+    data = pretty(found)
+    if output is not None:
+        _write(output, data)
+    if as_json:
+        _print(data)
+        return 0
+    click.echo(f"{found['num_records']} records, {found['missing_answers']} without an answer")
+    for name, estimate in found["estimates"].items():
+        click.echo(f"{name}: {_shown(estimate)}")
+    return 0
+
+
+@gui.command(cls=_Files)
+@click.option("--files", multiple=True, required=True, help="Evaluation files or run directories; several may follow.")
+@click.option("--labels", multiple=True, help="A label for each file; several may follow.")
+@click.option("--metric", "metrics", multiple=True, help="Only this metric; repeat.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="png, svg, pdf or html.")
+def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ...], output: Path) -> int:
+    """Compare evaluation files: one panel a metric. Null is marked n/a, a file that is not there `no file`."""
+    from adjudge.protocols.gui.evalfile import load
+    from adjudge.protocols.gui.picture import write_picture
+    from adjudge.protocols.gui.plot import comparison
+
+    if labels and len(labels) != len(files):
+        raise ConfigError(f"{len(labels)} labels for {len(files)} files; give one for each")
+    names = list(labels) or _labels(files)
+    if len(set(names)) < len(names):
+        raise ConfigError("two files have the same label; give --labels")
+    documents: list[tuple[str, dict[str, Any] | None]] = []
+    for name, path in zip(names, files, strict=True):
+        there = Path(path).exists()
+        if not there:
+            click.echo(f"adjudge: {path}: there is no such file; the plot says so", err=True)
+        documents.append((name, load(path) if there else None))
+    if all(document is None for _, document in documents):
+        raise InputError("none of the files is there, so there is nothing to plot", file=files[0])
+    write_picture(comparison(documents, metrics), output)
+    return 0
+
+
+@gui.command()
+@click.argument("files", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write [stdout].")
+def aggregate(files: tuple[str, ...], output: Path | None) -> int:
+    """Average evaluation files: weighted by n, unweighted beside it, nulls left out and counted."""
+    from adjudge.protocols.gui.aggregate import aggregate as join
+    from adjudge.protocols.gui.evalfile import load
+    from adjudge.provenance.canonical import pretty
+
+    _put(output, pretty(join([(name, load(path)) for name, path in zip(_labels(files), files, strict=True)])))
+    return 0
+
+
+@gui.command()
+@click.argument("file")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write [stdout].")
+def migrate(file: str, output: Path | None) -> int:
+    """Turn an evaluation file of any older shape into v1.0; the input stays as it is."""
+    from adjudge.protocols.gui.evalfile import load
+    from adjudge.protocols.gui.evalfile import migrate as turn
+    from adjudge.provenance.canonical import pretty
+
+    if output is not None and output.exists() and output.samefile(file):
+        raise ConfigError(f"{output} is the input, which stays untouched; choose another -o")
+    found = turn(load(file))
+    for note in found.get("migration_notes", ()):
+        click.echo(f"{file}: {note}", err=True)
+    _put(output, pretty(found))
+    return 0
+
+
+@gui.command()
+@click.argument("files", nargs=-1, required=True)
+def validate(files: tuple[str, ...]) -> int:
+    """Check evaluation files: shape, bounds, nulls, and that every rate is a whole number over its n."""
+    from adjudge.protocols.gui.evalfile import load, problems, shape
+
+    bad = False
+    for path in files:
+        document = load(path)
+        found = problems(document)
+        kind = shape(document)
+        bad = bad or bool(found)
+        state = "INVALID" if found else "valid" if kind == "v1.0" else "valid, of an older shape (adjudge gui migrate)"
+        click.echo(f"{path}: {state}")
+        for problem in found:
+            click.echo(f"  {problem}")
+    return 2 if bad else 0
+
+
+@gui.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("episode")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="png, svg, pdf or html.")
+def overlay(run: Path, episode: str, output: Path) -> int:
+    """Draw an EPISODE of a RUN: recorded boxes and targets against the points that the agent chose."""
+    from adjudge.protocols.gui.overlay import overlay as draw
+    from adjudge.protocols.gui.picture import write_picture
+    from adjudge.runs.run import Run
+
+    write_picture(draw(Run(run), episode), output)
+    return 0
+
+
+@gui.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def generate(out: Path, seed: int, force: bool) -> int:
+    """Write example episodes and the predictions of four agents, in coordinate and SoM mode."""
+    from adjudge.protocols.gui.generate import generate as write
+
+    paths = write(out, seed=seed, force=force)
+    click.echo(f"{len(paths)} files in {out}", err=True)
+    return 0
+
+
+def _labels(files: tuple[str, ...]) -> list[str]:
+    """File names without their ending, or whole paths where two names are the same."""
+    stems = [Path(path).stem for path in files]
+    return stems if len(set(stems)) == len(stems) else list(files)
+
+
+def _shown(estimate: dict[str, Any]) -> str:
+    if estimate["value"] is None:
+        return f"n/a ({estimate['why']})"
+    ends = "" if estimate["low"] is None else f" [{estimate['low']:.4f}, {estimate['high']:.4f}]"
+    return f"{estimate['value']:.4f}{ends}, n={estimate['n']}"
+
+
+def _put(output: Path | None, data: bytes) -> None:
+    if output is None:
+        _print(data)
+    else:
+        _write(output, data)
+
+
+def _print(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _write(path: Path, data: bytes) -> None:
+    from adjudge.errors import OutputError
+
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,143 @@
+"""A batch of GUI steps as columns, and what is measured on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.protocols.gui.spaces import EDGE, Floats, Mask, divisors, inside
+from adjudge.readers.gui.model import Milestone
+
+STATUSES = ("answered", "unparsed", "missing", "unmatched")
+ANSWERED, UNPARSED, MISSING, UNMATCHED = range(4)
+X, Y, END_X, END_Y = range(4)
+
+Objects = NDArray[np.object_]
+
+
+@dataclass
+class GuiBatch:
+    """Recorded and predicted actions, a column a step. `kind` and `said` are places in `types`, −1 for none of them.
+
+    `target` and `point` are x, y, end_x, end_y in the declared space (NaN where there is none); `boxes` are left, top,
+    right, bottom, each belonging to the step in `box_row`. `notes` says why a text did not parse.
+    """
+
+    types: tuple[str, ...]
+    space: str
+    status: NDArray[np.uint8]
+    kind: NDArray[np.int16]
+    said: NDArray[np.int16]
+    words: Objects
+    target: Floats
+    point: Floats
+    screen: Floats
+    boxes: Floats
+    box_row: NDArray[np.int64]
+    element: Objects
+    said_element: Objects
+    argument: Objects
+    said_argument: Objects
+    milestones: dict[int, list[Milestone]]
+    notes: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Steps in the batch."""
+        return int(self.status.size)
+
+    def is_kind(self, names: tuple[str, ...]) -> Mask:
+        """Which steps were recorded with one of these types."""
+        found = np.zeros(len(self.types) + 1, dtype=bool)
+        found[[self.types.index(name) for name in names if name in self.types]] = True
+        chosen: Mask = found[self.kind]
+        return chosen
+
+    @cached_property
+    def has_coordinates(self) -> Mask:
+        """Which predictions carry any coordinate."""
+        given: Mask = np.logical_or.reduce(~np.isnan(self.point), axis=0)
+        return given
+
+    @cached_property
+    def in_space(self) -> Mask:
+        """Which predictions have no coordinate outside the declared space."""
+        return inside(self.space, self.point, self.screen)
+
+    @cached_property
+    def has_point(self) -> Mask:
+        """(2, n): which predictions have a usable point, and a usable end."""
+        known: Mask = np.stack([~np.isnan(self.point[X]), ~np.isnan(self.point[END_X])])
+        return known & self.in_space
+
+    @cached_property
+    def has_box(self) -> Mask:
+        """Which steps have a recorded box."""
+        found = np.zeros(self.n, dtype=bool)
+        found[self.box_row] = True
+        return found
+
+    @cached_property
+    def has_target(self) -> Mask:
+        """(2, n): which steps have a recorded point or box, and a recorded end."""
+        return np.stack([~np.isnan(self.target[X]) | self.has_box, ~np.isnan(self.target[END_X])])
+
+    @cached_property
+    def can_normalise(self) -> Mask:
+        """Which steps have distances in normalised units: all but those in pixels without a screen size."""
+        known: Mask = np.logical_and.reduce(~np.isnan(divisors(self.space, self.screen)), axis=0)
+        return known
+
+    @cached_property
+    def distance(self) -> Floats:
+        """(2, n): normalised L2 distance to the target (the recorded point, else the nearest box centre), and of the ends."""
+        unit = divisors(self.space, self.screen)
+        usable = np.where(np.repeat(self.has_point, 2, axis=0), self.point, np.nan)
+        found = np.stack([_distance(usable[k : k + 2] - self.target[k : k + 2], unit) for k in (0, 2)])
+        rows = self.box_row
+        if rows.size:
+            centre = (self.boxes[:, :2] + self.boxes[:, 2:]).T / 2.0
+            to_centre = _distance(usable[:2, rows] - centre, unit[:, rows])
+            nearest = np.full(self.n, np.inf)
+            with np.errstate(invalid="ignore"):  # no point: the distance stays NaN
+                np.minimum.at(nearest, rows, to_centre)
+            use = np.isnan(self.target[X]) & self.has_box
+            found[0, use] = nearest[use]
+        return found
+
+    @cached_property
+    def in_box(self) -> Mask:
+        """Which predictions point into a recorded box, edges inclusive."""
+        rows = self.box_row
+        x, y = self.point[X, rows], self.point[Y, rows]
+        left, top, right, bottom = self.boxes.T
+        hit = (x >= left - EDGE) & (x <= right + EDGE) & (y >= top - EDGE) & (y <= bottom + EDGE)
+        found = np.zeros(self.n, dtype=bool)
+        found[rows[hit]] = True
+        hits: Mask = found & self.has_point[0]
+        return hits
+
+    @cached_property
+    def same_element(self) -> Mask:
+        """Which predictions name the recorded element."""
+        same: Mask = self.has_element & np.asarray(self.element == self.said_element, dtype=bool)
+        return same
+
+    @cached_property
+    def has_element(self) -> Mask:
+        """Which steps have a recorded element id."""
+        return present(self.element)
+
+
+def present(values: Objects) -> Mask:
+    """Which of the values are there."""
+    return np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+
+
+def _distance(difference: Floats, unit: Floats) -> Floats:
+    across, down = difference / unit
+    distance: Floats = np.sqrt(across * across + down * down)
+    return distance

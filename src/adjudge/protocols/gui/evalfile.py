@@ -1,0 +1,212 @@
+"""Evaluation files of every shape ever written: read, migrate to v1.0, validate, and write from a run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import InputError
+from adjudge.protocols.gui import schema
+from adjudge.provenance.canonical import pretty
+from adjudge.runs.run import Run
+
+# |rate − k/n| may be this large: files round to three digits.
+ROUNDING = 0.0005
+UNKNOWN = "unknown"
+_KNOWN = frozenset({*schema.REQUIRED, *schema.OPTIONAL})
+_TOP = ("schema_version", "config_path", "backend", "dsl_mode", "migration_notes", "metrics_source")
+_NUMBER = (int, float)
+
+
+def load(path: str) -> dict[str, Any]:
+    """A JSON object from a file, or from a run directory the evaluation that `export --eval-json` writes."""
+    if Path(path).is_dir():
+        found: dict[str, Any] = msgspec.json.decode(eval_json(Run(Path(path))))
+        return found
+    try:
+        document = msgspec.json.decode(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise InputError("there is no such file", file=path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not JSON: {error}", file=path) from None
+    if not isinstance(document, dict):
+        raise InputError(f"is a JSON {type(document).__name__}, expected an evaluation (an object)", file=path)
+    shape(document, path)
+    return document
+
+
+def shape(document: dict[str, Any], path: str = "file") -> str:
+    """`v1.0`, `nested` (older: a metric that v1.0 requires is absent) or `bare` (the metrics alone)."""
+    metrics = document.get("metrics")
+    if isinstance(metrics, dict):
+        complete = all(name in metrics for name in schema.REQUIRED)
+        return "v1.0" if complete and "config_path" in document and "backend" in document else "nested"
+    if metrics is None and _KNOWN & document.keys():
+        return "bare"
+    raise InputError(
+        "is no evaluation: it has neither a `metrics` object nor any of " + ", ".join(schema.REQUIRED), file=path
+    )
+
+
+def metrics_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of a file of any shape."""
+    if shape(document) == "bare":
+        return {name: value for name, value in document.items() if name not in _TOP}
+    metrics: dict[str, Any] = document["metrics"]
+    return metrics
+
+
+def migrate(document: dict[str, Any]) -> dict[str, Any]:
+    """The same evaluation as v1.0: every key kept, what v1.0 requires and the file lacks null with a note."""
+    found = shape(document)
+    metrics = dict(metrics_of(document))
+    rest = {name: value for name, value in document.items() if name != "metrics" and (found != "bare" or name in _TOP)}
+    notes = [str(note) for note in rest.pop("migration_notes", ())]
+    top: dict[str, Any] = {"schema_version": rest.pop("schema_version", schema.VERSION)}
+    for name in ("config_path", "backend"):
+        value = rest.pop(name, None)
+        if not isinstance(value, str):
+            notes.append(f"{name} is not in the file")
+        top[name] = value if isinstance(value, str) else UNKNOWN
+    top["dsl_mode"] = rest.pop("dsl_mode", "coord")
+    ordered: dict[str, Any] = {}
+    for name in schema.REQUIRED:
+        if name not in metrics:
+            notes.append(f"metrics.{name} is not in the file")
+        ordered[name] = metrics.pop(name, None)
+    # A note that an earlier migration left is not written twice.
+    kept = list(dict.fromkeys(notes))
+    return {**top, "metrics": {**ordered, **metrics}, **rest, **({"migration_notes": kept} if kept else {})}
+
+
+def problems(document: dict[str, Any]) -> list[str]:
+    """What keeps a file of any shape from being a possible evaluation; empty when nothing does."""
+    legacy = shape(document) != "v1.0"
+    metrics = metrics_of(document)
+    unset = legacy or bool(document.get("migration_notes"))
+    found = _top_problems(document, legacy=legacy)
+    for name in (*schema.REQUIRED, *schema.OPTIONAL, *schema.LATER_RATES, *schema.LATER_COUNTS):
+        if name not in metrics:
+            continue
+        whole = name in schema.COUNTS or name in schema.LATER_COUNTS
+        bound = None if whole or name in schema.LOWER_IS_BETTER else 1.0
+        allowed = unset or name not in schema.REQUIRED or name in schema.NULLABLE
+        found += _value_problems(name, metrics[name], whole=whole, high=bound, nullable=allowed)
+    if not found:
+        mode = str(document.get("dsl_mode", "coord"))
+        found = _contradictions(metrics, mode, unset=unset) + _impossible_rates(metrics)
+    return found
+
+
+def _top_problems(document: dict[str, Any], *, legacy: bool) -> list[str]:
+    found = []
+    for name in ("config_path", "backend"):
+        value = document.get(name)
+        if not isinstance(value, str) and not (legacy and value is None):
+            found.append(f"{name} is {_shown(value)}, expected a string")
+    if document.get("dsl_mode", "coord") not in {"coord", "som"}:
+        found.append(f"dsl_mode is {_shown(document['dsl_mode'])}, expected coord or som")
+    version = document.get("schema_version", schema.VERSION)
+    if not (isinstance(version, str) and version.startswith("1.")):
+        found.append(f"schema_version is {_shown(version)}, expected 1.x")
+    return found
+
+
+def _value_problems(name: str, value: Any, *, whole: bool, high: float | None, nullable: bool) -> list[str]:
+    if value is None:
+        return [] if nullable else [f"{name} is null, which v1.0 does not allow"]
+    if isinstance(value, bool) or not isinstance(value, int if whole else _NUMBER) or not math.isfinite(value):
+        return [f"{name} is {_shown(value)}, expected {'a whole number' if whole else 'a number'}"]
+    if value < 0 or (high is not None and value > high):
+        return [f"{name} is {value:g}, expected {'0 or more' if high is None else f'0 to {high:g}'}"]
+    return []
+
+
+def _contradictions(metrics: dict[str, Any], mode: str, *, unset: bool) -> list[str]:
+    """Metrics that cannot stand together."""
+    pairs = metrics.get("coord_error_count")
+    found = []
+    for name in ("mean_coord_error", "click_hit_rate"):
+        if pairs == 0 and metrics.get(name) is not None:
+            found.append(f"{name} is {metrics[name]:g} although coord_error_count is 0; over nothing it is null")
+        if pairs and metrics.get(name) is None and not unset:
+            found.append(f"{name} is null although coord_error_count is {pairs}")
+    if mode == "som":
+        found += [
+            f"{name} is {metrics[name]:g}, expected null in SoM mode"
+            for name in ("mean_coord_error", "click_hit_rate", "bbox_hit_rate")
+            if metrics.get(name) is not None
+        ]
+    elif metrics.get("element_accuracy") is not None:
+        found.append(f"element_accuracy is {metrics['element_accuracy']:g}, expected null in coordinate mode")
+    if isinstance(metrics.get("num_steps"), int) and metrics["num_steps"] == 0:
+        found.append("num_steps is 0; an evaluation of no steps is none")
+    return found
+
+
+def denominator(name: str, metrics: dict[str, Any]) -> int | None:
+    """The number a rate is over, where a file says it."""
+    of = {
+        **dict.fromkeys(("action_type_accuracy", "step_score", "fully_correct_rate"), "num_steps"),
+        **dict.fromkeys(("episode_success_rate", "success_by_types_only", "state_success_rate"), "num_episodes"),
+        "click_hit_rate": "coord_error_count",
+        "click_hit_rate_all": "click_steps",
+    }.get(name)
+    n = metrics.get(of) if of is not None else None
+    if name == "bbox_hit_rate" and {"click_steps", "click_steps_without_box"} <= metrics.keys():
+        n = metrics["click_steps"] - metrics["click_steps_without_box"]
+    return n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None
+
+
+def numerator(rate: float, n: int) -> int | None:
+    """The integer k with |rate − k/n| ≤ 0.0005, or None when there is none."""
+    k = round(rate * n)
+    # A hair more than the bound, for rates whose own rounding sits on it.
+    return k if abs(rate - k / n) <= ROUNDING + 1e-12 else None
+
+
+def _impossible_rates(metrics: dict[str, Any]) -> list[str]:
+    """Rates that no whole number of steps, clicks or episodes can give."""
+    found = []
+    for name, value in metrics.items():
+        n = denominator(name, metrics)
+        if n is None or not isinstance(value, _NUMBER) or isinstance(value, bool):
+            continue
+        if numerator(float(value), n) is None:
+            below = math.floor(value * n)
+            found.append(
+                f"{name} is {value:g} over {n}, which no whole number gives "
+                f"({below}/{n} = {below / n:.4f}, {below + 1}/{n} = {(below + 1) / n:.4f})"
+            )
+    return found
+
+
+def eval_json(run: Run, about: dict[str, Any] | None = None) -> bytes:
+    """The evaluation JSON of a run. `about` is added to what the run's configuration says of itself."""
+    if run.manifest.protocol != "gui":
+        raise InputError(
+            f"is a run of protocol {run.manifest.protocol}; an evaluation JSON comes from gui", file=str(run.path)
+        )
+    metrics = run.metrics
+    nested = ("metrics_by_action_type", "metrics_by_scenario", "metrics_by_platform")
+    return pretty(
+        {
+            "schema_version": schema.VERSION,
+            **{name: metrics[name] for name in ("config_path", "backend", "dsl_mode")},
+            "metrics": {**metrics["metrics"], **{name: metrics[name] for name in nested}},
+            **{name: metrics[name] for name in ("click_radius", "space", "baselines", "broken_scenarios")},
+            "eval_timestamp": run.manifest.timestamp,
+            **(run.manifest.config.get("about") or {}),
+            **(about or {}),
+        }
+    )
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,316 @@
+"""The numbers of a gui run: the v1.0 evaluation metrics, the keys beside them, slices and intervals by episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adjudge.errors import InputError
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.gui import charts
+from adjudge.protocols.gui.baselines import baselines, broken_scenarios
+from adjudge.protocols.gui.partials import PLACE, Ints, Partial, merge
+from adjudge.protocols.gui.spaces import Mask
+from adjudge.readers.gui.model import SPACES
+from adjudge.stats import bootstrap
+from adjudge.stats.error_measures import quantile
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.exact import rounded, total
+from adjudge.stats.proportions import cluster_wilson, wilson
+
+if TYPE_CHECKING:
+    from adjudge.protocols.gui.plan import GuiConfig
+
+SOM = "elements are judged, not points (SoM mode)"
+FEWEST_OUTSIDE = 2
+
+
+def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...]) -> Measured:
+    """All numbers from the partials, in order."""
+    whole = merge(partials)
+    if not whole.episodes:
+        raise InputError("there are no recorded steps at all, so there is nothing to judge")
+    _refuse_no_match(whole, config)
+    _refuse_other_space(whole, config)
+    numbers = Numbers(whole, config, types)
+    estimates = numbers.of_run()
+    slices = numbers.slices()
+    named = [Named(name, "", estimate) for name, estimate in estimates.items()]
+    for where, found in slices.items():
+        named += [Named(name, where, estimate) for name, estimate in found.items()]
+    broken = broken_scenarios(whole, types)
+    measured = Measured(
+        estimates=named,
+        buckets={"all": {**dict(zip(BUCKETS, whole.buckets.tolist(), strict=True)), "n": numbers.count("n")}},
+        digests={"dataset": whole.dataset.hex()},
+        metrics=numbers.metrics(estimates),
+        top={
+            "config_path": config.config_path,
+            "backend": config.backend,
+            "dsl_mode": config.dsl_mode,
+            "click_radius": config.click_radius,
+            "space": config.space,
+            **{
+                f"metrics_by_{name}": {
+                    where.removeprefix(f"{name}="): numbers.slice_metrics(where, found)
+                    for where, found in slices.items()
+                    if where.startswith(f"{name}=")
+                }
+                for name in ("action_type", "scenario", "platform")
+            },
+            "baselines": baselines(whole, types),
+            "broken_scenarios": broken,
+            "unmatched": {"predictions": whole.unmatched, "first": whole.unmatched_names},
+        },
+        charts=charts.build(whole, estimates, slices, config.model),
+    )
+    measured.notes = _notes(whole, numbers, broken)
+    return measured
+
+
+class Numbers:
+    """Estimates over all episodes or a slice of them."""
+
+    def __init__(self, whole: Partial, config: GuiConfig, types: tuple[str, ...]) -> None:
+        self.whole, self.config, self.types = whole, config, types
+        self.m = len(whole.episodes)
+        self.click = types.index("click")
+        self.som = config.dsl_mode == "som"
+        self._every = np.ones(whole.cell_kind.size, dtype=bool)
+        self.no_point = not whole.cells[:, PLACE["pointed"]].any()
+
+    def count(self, name: str, cells: Mask | None = None) -> int:
+        """The total of a counted column."""
+        return int(self.whole.cells[self._every if cells is None else cells, PLACE[name]].sum())
+
+    def by_episode(self, name: str, cells: Mask | None = None) -> Ints:
+        """A counted column by episode."""
+        use = self._every if cells is None else cells
+        sums = np.bincount(self.whole.cell_episode[use], weights=self.whole.cells[use, PLACE[name]], minlength=self.m)
+        return sums.astype(np.int64)
+
+    def rate(self, part: str, of: str, cells: Mask | None, why: str) -> Estimate:
+        """A share of steps, by Wilson at the effective number of steps, whose clusters are the episodes."""
+        trials = self.by_episode(of, cells)
+        if not trials.any():
+            return Estimate.null(why, method="wilson, cluster design effect")
+        return cluster_wilson(self.by_episode(part, cells)[trials > 0], trials[trials > 0])
+
+    def of_run(self) -> dict[str, Estimate]:
+        """Every estimate about the whole run."""
+        click = self.whole.cell_kind == self.click
+        n = self.by_episode("n")
+        found = self._steps(click)
+        found["mean_coord_error"] = self.coord_error(click, interval=True)
+        found["click_distance_50th_percentile"] = (
+            quantile(self.whole.distances, 0.5)
+            if self.whole.distances.size
+            else Estimate.null(self._no_distance(), method="order statistics")
+        )
+        found |= self._episodes(np.ones(self.m, dtype=bool))
+        for name, column in (
+            ("mean_episode_progress", "right"),
+            ("mean_episode_step_score", "scored"),
+            ("mean_episode_full_score", "full"),
+        ):
+            found[name] = bootstrap.mean(
+                self.by_episode(column) / n,
+                seed=self.config.seed,
+                stream=f"gui/{name}",
+                resamples=self.config.resamples,
+            )
+        return found
+
+    def _steps(self, click: Mask, cells: Mask | None = None) -> dict[str, Estimate]:
+        """The shares of steps; `click` are the cells of click steps."""
+        every = cells
+        som = SOM if self.som else None
+        drag = self._every if cells is None else cells
+        attempted = som or self._no_distance()
+        return {
+            "action_type_accuracy": self.rate("right", "n", every, "no steps"),
+            "step_score": self.rate("scored", "n", every, "no steps"),
+            "fully_correct_rate": self.rate("full", "n", every, "no steps"),
+            "click_hit_rate": self.rate("hits", "pairs", click, attempted),
+            "click_hit_rate_all": self._hits_of_all(click),
+            "bbox_hit_rate": Estimate.null("no prediction of the file has a point", method="wilson")
+            if self.no_point and not self.som
+            else self.rate("box_hits", "boxed", click, som or "no click step has a recorded box"),
+            "drag_hit_rate": self.rate("drag_hits", "drags", drag, som or "no recorded drag has two ends to compare"),
+            "element_accuracy": self.rate("element_right", "on_element", every, "no step has a recorded element")
+            if self.som
+            else Estimate.null("points are judged, not elements (coordinate mode)", method="wilson"),
+        }
+
+    def _hits_of_all(self, click: Mask) -> Estimate:
+        """Hits over all recorded clicks: not attempted is missed."""
+        if self.som:
+            return Estimate.null(SOM, method="wilson")
+        if not self.count("n", click):
+            return Estimate.null("no click steps", method="wilson")
+        if not self.count("normalised", click):
+            return Estimate.null("no click step has a target with a normalised distance", method="wilson")
+        return self.rate("hits", "n", click, "no click steps")
+
+    def coord_error(self, click: Mask, *, interval: bool) -> Estimate:
+        """The mean distance of click steps where both sides have coordinates."""
+        pairs = self.by_episode("pairs", click)
+        n = int(pairs.sum())
+        if not n:
+            return Estimate.null(self._no_distance(), method="cluster bootstrap")
+        if not interval:
+            value = rounded(total(self.whole.cell_distance[click]), n)
+            return Estimate(value=value, n=n, method="mean; its interval stands with the whole run")
+        sums = np.bincount(self.whole.cell_episode[click], weights=self.whole.cell_distance[click], minlength=self.m)
+        return bootstrap.ratio_of_sums(
+            sums[pairs > 0],
+            pairs[pairs > 0],
+            seed=self.config.seed,
+            stream="gui/mean_coord_error",
+            resamples=self.config.resamples,
+            n=n,
+            unit="episode",
+        )
+
+    def _no_distance(self) -> str:
+        if self.som:
+            return SOM
+        if self.config.space == "pixel" and not self.count("normalised") and self.count("pointed"):
+            return "the boxes and points are pixels and no screen size is known"
+        return "no click step has coordinates on both sides"
+
+    def _episodes(self, chosen: Mask) -> dict[str, Estimate]:
+        """The shares of episodes."""
+        whole = self.whole
+        n = self.by_episode("n")
+        size = int(chosen.sum())
+        with_milestones = chosen & (whole.milestones > 0)
+        told = chosen & (whole.self_reports >= 0)
+        return {
+            "episode_success_rate": wilson(int((chosen & (self.by_episode("full") == n)).sum()), size),
+            "success_by_types_only": wilson(int((chosen & (self.by_episode("right") == n)).sum()), size),
+            "weak_episode_success_rate": wilson(
+                int((with_milestones & (whole.unreached == 0)).sum()), int(with_milestones.sum())
+            )
+            if with_milestones.any()
+            else Estimate.null("no episode has milestones", method="wilson"),
+            "state_success_rate": wilson(int((chosen & (whole.outcomes == 1)).sum()), size)
+            if self.config.outcomes
+            else Estimate.null("no outcomes were given (--outcomes)", method="wilson"),
+            "self_reported_success_rate": wilson(int((told & (whole.self_reports == 1)).sum()), int(told.sum()))
+            if told.any()
+            else Estimate.null("no prediction reports a state", method="wilson"),
+        }
+
+    def slices(self) -> dict[str, dict[str, Estimate]]:
+        """Estimates by action type, scenario and platform."""
+        found: dict[str, dict[str, Estimate]] = {}
+        kinds = self.whole.cell_kind
+        for kind in np.unique(kinds).tolist():
+            cells = kinds == kind
+            estimates = self._steps(cells, cells)
+            estimates["mean_coord_error"] = self.coord_error(cells, interval=False)
+            keep = {name: e for name, e in estimates.items() if e.value is not None or name in _BY_TYPE}
+            found[f"action_type={self.types[kind]}"] = keep
+        for name, values in (("scenario", self.whole.scenarios), ("platform", self.whole.platforms)):
+            for value in sorted({value for value in values if value is not None}):
+                chosen = np.array([own == value for own in values])
+                cells = chosen[self.whole.cell_episode]
+                click = cells & (kinds == self.click)
+                estimates = self._steps(click, cells)
+                estimates["mean_coord_error"] = self.coord_error(click, interval=False)
+                found[f"{name}={value}"] = estimates | self._episodes(chosen)
+        return found
+
+    def slice_metrics(self, where: str, found: dict[str, Estimate]) -> dict[str, Any]:
+        """A slice as flat numbers."""
+        steps = found["action_type_accuracy"].n
+        episodes = {"num_episodes": found["episode_success_rate"].n} if "episode_success_rate" in found else {}
+        del where
+        return {**episodes, "num_steps": steps, **{name: estimate.value for name, estimate in found.items()}}
+
+    def metrics(self, found: dict[str, Estimate]) -> dict[str, Any]:
+        """The flat documented names: v1.0 first, then the keys beside them, then the intervals."""
+        click = self.whole.cell_kind == self.click
+        value = {name: estimate.value for name, estimate in found.items()}
+        flat: dict[str, Any] = {
+            "num_episodes": self.m,
+            "num_steps": self.count("n"),
+            "action_type_accuracy": value["action_type_accuracy"],
+            "mean_coord_error": value["mean_coord_error"],
+            "coord_error_count": self.count("pairs", click),
+            **{name: value[name] for name in ("episode_success_rate", "click_hit_rate", *OPTIONAL)},
+            "missing_steps": self.count("missing"),
+            "unparsed_steps": self.count("unparsed"),
+            "out_of_space_steps": self.count("outside"),
+            "click_steps": self.count("n", click),
+            "click_steps_without_box": self.count("unboxed", click),
+            "unmatched_predictions": self.whole.unmatched,
+            "missing_outcomes": int((self.whole.outcomes < 0).sum()) if self.config.outcomes else None,
+        }
+        flat |= {name: value[name] for name in value if name not in flat}
+        for name, estimate in found.items():
+            if estimate.low is not None and estimate.high is not None:
+                flat[f"{name}_ci"] = [estimate.low, estimate.high]
+            else:
+                flat[f"{name}_ci"] = None
+        return flat
+
+
+OPTIONAL = (
+    "bbox_hit_rate",
+    "mean_episode_progress",
+    "mean_episode_step_score",
+    "weak_episode_success_rate",
+    "state_success_rate",
+    "element_accuracy",
+)
+_BY_TYPE = ("action_type_accuracy", "fully_correct_rate", "click_hit_rate", "bbox_hit_rate", "mean_coord_error")
+
+
+def _refuse_no_match(whole: Partial, config: GuiConfig) -> None:
+    missing = int(whole.cells[:, PLACE["missing"]].sum())
+    if missing == int(whole.steps.sum()):
+        raise InputError(
+            f"no prediction is for a recorded step ({missing} steps, {whole.unmatched} predictions for other steps); "
+            "are episode_id and step counted alike on both sides?",
+            file=config.predictions[0],
+        )
+
+
+def _refuse_other_space(whole: Partial, config: GuiConfig) -> None:
+    """Stop when most coordinates of a file fit another space than the declared one."""
+    for role, files, (given, *fits) in zip(
+        ("episodes", "predictions"), (config.episodes, config.predictions), whole.fits.tolist(), strict=True
+    ):
+        other = {space: count for space, count in zip(SPACES, fits, strict=True) if space != config.space}
+        most = max(other.values())
+        if most >= FEWEST_OUTSIDE and 2 * most > given:
+            likely = " or ".join(space for space, count in other.items() if count == most)
+            raise InputError(
+                f"{most} of {given} {role} with coordinates do not look like --space {config.space}; they fit {likely}. "
+                f"Nothing was judged; give the space they are in.",
+                file=files[0],
+            )
+
+
+def _notes(whole: Partial, numbers: Numbers, broken: list[dict[str, Any]]) -> list[str]:
+    notes = []
+    if whole.unmatched:
+        first = ", ".join(whole.unmatched_names[:5])
+        notes.append(f"{whole.unmatched} predictions are for no recorded step (first: {first})")
+    if missing := numbers.count("missing"):
+        notes.append(f"{missing} steps have no prediction and count as wrong")
+    if unparsed := numbers.count("unparsed"):
+        notes.append(f"{unparsed} predictions could not be parsed and count as wrong")
+    if outside := numbers.count("outside"):
+        notes.append(f"{outside} predictions have coordinates outside the declared space; their steps fail")
+    notes += [
+        f"broken evaluator: in scenario {item['scenario']!r} an agent that never acts passes "
+        f"{item['episodes_passed']} of {item['episodes']} episodes"
+        for item in broken
+    ]
+    return notes

@@ -1,0 +1,151 @@
+"""An episode as a picture: recorded boxes and targets against the points that the agent chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from adjudge.errors import RunError
+from adjudge.protocols.gui.charts import SCHEMA
+from adjudge.runs.run import Run
+from adjudge.runs.writer import SAMPLES
+
+_WIDTH = 640
+_STATES = ("hit", "missed", "no point", "not a click")
+_COLOURS = ("#009E73", "#D55E00", "#7f7f7f", "#56B4E9")
+
+
+def overlay(run: Run, episode: str) -> dict[str, Any]:
+    """The specification of one episode's picture."""
+    rows = pq.read_table(run.path / SAMPLES, filters=pc.field("episode") == episode).to_pylist()
+    if not rows:
+        known = run.samples.column("episode").unique().to_pylist()
+        raise RunError(f"{run.path} has no episode {episode!r}; the first are {', '.join(map(str, sorted(known)[:3]))}")
+    rows.sort(key=lambda row: row["step"])
+    space = run.metrics["space"]
+    width, height = _extent(rows, space)
+    boxes, targets, points, lines = [], [], [], []
+    for row in rows:
+        step = str(row["step"])
+        state = _state(row)
+        flat = row["boxes"] or []
+        corners = [flat[k : k + 4] for k in range(0, len(flat), 4)]
+        boxes += [
+            {"step": step, "x": left, "y": top, "x2": right, "y2": bottom, "state": state}
+            for left, top, right, bottom in corners
+        ]
+        target = _target(row, corners)
+        if target is not None:
+            targets.append({"step": step, "x": target[0], "y": target[1], "state": state})
+        if row["said_x"] is not None:
+            inside = 0 <= row["said_x"] <= width and 0 <= row["said_y"] <= height
+            if inside:
+                points.append({"step": step, "x": row["said_x"], "y": row["said_y"], "state": state})
+                if target is not None:
+                    start = {"step": step, "x": target[0], "y": target[1], "state": state}
+                    lines.append({**start, "x2": row["said_x"], "y2": row["said_y"]})
+    # Boxes of clicks are drawn over those of other steps on the same element.
+    boxes.sort(key=lambda box: box["state"] != _STATES[3])
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"domain": [0, width], "nice": False},
+        "title": None,
+        "axis": {"tickCount": 10},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "scale": {"domain": [0, height], "reverse": True, "nice": False},
+        "title": None,
+    }
+    colour = {
+        "field": "state",
+        "type": "nominal",
+        "title": "step",
+        "scale": {"domain": list(_STATES), "range": list(_COLOURS)},
+    }
+    verdicts = sum(row["verdict"] == "correct" for row in rows)
+    steps = sum(row["verdict"] != "unmatched" for row in rows)
+    screen = rows[0]
+    aspect = height / width
+    if space != "pixel" and screen["screen_width"] and screen["screen_height"]:
+        aspect = screen["screen_height"] / screen["screen_width"]
+    return {
+        "$schema": SCHEMA,
+        "title": {
+            "text": f"Episode {episode}",
+            "subtitle": [
+                f"{verdicts} of {steps} steps fully correct",
+                "boxes: recorded · crosses: targets · dots: predicted, numbered by step",
+            ],
+        },
+        "width": _WIDTH,
+        "height": round(_WIDTH * min(max(aspect, 0.3), 2.5)),
+        "view": {"stroke": "#333333", "fill": "#fafafa"},
+        "layer": [
+            {
+                "data": {"values": boxes},
+                "mark": {"type": "rect", "fillOpacity": 0.12, "strokeWidth": 1.5},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "x2": {"field": "x2"},
+                    "y2": {"field": "y2"},
+                    "fill": colour,
+                    "stroke": colour,
+                },
+            },
+            {
+                "data": {"values": lines},
+                "mark": {"type": "rule", "strokeDash": [4, 3], "opacity": 0.8},
+                "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}, "color": colour},
+            },
+            {
+                "data": {"values": targets},
+                "mark": {"type": "point", "shape": "cross", "size": 70, "filled": True, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": {"value": "#333333"}},
+            },
+            {
+                "data": {"values": points},
+                "mark": {"type": "circle", "size": 260, "opacity": 1, "stroke": "white"},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+            {
+                "data": {"values": points},
+                "mark": {"type": "text", "color": "white", "fontWeight": "bold", "fontSize": 11},
+                "encoding": {"x": x, "y": y, "text": {"field": "step"}},
+            },
+        ],
+    }
+
+
+def _extent(rows: list[dict[str, Any]], space: str) -> tuple[float, float]:
+    if space != "pixel":
+        side = 1.0 if space == "normalized" else 1000.0
+        return side, side
+    first = rows[0]
+    if first["screen_width"] is not None:
+        return first["screen_width"], first["screen_height"]
+    across = [v for row in rows for v in (*(row["boxes"] or [])[0::2], row["x"], row["said_x"]) if v is not None]
+    down = [v for row in rows for v in (*(row["boxes"] or [])[1::2], row["y"], row["said_y"]) if v is not None]
+    return 1.05 * max(across, default=1.0), 1.05 * max(down, default=1.0)
+
+
+def _target(row: dict[str, Any], corners: list[list[float]]) -> tuple[float, float] | None:
+    if row["x"] is not None:
+        return row["x"], row["y"]
+    if corners:
+        left, top, right, bottom = corners[0]
+        return (left + right) / 2, (top + bottom) / 2
+    return None
+
+
+def _state(row: dict[str, Any]) -> str:
+    if row["type"] not in {"click", "double_click", "right_click", "hover", "drag"}:
+        return _STATES[3]
+    if row["verdict"] == "correct":
+        return _STATES[0]
+    return _STATES[2] if row["said_x"] is None and row["said_element"] is None else _STATES[1]

@@ -1,0 +1,282 @@
+"""What one batch of GUI steps adds to the numbers: counts by episode and recorded type, mergeable in order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
+from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
+from adjudge.protocols.gui.kinds import DRAG, NOTHING, ON_ELEMENT, POINTING
+from adjudge.protocols.gui.samples import words
+from adjudge.protocols.gui.spaces import Floats, Mask, inside
+from adjudge.readers.gui.model import SPACES
+from adjudge.stats.exact import group_sums
+
+Ints = NDArray[np.int64]
+
+COUNTS = (
+    "n",
+    "right",
+    "full",
+    "scored",
+    "missing",
+    "unparsed",
+    "outside",
+    "normalised",
+    "pairs",
+    "hits",
+    "boxed",
+    "box_hits",
+    "unboxed",
+    "pointed",
+    "on_element",
+    "element_right",
+    "drags",
+    "drag_hits",
+)
+PLACE = {name: index for index, name in enumerate(COUNTS)}
+OUTCOMES = ("correct", "off target or wrong argument", "wrong type", "outside the space", "unparsed", "missing")
+LISTED = 20
+STRIPS = 24
+
+
+@dataclass
+class Partial:
+    """Counts of some episodes. `cell_*` are by (episode, recorded type); `distances` are those of click steps."""
+
+    episodes: list[str]
+    scenarios: list[str | None]
+    platforms: list[str | None]
+    steps: Ints
+    milestones: Ints
+    unreached: Ints
+    free_milestones: Ints
+    outcomes: Ints
+    self_reports: Ints
+    cell_episode: Ints
+    cell_kind: Ints
+    cells: Ints
+    cell_distance: Floats
+    distances: Floats
+    buckets: Ints
+    fits: Ints
+    unmatched: int
+    unmatched_names: list[str]
+    strips: list[tuple[str, str | None, list[int], list[int]]]
+    dataset: bytes
+
+
+def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool) -> Partial:
+    """The partial of one batch of whole episodes; `batch` is what `samples` stores."""
+    types = batch.types
+    matched = batch.status != UNMATCHED
+    names, code = words(samples, "episode")
+    first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])) if code.size else np.zeros(0, np.int64)
+    place = np.cumsum(np.concatenate([[True], code[1:] != code[:-1]])) - 1 if code.size else code
+    known = np.bincount(place, weights=matched, minlength=first.size) > 0
+    kept = np.flatnonzero(known)
+    renumber = np.cumsum(known) - 1
+    rows = np.flatnonzero(matched)
+    episode = renumber[place[rows]]
+    m = kept.size
+    counts = _counts(batch, evidence, som=som)[:, rows]
+    kind = batch.kind[rows].astype(np.int64)
+    cell, where = np.unique(episode * len(types) + kind, return_inverse=True)
+    distance = np.where(
+        np.isnan(batch.distance[0, rows]) | ~counts[PLACE["pairs"]].astype(bool), 0.0, batch.distance[0, rows]
+    )
+    lone = np.flatnonzero(~matched)
+    sample = samples.column("sample")
+    return Partial(
+        episodes=[str(names[code[first[k]]]) for k in kept],
+        scenarios=_of_episodes(samples, "scenario", first[kept]),
+        platforms=_of_episodes(samples, "platform", first[kept]),
+        steps=np.bincount(episode, minlength=m),
+        **_milestones(batch, evidence, rows, episode, m),
+        outcomes=_flags(samples, "outcome")[first[kept]],
+        self_reports=_last(_flags(samples, "self_report")[rows], episode, m),
+        cell_episode=cell // len(types),
+        cell_kind=cell % len(types),
+        cells=np.stack([np.bincount(where, weights=row, minlength=cell.size) for row in counts], axis=1).astype(
+            np.int64
+        ),
+        cell_distance=group_sums(distance, where, cell.size),
+        distances=batch.distance[0, rows][counts[PLACE["pairs"]].astype(bool) & (kind == types.index("click"))],
+        buckets=_buckets(samples, rows),
+        fits=_fits(batch),
+        unmatched=int(lone.size),
+        unmatched_names=[sample[int(k)].as_py() for k in lone[:LISTED]],
+        strips=_strips(samples, batch, evidence, first[kept][:STRIPS]),
+        dataset=_dataset(samples, matched),
+    )
+
+
+def merge(partials: Sequence[Partial]) -> Partial:
+    """All partials as one, in their order; every episode stands in one of them."""
+    shift = np.cumsum([0, *(len(part.episodes) for part in partials)])
+    whole = hashlib.sha256()
+    for part in partials:
+        whole.update(part.dataset)
+
+    def joined(name: str) -> NDArray[np.generic]:
+        return np.concatenate([getattr(part, name) for part in partials])
+
+    return Partial(
+        episodes=[name for part in partials for name in part.episodes],
+        scenarios=[name for part in partials for name in part.scenarios],
+        platforms=[name for part in partials for name in part.platforms],
+        cell_episode=np.concatenate([part.cell_episode + by for part, by in zip(partials, shift, strict=False)]),
+        buckets=np.sum([part.buckets for part in partials], axis=0),
+        fits=np.sum([part.fits for part in partials], axis=0),
+        unmatched=sum(part.unmatched for part in partials),
+        unmatched_names=sorted(name for part in partials for name in part.unmatched_names)[:LISTED],
+        strips=sorted(strip for part in partials for strip in part.strips)[:STRIPS],
+        dataset=whole.digest(),
+        **{
+            name: joined(name)
+            for name in (
+                *("steps", "milestones", "unreached", "free_milestones", "outcomes", "self_reports"),
+                *("cell_kind", "cells", "cell_distance", "distances"),
+            )
+        },  # type: ignore[arg-type]
+    )
+
+
+def _counts(batch: GuiBatch, evidence: Evidence, *, som: bool) -> Ints:
+    """(counts, steps): what each step adds to the counts of its cell."""
+    place = evidence.layout.positions_of
+    passed = {
+        code: evidence.outcome[place(code)] == PASS
+        for code in ("gui.action_type", "gui.click_hit", "gui.bbox_hit", "gui.element")
+    }
+    critical = evidence.failed() & (evidence.severity == 2)
+    answered = batch.status == ANSWERED
+    full = ~np.logical_or.reduce(critical, axis=0)
+    right = passed["gui.action_type"][0]
+    pointing, drag = batch.is_kind(POINTING), batch.is_kind(DRAG)
+    coord = np.full(batch.n, not som)
+    on_element = batch.is_kind(ON_ELEMENT) & batch.has_element & ~coord
+    pairs = pointing & ~np.isnan(batch.distance[0]) & coord
+    values: dict[str, Mask] = {
+        "n": np.ones(batch.n, dtype=bool),
+        "right": right,
+        "full": full,
+        "scored": np.where(pointing, full, right),
+        "missing": batch.status == MISSING,
+        "unparsed": batch.status == UNPARSED,
+        "outside": answered & ~batch.in_space,
+        "normalised": pointing & batch.has_target[0] & batch.can_normalise & coord,
+        "pairs": pairs,
+        "hits": pairs & passed["gui.click_hit"][0],
+        "boxed": pointing & batch.has_box & coord,
+        "box_hits": pointing & passed["gui.bbox_hit"][0],
+        "unboxed": pointing & ~batch.has_box,
+        "pointed": answered & batch.has_point[0],
+        "on_element": on_element,
+        "element_right": on_element & passed["gui.element"][0],
+        "drags": drag & batch.has_target.all(axis=0) & batch.can_normalise & coord,
+        "drag_hits": drag & passed["gui.click_hit"].all(axis=0),
+    }
+    return np.stack([values[name] for name in COUNTS]).astype(np.int64)
+
+
+def _milestones(batch: GuiBatch, evidence: Evidence, rows: Ints, episode: Ints, m: int) -> dict[str, Ints]:
+    """By episode: milestones, those steps where one is not reached, and those that an agent reaches by doing nothing."""
+    count, free = np.zeros(batch.n, dtype=np.int64), np.zeros(batch.n, dtype=np.int64)
+    for row, wanted in batch.milestones.items():
+        count[row] = len(wanted)
+        free[row] = sum(w.type in NOTHING and w.max_distance is None and w.element is None for w in wanted)
+    failed = evidence.outcome[evidence.layout.positions_of("gui.milestone")[0]] == FAIL
+    return {
+        name: np.bincount(episode, weights=values[rows], minlength=m).astype(np.int64)
+        for name, values in (("milestones", count), ("unreached", failed), ("free_milestones", free))
+    }
+
+
+def _of_episodes(samples: pa.Table, name: str, rows: Ints) -> list[str | None]:
+    found, code = words(samples, name)
+    return [found[code[row]] for row in rows]
+
+
+def _flags(samples: pa.Table, name: str) -> Ints:
+    """A boolean column as 1, 0 and −1 for null."""
+    column = samples.column(name).combine_chunks().cast(pa.int8())
+    flags: Ints = pc.fill_null(column, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return flags
+
+
+def _last(flags: Ints, episode: Ints, m: int) -> Ints:
+    """The last flag of each episode that is not null, else −1."""
+    found = np.full(m, -1, dtype=np.int64)
+    told = flags >= 0
+    found[episode[told]] = flags[told]
+    return found
+
+
+def _buckets(samples: pa.Table, rows: Ints) -> Ints:
+    names, code = words(samples, "bucket")
+    place = np.array([BUCKETS.index(name) if name is not None else 0 for name in names])
+    return np.bincount(place[code[rows]], minlength=len(BUCKETS))
+
+
+def _fits(batch: GuiBatch) -> Ints:
+    """(2, 1 + spaces): of recorded and of predicted steps with coordinates, how many, and how many fit each space.
+
+    A step counts for `normalized` under another declared space only when a coordinate is a fraction: (0, 1) is a pixel.
+    """
+    found = np.zeros((2, 1 + len(SPACES)), dtype=np.int64)
+    for index, points in enumerate((batch.target, batch.point)):
+        given = np.logical_or.reduce(~np.isnan(points), axis=0)
+        fraction = np.logical_or.reduce(np.nan_to_num(points) % 1.0 != 0.0, axis=0)
+        found[index, 0] = given.sum()
+        own = inside(batch.space, points, batch.screen)
+        for place, space in enumerate(SPACES, 1):
+            fits = given & inside(space, points, batch.screen)
+            if space == "normalized" and batch.space != space:
+                fits &= fraction
+            elif space != batch.space:
+                fits &= ~own
+            found[index, place] = fits.sum()
+    return found
+
+
+def _strips(
+    samples: pa.Table, batch: GuiBatch, evidence: Evidence, starts: Ints
+) -> list[tuple[str, str | None, list[int], list[int]]]:
+    """(episode, scenario, steps, outcomes) of the first episodes, for the strip chart."""
+    names, code = words(samples, "episode")
+    scenarios, scenario = words(samples, "scenario")
+    right = evidence.outcome[evidence.layout.positions_of("gui.action_type")[0]] == PASS
+    critical = np.logical_or.reduce(evidence.failed() & (evidence.severity == 2), axis=0)
+    outcome = np.where(~critical, 0, np.where(right, 1, 2))
+    outcome[~batch.in_space & (batch.status == ANSWERED)] = 3
+    outcome[batch.status == UNPARSED] = 4
+    outcome[batch.status == MISSING] = 5
+    steps = samples.column("step").to_numpy()
+    found = []
+    for start in starts.tolist():
+        rows = np.flatnonzero((code == code[start]) & (batch.status != UNMATCHED))
+        strip = (str(names[code[start]]), scenarios[scenario[start]], steps[rows].tolist(), outcome[rows].tolist())
+        found.append(strip)
+    return found
+
+
+def _dataset(samples: pa.Table, matched: Mask) -> bytes:
+    """Over ids and recorded actions: the same data set whatever the agent."""
+    whole = hashlib.sha256()
+    own = samples if matched.all() else samples.filter(pa.array(matched))
+    for name in ("sample", "type", "element", "argument", "milestones"):
+        column = own.column(name).combine_chunks().cast(pa.string()).fill_null("")
+        whole.update("\x00".join(column.to_pylist()).encode())
+    for name in ("x", "y", "end_x", "end_y", "screen_width", "screen_height"):
+        whole.update(np.nan_to_num(own.column(name).to_numpy(), nan=-1.0).tobytes())
+    whole.update(np.asarray(own.column("boxes").combine_chunks().flatten().to_numpy(zero_copy_only=False)).tobytes())
+    return whole.digest()

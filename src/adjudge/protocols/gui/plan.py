@@ -1,0 +1,178 @@
+"""The gui protocol's plan: from a configuration to judged batches, partials and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.table import Evidence
+from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.gui import samples as columns
+from adjudge.protocols.gui.batch import GuiBatch
+from adjudge.protocols.gui.measure import finish
+from adjudge.protocols.gui.partials import Partial, partial
+from adjudge.protocols.gui.read import GuiReader, episode_key
+from adjudge.protocols.gui.rules import GuiContext
+from adjudge.provenance.canonical import digest
+from adjudge.readers.gui.model import BOXES, SPACES, TYPES
+from adjudge.verdict.agent import RuleBasedAgent, check_citations
+
+BATCH_ROWS = 8192
+MODES = ("coord", "som")
+# What the exported evaluation JSON says about the run, and no number depends on.
+ABOUT = ("eval_timestamp", "training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
+
+
+class GuiConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Everything that changes a number."""
+
+    episodes: list[str]
+    predictions: list[str]
+    space: str
+    bbox: str
+    outcomes: list[str] = []
+    dsl_mode: str = "coord"
+    click_radius: float = 0.05
+    text: str = "exact"
+    types: list[str] = []
+    unmatched: str = "refuse"
+    config_path: str = "unknown"
+    backend: str = "unknown"
+    model: str = ""
+    about: dict[str, str | float] = {}
+    rules: list[str] = []
+    seed: int = 0
+    resamples: int = 2000
+
+
+class GuiPlan(Plan):
+    """One configured evaluation of a GUI agent."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        try:
+            config = msgspec.convert(dict(options), GuiConfig)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"gui: {error}") from None
+        _check(config)
+        config.model = config.model or config.backend
+        config.types = sorted({name.strip().lower() for name in config.types if name.strip()})
+        self.settings = config
+        self.types = tuple(sorted({*TYPES, *config.types}))
+        self.config = msgspec.to_builtins(config)
+        context = GuiContext(config.dsl_mode == "som", config.click_radius, config.text)
+        sets = rule_sets("gui", tuple(config.rules))
+        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
+        self.rules = [rule.table() for rule in self.graph.rules]
+        self.agent = RuleBasedAgent()
+        # The batch that was judged last, so that its partial need not restore it from its table.
+        self._kept: tuple[pa.Table | None, GuiBatch | None] = (None, None)
+        unseen = {"episodes", "predictions", "outcomes", "config_path", "backend", "model", "about"}
+        self.digests = {
+            "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
+            "rules": digest(self.rules),
+            "schema": digest([str(field) for field in columns.SCHEMA]),
+        }
+
+    def inputs(self) -> Sequence[Input]:
+        """Episodes, predictions and outcomes, keyed by episode."""
+        roles = [
+            Input(
+                "episodes",
+                tuple(self.settings.episodes),
+                episode_key,
+                "an episode is a JSON object with `episode_id` and `steps`",
+                limited=True,
+            ),
+            Input(
+                "predictions",
+                tuple(self.settings.predictions),
+                episode_key,
+                "a prediction is a JSON object with `episode_id`, `step` and `action` or `raw`",
+            ),
+        ]
+        if self.settings.outcomes:
+            what = "an outcome is a JSON object with `episode_id` and `success`"
+            roles.append(Input("outcomes", tuple(self.settings.outcomes), episode_key, what))
+        return roles
+
+    def judge(self, partition: Partition) -> Iterator[Judged]:
+        """Batches of steps with their evidence and verdicts."""
+        settings = self.settings
+        reader = GuiReader(
+            self.types,
+            space=settings.space,
+            bbox=settings.bbox,
+            unmatched=settings.unmatched,
+            batch_rows=BATCH_ROWS,
+        )
+        for read in reader.read(partition):
+            evidence = self.graph.evaluate(read.batch)
+            n = read.batch.n
+            models = [settings.model] * n
+            names = _Names(read.episodes, read.row, read.steps)
+            verdicts = self.agent.adjudicate_batch(evidence, models, names)
+            check_citations(verdicts, evidence, self.agent, models, names)
+            table = columns.table(read, verdicts, settings.model)
+            self._kept = (table, read.batch)
+            yield Judged(table, evidence, columns.outputs(read))
+
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again from the stored actions, and compare everything that follows from them."""
+        batch = columns.restore(samples, self.types, self.settings.space)
+        self._kept = (samples, batch)
+        again = self.graph.evaluate(batch)
+        problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
+        verdicts = self.agent.adjudicate_batch(again, (), ())
+        return problems + columns.differences(samples, batch, verdicts)
+
+    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
+        """What one batch adds to the numbers."""
+        table, batch = self._kept
+        if table is not samples or batch is None:
+            batch = columns.restore(samples, self.types, self.settings.space)
+        return partial(samples, batch, evidence, som=self.settings.dsl_mode == "som")
+
+    def finish(self, partials: Sequence[Any]) -> Measured:
+        """The evaluation metrics, every estimate, baselines and charts."""
+        return finish(partials, self.settings, self.types)
+
+
+class _Names(Sequence[str]):
+    """Sample ids, made only when one is asked for."""
+
+    def __init__(self, episodes: list[str], row: list[int], steps: list[int]) -> None:
+        self._episodes, self._row, self._steps = episodes, row, steps
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __getitem__(self, index: Any) -> Any:
+        return f"{self._episodes[self._row[index]]}#{self._steps[index]}"
+
+
+def _check(config: GuiConfig) -> None:
+    for role in ("episodes", "predictions"):
+        if not getattr(config, role):
+            raise ConfigError(f"no {role} were given (--{role} FILE …)")
+    for name, value, allowed in (
+        ("space", config.space, SPACES),
+        ("bbox", config.bbox, BOXES),
+        ("dsl_mode", config.dsl_mode, MODES),
+        ("text", config.text, ("exact", "normalized")),
+        ("unmatched", config.unmatched, ("refuse", "report")),
+    ):
+        if value not in allowed:
+            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
+    if not 0 < config.click_radius <= 1:
+        raise ConfigError(f"click_radius is {config.click_radius:g}, expected a share of the screen in (0, 1]")
+    unknown = sorted(config.about.keys() - set(ABOUT))
+    if unknown:
+        raise ConfigError(f"about has {unknown[0]!r}, expected some of {', '.join(ABOUT)}")
+    if config.resamples < 100:
+        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")

@@ -1,0 +1,127 @@
+"""The comparison plot: one panel a metric, a bar a file; null is absent and says n/a, 0 is a bar of no height that says 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.protocols.gui import schema
+from adjudge.protocols.gui.charts import SCHEMA
+from adjudge.protocols.gui.evalfile import metrics_of
+
+PANELS = (
+    "action_type_accuracy",
+    "click_hit_rate",
+    "bbox_hit_rate",
+    "element_accuracy",
+    "mean_coord_error",
+    "episode_success_rate",
+    "mean_episode_progress",
+    "mean_episode_step_score",
+    "weak_episode_success_rate",
+    "state_success_rate",
+)
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+_COLUMNS = 4
+NO_FILE, NO_VALUE = "no file", "n/a"
+
+
+def comparison(files: Sequence[tuple[str, dict[str, Any] | None]], metrics: Sequence[str] = ()) -> dict[str, Any]:
+    """A panel for each metric that a file has (or those named). A document of None is a file that is not there."""
+    tables = [(label, None if document is None else metrics_of(document)) for label, document in files]
+    chosen = list(metrics) or [name for name in PANELS if any(own is not None and name in own for _, own in tables)]
+    labels = [label for label, _ in tables]
+    return {
+        "$schema": SCHEMA,
+        "title": {"text": "GUI evaluation", "anchor": "start", "fontSize": 16, "offset": 16},
+        "concat": [_panel(name, tables, labels) for name in chosen],
+        "columns": _COLUMNS,
+        "spacing": 28,
+        "config": {"view": {"stroke": None}, "axis": {"labelLimit": 160}},
+    }
+
+
+def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], labels: list[str]) -> dict[str, Any]:
+    lower = name in schema.LOWER_IS_BETTER
+    rows = [_row(name, label, own) for label, own in tables]
+    highest = max((max(row["value"], row["high"] or 0.0) for row in rows if row["value"] is not None), default=1.0)
+    top = 1.0 if not lower else (highest * 1.25 or 1.0)
+    x = {
+        "field": "file",
+        "type": "nominal",
+        "sort": labels,
+        "title": None,
+        "axis": {"labelAngle": -30, "labelAlign": "right"},
+    }
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"domain": [0, top], "nice": lower},
+        "axis": {"tickCount": 5, "grid": True},
+    }
+    colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(labels))]
+    colour = {"field": "file", "scale": {"domain": labels, "range": colours}, "legend": None}
+    told, absent = {"filter": "datum.value != null"}, {"filter": "datum.value == null"}
+    ranged = {"filter": "datum.low != null"}
+    return {
+        "title": {
+            "text": name,
+            "subtitle": "↓ lower is better" if lower else "↑ higher is better",
+            "fontSize": 12,
+            "subtitleColor": "#D55E00" if lower else "#767676",
+        },
+        "width": max(110, 48 * len(labels)),
+        "height": 180,
+        "data": {"values": rows},
+        "layer": [
+            {
+                "transform": [told],
+                "mark": {"type": "bar", "width": {"band": 0.7}},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+            {
+                # A bar of no height is drawn as its foot, so that 0 can be seen.
+                "transform": [{"filter": "datum.value === 0"}],
+                "mark": {"type": "tick", "thickness": 4, "opacity": 1, "width": {"band": 0.7}},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+            {
+                "transform": [ranged],
+                "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#333333"},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {
+                "transform": [told],
+                "mark": {"type": "text", "dy": -8, "fontSize": 11, "fontWeight": "bold"},
+                "encoding": {"x": x, "y": {**y, "field": "above"}, "text": {"field": "label"}},
+            },
+            {
+                "transform": [absent],
+                "mark": {"type": "text", "dy": -8, "fontSize": 11, "fontStyle": "italic"},
+                "encoding": {
+                    "x": x,
+                    "y": {"datum": 0},
+                    "text": {"field": "label"},
+                    "color": {
+                        "condition": {"test": f"datum.label == '{NO_FILE}'", "value": "#D55E00"},
+                        "value": "#767676",
+                    },
+                },
+            },
+        ],
+    }
+
+
+def _row(name: str, label: str, own: dict[str, Any] | None) -> dict[str, Any]:
+    value = None if own is None else own.get(name)
+    low, high = (None, None) if own is None or value is None else (own.get(f"{name}_ci") or (None, None))
+    told = None if value is None else f"{value:.3g}"
+    return {
+        "file": label,
+        "value": value,
+        "low": low,
+        "high": high,
+        "above": None if value is None else max(value, high or 0.0),
+        "label": NO_FILE if own is None else NO_VALUE if told is None else told,
+    }

@@ -1,0 +1,338 @@
+"""The rules on one GUI step: it parses, lies in the declared space, is of the right type, hits, and says the right thing.
+
+A critical failure is what keeps a step from being fully correct; a warning is evidence that decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.vocabulary import Scope
+from adjudge.protocols.gui.batch import ANSWERED, UNMATCHED, GuiBatch, present
+from adjudge.protocols.gui.kinds import (
+    DRAG,
+    ON_ELEMENT,
+    POINTING,
+    WITH_KEY,
+    WITH_OPTIONAL_TEXT,
+    WITH_TEXT,
+    one_space,
+    same_key,
+)
+from adjudge.protocols.gui.spaces import EDGE, Mask, outside_words
+from adjudge.readers.gui.model import Milestone
+
+_SAMPLE = (Slot(None, 0),)
+_ENDS = (Slot("point", 0, (("point", 0),)), Slot("end", 0, (("end", 0),)))
+
+
+@dataclass(frozen=True)
+class GuiContext:
+    """What the rules depend on."""
+
+    som: bool
+    radius: float
+    text: str
+
+
+def build(context: GuiContext) -> list[Rule]:
+    """All rules, in the order in which their atoms stand."""
+    return [
+        _parse(),
+        _space(),
+        _action_type(),
+        _point(context),
+        _click_hit(context),
+        _bbox_hit(context),
+        _element(context),
+        _text(context),
+        _key(),
+        _milestone(context),
+    ]
+
+
+RULES = RuleSet("gui", "gui", build)
+
+
+def _parse() -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = (batch.status != ANSWERED)[None]
+        variant = np.maximum(batch.status.astype(np.int8) - 1, 0)[None]
+        return Finding(failed, failed, variant=variant, details={(0, row): text for row, text in batch.notes.items()})
+
+    return Rule(
+        code="gui.parse",
+        title="the prediction is one action",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        passed="the prediction is an action",
+        failed="no action could be read from the text: {why}",
+        check=check,
+        variants=(
+            Variant("gui.missing", "there is a prediction for the step", "there is no prediction for the step"),
+            Variant("gui.unmatched", "the prediction is for a recorded step", "the recording has no such step"),
+        ),
+    )
+
+
+def _space() -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = ~batch.in_space
+        details = {
+            (0, int(row)): outside_words(batch.space, batch.point[:, row], batch.screen[:, row])
+            for row in np.flatnonzero(failed & (batch.status == ANSWERED))
+        }
+        return Finding(failed[None], failed[None], details=details)
+
+    return Rule(
+        code="gui.space",
+        title="coordinates lie in the declared space",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        needs=("gui.parse",),
+        passed="the coordinates lie in the declared space",
+        failed="{why}",
+        check=check,
+        conditions=(Condition(lambda batch: batch.has_coordinates[None], "the action has no coordinates"),),
+    )
+
+
+def _action_type() -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = (batch.kind != batch.said) | (batch.said < 0)
+        details = {
+            (0, int(row)): f"{batch.words[row]} instead of {batch.types[batch.kind[row]]}"
+            for row in np.flatnonzero(failed & (batch.status == ANSWERED))
+        }
+        return Finding(failed[None], failed[None], details=details)
+
+    return Rule(
+        code="gui.action_type",
+        title="the action has the recorded type",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        needs=("gui.parse",),
+        passed="the type is the recorded one",
+        failed="the type is {why}",
+        check=check,
+    )
+
+
+def _asks_point(batch: GuiBatch) -> Mask:
+    """(2, n): where a recorded action asks for a point, and for an end."""
+    drag = batch.is_kind(DRAG)
+    return np.stack([batch.is_kind(POINTING) | drag, drag])
+
+
+def _point(context: GuiContext) -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        no_target = ~batch.has_target
+        # Without a screen size only a box can be hit.
+        no_target[0] |= ~batch.can_normalise & ~batch.has_box
+        no_target[1] |= ~batch.can_normalise
+        failed = no_target | ~batch.has_point
+        asked = _asks_point(batch) & failed & (batch.status == ANSWERED)
+        details = {
+            (int(slot), int(row)): "the recording has nothing to compare with"
+            if no_target[slot, row]
+            else "the action has none"
+            for slot, row in np.argwhere(asked)
+        }
+        return Finding(failed, failed, details=details)
+
+    return Rule(
+        code="gui.point",
+        title="the action has a point, and the recording something to hit",
+        scope=Scope.FIELD,
+        slots=_ENDS,
+        needs=("gui.parse",),
+        passed="there is a {field} and something to hit",
+        failed="there is no {field} to compare: {why}",
+        check=check,
+        conditions=(
+            Condition(lambda _: np.full((2, 1), not context.som), "elements are judged, not points (SoM)"),
+            Condition(_asks_point, "the recorded action has no such point"),
+        ),
+    )
+
+
+def _click_hit(context: GuiContext) -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = batch.distance > context.radius + EDGE
+        return Finding(failed, failed, batch.distance)
+
+    return Rule(
+        code="gui.click_hit",
+        title="the point lies within the radius of the target",
+        scope=Scope.FIELD,
+        slots=_ENDS,
+        needs=("gui.parse", "gui.point"),
+        passed="the {field} is {observed} from the target, at most {high}",
+        failed="the {field} is {observed} from the target; the radius is {high}",
+        check=check,
+        nominal=Limits(high=context.radius, critical_high=context.radius),
+        conditions=(
+            Condition(
+                lambda batch: np.broadcast_to(batch.can_normalise, (2, batch.n)),
+                "pixels without a screen size have no normalised distance",
+            ),
+        ),
+    )
+
+
+def _bbox_hit(context: GuiContext) -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = ~batch.in_box
+        return Finding(failed[None], (failed & ~batch.can_normalise)[None])
+
+    return Rule(
+        code="gui.bbox_hit",
+        title="the point lies in the recorded box, edges included",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        needs=("gui.parse",),
+        passed="the point lies in the recorded box",
+        failed="no point lies in the recorded box",
+        check=check,
+        conditions=(
+            Condition(lambda _: np.full((1, 1), not context.som), "elements are judged, not points (SoM)"),
+            Condition(lambda batch: batch.is_kind(POINTING)[None], "the recorded action does not point"),
+            Condition(lambda batch: batch.has_box[None], "the recording has no box"),
+        ),
+    )
+
+
+def _element(context: GuiContext) -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = ~batch.same_element
+        decides = batch.is_kind((*POINTING, *DRAG))
+        details = {
+            (0, int(row)): "the recording names no element"
+            for row in np.flatnonzero(failed & decides & ~batch.has_element & (batch.status == ANSWERED))
+        }
+        return Finding(failed[None], (failed & decides)[None], details=details)
+
+    def applies(batch: GuiBatch) -> Mask:
+        decides = batch.is_kind((*POINTING, *DRAG))
+        return (decides | (batch.is_kind(ON_ELEMENT) & batch.has_element))[None]
+
+    return Rule(
+        code="gui.element",
+        title="the action is on the recorded element",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        needs=("gui.parse",),
+        passed="the element is the recorded one",
+        failed="the element is not the recorded one. {why}",
+        check=check,
+        conditions=(
+            Condition(lambda _: np.full((1, 1), context.som), "points are judged, not elements (coordinate mode)"),
+            Condition(applies, "the recorded action is on no element"),
+        ),
+    )
+
+
+def _text(context: GuiContext) -> Rule:
+    shape = one_space if context.text == "normalized" else _as_is
+
+    def check(batch: GuiBatch) -> Finding:
+        failed = np.zeros(batch.n, dtype=bool)
+        for row in np.flatnonzero(_compares_text(batch) & (batch.said == batch.kind)):
+            failed[row] = (shape(batch.argument[row]) or "") != (shape(batch.said_argument[row]) or "")
+        return Finding(failed[None], failed[None])
+
+    return Rule(
+        code="gui.text",
+        title="the text is the recorded one",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        needs=("gui.parse", "gui.action_type"),
+        passed="the text is the recorded one",
+        failed="the text is not the recorded one",
+        check=check,
+        conditions=(Condition(lambda batch: _compares_text(batch)[None], "the recorded action has no text"),),
+    )
+
+
+def _as_is(text: str | None) -> str | None:
+    return text
+
+
+def _compares_text(batch: GuiBatch) -> Mask:
+    optional = batch.is_kind(WITH_OPTIONAL_TEXT) & present(batch.argument)
+    return batch.is_kind(WITH_TEXT) | optional
+
+
+def _key() -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = np.zeros(batch.n, dtype=bool)
+        for row in np.flatnonzero(batch.is_kind(WITH_KEY) & (batch.said == batch.kind)):
+            failed[row] = same_key(batch.argument[row]) != same_key(batch.said_argument[row])
+        return Finding(failed[None], failed[None])
+
+    return Rule(
+        code="gui.key",
+        title="the key or the direction is the recorded one",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        needs=("gui.parse", "gui.action_type"),
+        passed="the key or direction is the recorded one",
+        failed="the key or direction is not the recorded one",
+        check=check,
+        conditions=(
+            Condition(lambda batch: batch.is_kind(WITH_KEY)[None], "the recorded action has no key or direction"),
+        ),
+    )
+
+
+def reached(batch: GuiBatch, row: int, milestone: Milestone, *, som: bool) -> bool:
+    """Whether the prediction at a step reaches a milestone: its type, and near enough or on the element where asked.
+
+    In SoM mode nobody points, so near enough means on the recorded element.
+    """
+    said = batch.said[row]
+    if batch.status[row] != ANSWERED or said < 0 or batch.types[said] != milestone.type:
+        return False
+    if milestone.max_distance is not None:
+        near = batch.same_element[row] if som else batch.distance[0, row] <= milestone.max_distance + EDGE
+        if not near:
+            return False
+    if milestone.element is None:
+        return True
+    wanted = str(milestone.element)
+    on_box = batch.element[row] == wanted and bool(batch.in_box[row])
+    return bool(batch.said_element[row] == wanted) or on_box
+
+
+def _milestone(context: GuiContext) -> Rule:
+    def check(batch: GuiBatch) -> Finding:
+        failed = np.zeros(batch.n, dtype=bool)
+        details = {}
+        for row, wanted in batch.milestones.items():
+            unmet = [milestone.name for milestone in wanted if not reached(batch, row, milestone, som=context.som)]
+            if unmet:
+                failed[row] = True
+                details[(0, row)] = ", ".join(unmet)
+        return Finding(failed[None], np.zeros((1, batch.n), dtype=bool), details=details)
+
+    def has(batch: GuiBatch) -> Mask:
+        found = np.zeros((1, batch.n), dtype=bool)
+        found[0, list(batch.milestones)] = True
+        return found
+
+    return Rule(
+        code="gui.milestone",
+        title="the milestones of the step are reached",
+        scope=Scope.SAMPLE,
+        slots=_SAMPLE,
+        passed="the milestones of the step are reached",
+        failed="not reached: {why}",
+        check=check,
+        conditions=(
+            Condition(lambda batch: (batch.status != UNMATCHED)[None], "the recording has no such step"),
+            Condition(has, "the step has no milestone"),
+        ),
+    )

@@ -1,0 +1,224 @@
+"""samples.parquet of the gui protocol: what is stored of a step, and how a batch is restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.gui.batch import ANSWERED, STATUSES, UNMATCHED, GuiBatch, Objects
+from adjudge.protocols.gui.read import ReadBatch
+from adjudge.readers.gui.model import Milestone
+from adjudge.verdict.agent import Verdicts
+
+TEXT_LIMIT = 65_536
+VERDICTS = ("correct", "incorrect", "unmatched")
+_WORD = pa.dictionary(pa.int32(), pa.string())
+_TARGET = ("x", "y", "end_x", "end_y")
+_SAID = tuple(f"said_{name}" for name in _TARGET)
+_milestones = msgspec.json.Decoder(list[Milestone])
+
+SCHEMA = pa.schema(
+    [
+        ("sample", pa.string()),
+        ("model", _WORD),
+        ("episode", _WORD),
+        ("step", pa.int64()),
+        ("scenario", _WORD),
+        ("platform", _WORD),
+        ("status", _WORD),
+        ("bucket", _WORD),
+        ("verdict", _WORD),
+        ("cites", pa.binary()),
+        ("type", _WORD),
+        ("said_type", _WORD),
+        *((name, pa.float64()) for name in (*_TARGET, *_SAID)),
+        ("screen_width", pa.float64()),
+        ("screen_height", pa.float64()),
+        ("boxes", pa.list_(pa.float64())),
+        ("element", pa.string()),
+        ("said_element", pa.string()),
+        ("argument", pa.string()),
+        ("said_argument", pa.string()),
+        ("distance", pa.float64()),
+        ("milestones", pa.string()),
+        ("self_report", pa.bool_()),
+        ("outcome", pa.bool_()),
+    ]
+)
+
+
+def table(read: ReadBatch, verdicts: Verdicts, model: str) -> pa.Table:
+    """The rows of one batch."""
+    batch, n = read.batch, read.batch.n
+    row = np.array(read.row, dtype=np.int32)
+    names = pa.array([storable(name) for name in read.episodes], pa.string())
+    episode = pa.DictionaryArray.from_arrays(pa.array(row), names)
+    steps = pa.array(np.array(read.steps, dtype=np.int64))
+    sample = pc.binary_join_element_wise(names.take(pa.array(row)), steps.cast(pa.string()), "#")
+    milestones: list[str | None] = [None] * n
+    for index, wanted in batch.milestones.items():
+        milestones[index] = msgspec.json.encode(wanted).decode()
+    return pa.Table.from_arrays(
+        [
+            sample,
+            pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array([model])),
+            episode,
+            steps,
+            _spread(read.scenarios, row),
+            _spread(read.platforms, row),
+            _coded(batch.status, STATUSES),
+            *_judged(batch, verdicts),
+            _coded(batch.kind, batch.types),
+            _words(batch.words.tolist()),
+            *(pa.array(column, from_pandas=True) for column in (*batch.target, *batch.point, *batch.screen)),
+            _boxes(batch),
+            *(_strings(column) for column in (batch.element, batch.said_element, batch.argument, batch.said_argument)),
+            pa.array(batch.distance[0], from_pandas=True),
+            pa.array(milestones, pa.string()),
+            pa.array(read.self_reports, pa.bool_()),
+            pa.array(read.outcomes, pa.bool_()).take(pa.array(row)),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def outputs(read: ReadBatch) -> pa.Table:
+    """The raw texts, each cut at a bound; a structured action stands in the samples already."""
+    return pa.table(
+        {
+            "response": pa.array([None if t is None else storable(t[:TEXT_LIMIT]) for t in read.texts], pa.string()),
+            "characters": pa.array([None if t is None else len(t) for t in read.texts], pa.int64()),
+        }
+    )
+
+
+def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
+    """The batch as it was, from what is stored."""
+    boxes = samples.column("boxes").combine_chunks()
+    counts = boxes.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) // 4
+    flat = np.asarray(boxes.flatten().to_numpy(zero_copy_only=False), dtype=float)
+    milestones = {
+        index: _milestones.decode(text)
+        for index, text in enumerate(samples.column("milestones").to_pylist())
+        if text is not None
+    }
+    words = _objects(samples, "said_type")
+    code = {name: index for index, name in enumerate(types)}
+    return GuiBatch(
+        types=types,
+        space=space,
+        status=_codes(samples, "status", STATUSES).astype(np.uint8),
+        kind=np.array([code.get(word, -1) for word in samples.column("type").to_pylist()], dtype=np.int16),
+        said=np.array([code.get(word, -1) for word in words], dtype=np.int16),
+        words=words,
+        target=np.stack([floats(samples, name) for name in _TARGET]),
+        point=np.stack([floats(samples, name) for name in _SAID]),
+        screen=np.stack([floats(samples, name) for name in ("screen_width", "screen_height")]),
+        boxes=flat.reshape(-1, 4),
+        box_row=np.repeat(np.arange(samples.num_rows), counts),
+        element=_objects(samples, "element"),
+        said_element=_objects(samples, "said_element"),
+        argument=_objects(samples, "argument"),
+        said_argument=_objects(samples, "said_argument"),
+        milestones=milestones,
+    )
+
+
+def differences(samples: pa.Table, batch: GuiBatch, verdicts: Verdicts) -> list[str]:
+    """Where stored verdicts, citations, buckets or distances are not what follows from the stored actions."""
+    bucket, verdict, cites = _judged(batch, verdicts)
+    sample = [f"{e}#{s}" for e, s in zip(*(samples.column(n).to_pylist() for n in ("episode", "step")), strict=True)]
+    expected: dict[str, Any] = {
+        "sample": pa.array(sample, pa.string()),
+        "bucket": bucket,
+        "verdict": verdict,
+        "cites": cites,
+        "distance": pa.array(batch.distance[0], from_pandas=True),
+    }
+    return [
+        f"samples.parquet: {name} is not what the stored actions give"
+        for name, values in expected.items()
+        if samples.column(name).to_pylist() != values.to_pylist()
+    ]
+
+
+def floats(samples: pa.Table, name: str) -> NDArray[np.float64]:
+    """A number column, NaN for null."""
+    return np.asarray(samples.column(name).to_numpy(), dtype=float)
+
+
+def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
+    """The words of a dictionary column, None last, and the place of each row's word."""
+    column = samples.column(name).combine_chunks()
+    found = column.dictionary.to_pylist()
+    return [*found, None], column.indices.fill_null(len(found)).to_numpy().astype(np.int64)
+
+
+def storable(text: str) -> str:
+    """Text that UTF-8 can carry: a lone surrogate, which JSON can spell, becomes a replacement sign."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _judged(batch: GuiBatch, verdicts: Verdicts) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Bucket, verdict and citations. A prediction for no step is in no bucket: the buckets add up to the steps."""
+    wrong = (~verdicts.eligible).astype(np.int64)
+    place = {"unparsed": BUCKETS.index("unparsed"), "missing": BUCKETS.index("missing")}
+    bucket = np.where(batch.status == ANSWERED, wrong, 0)
+    for status, code in place.items():
+        bucket[batch.status == STATUSES.index(status)] = code
+    unmatched = batch.status == UNMATCHED
+    bucket[unmatched] = -1
+    verdict = np.where(unmatched, VERDICTS.index("unmatched"), wrong)
+    return _coded(bucket, BUCKETS), _coded(verdict, VERDICTS), pack_citations(verdicts.cites)
+
+
+def _boxes(batch: GuiBatch) -> pa.ListArray:
+    """The boxes of each step, end to end; null where it has none."""
+    counts = np.bincount(batch.box_row, minlength=batch.n)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32) * 4
+    mask = pa.array(counts == 0)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(np.ascontiguousarray(batch.boxes).ravel()), mask=mask
+    )
+
+
+def _coded(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
+    absent = codes.astype(np.int64) < 0
+    indices = pa.array(codes.astype(np.int32), mask=absent if absent.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
+
+
+def _spread(values: Sequence[str | None], row: NDArray[np.int32]) -> pa.DictionaryArray:
+    """One word an episode, spread over its steps."""
+    own = _words(list(values))
+    return pa.DictionaryArray.from_arrays(own.indices.take(pa.array(row)), own.dictionary)
+
+
+def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
+    return _strings(values).dictionary_encode()
+
+
+def _strings(values: Sequence[str | None] | Objects) -> pa.Array:
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([None if value is None else storable(value) for value in values], pa.string())
+
+
+def _objects(samples: pa.Table, name: str) -> Objects:
+    found = np.empty(samples.num_rows, dtype=object)
+    found[:] = samples.column(name).to_pylist()
+    return found
+
+
+def _codes(samples: pa.Table, name: str, names: Sequence[str]) -> NDArray[np.int64]:
+    where = {word: index for index, word in enumerate(names)}
+    return np.array([where[word] for word in samples.column(name).to_pylist()], dtype=np.int64)

@@ -1,0 +1,48 @@
+"""Coordinate spaces: what lies inside the declared one, and which other one a value would fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.readers.gui.model import SPACES
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# 0.55 − 0.5 is not 0.05 in binary: edges and radii are inclusive up to this much.
+EDGE = 1e-9
+
+
+def divisors(space: str, screen: Floats) -> Floats:
+    """What a coordinate is divided by to be normalised, shaped (2, n); NaN for pixels without a screen size."""
+    if space == "pixel":
+        return screen
+    return np.full_like(screen, 1.0 if space == "normalized" else 1000.0)
+
+
+def inside(space: str, points: Floats, screen: Floats) -> Mask:
+    """Which rows of points (2k, n) lie in a space; a coordinate that is not there (NaN) does not matter."""
+    high = divisors(space, screen)
+    limit = np.where(np.isnan(high), np.inf, high)
+    fits = np.ones(points.shape[1], dtype=bool)
+    for row, values in enumerate(points):
+        fits &= np.isnan(values) | ((values >= -EDGE) & (values <= limit[row % 2] + EDGE))
+    return fits
+
+
+def others(space: str, points: Floats, screen: Floats) -> tuple[str, ...]:
+    """The spaces other than the declared one that one row of coordinates would fit."""
+    columns, size = points.reshape(-1, 1), screen.reshape(2, 1)
+    return tuple(name for name in SPACES if name != space and bool(inside(name, columns, size)[0]))
+
+
+def outside_words(space: str, points: Floats, screen: Floats) -> str:
+    """The sentence about coordinates outside the declared space, naming the one they would fit."""
+    shown = ", ".join(f"{value:g}" for value in points if not np.isnan(value))
+    top = {"normalized": "0 to 1", "per_mille": "0 to 1000"}.get(space, "0 to the screen's width and height")
+    if space == "pixel" and not np.isnan(screen).any():
+        top = f"0 to {screen[0]:g} and {screen[1]:g}"
+    found = others(space, points, screen)
+    fit = f"they would fit {' or '.join(found)}" if found else "they fit no space"
+    return f"coordinates {shown} lie outside the space {space} ({top}); {fit}"

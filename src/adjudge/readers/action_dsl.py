@@ -1,0 +1,277 @@
+r"""The action DSL that GUI agents speak, `CLICK(x=0.42, y=0.73)` or `TYPE([3], "it's")`, out of raw model text.
+
+    action   = NAME "(" [ argument { "," argument } ] ")"
+    argument = [ KEYWORD "=" ] value
+    value    = NUMBER | STRING | "[" ( NUMBER | WORD | STRING ) "]"
+
+A text is scanned from front to back; what stands inside the string of an action is text and never an action or a marker.
+Only what comes after the last `Action:` marker counts, where there is one, and of that the last action.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+POINTING = ("click", "double_click", "right_click", "hover")
+WITH_TEXT = ("type", "select", "open", "answer")
+ALONE = ("wait", "done", "fail")
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.]))
+    | (?P<word>[A-Za-z_][\w\-]*)
+    | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<sign>[()\[\],=])
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_START = re.compile(r"(?<!\w)(?:(?P<marker>action)\s*:|(?P<name>[A-Za-z_]\w*)\s*\()", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
+_KEYWORDS = frozenset({"x", "y", "end_x", "end_y", "text", "key", "direction", "element"})
+_PAIRS = (("x", "y"), ("end_x", "end_y"))
+_MARKER = "Action:"
+
+_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+_PLAIN = re.compile(
+    rf"""\s*(?:action\s*:\s*)?(?:
+      ({"|".join(POINTING)})\s*\(\s*(?:x\s*=\s*{_NUMBER}\s*,\s*y\s*=\s*{_NUMBER}|\[\s*(\d+)\s*\])\s*\)
+    | (type|select|open|answer|key|scroll)\s*\(\s*(?:\[\s*(\d+)\s*\]\s*,\s*)?(text\s*=\s*)?"([^"\\]*)"\s*\)
+    | ({"|".join(ALONE)})\s*\(\s*\)
+    )\s*""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+
+
+class Action(NamedTuple):
+    """One parsed action. `argument` is the text, key or direction; a coordinate that is not there is NaN."""
+
+    type: str
+    x: float = math.nan
+    y: float = math.nan
+    end_x: float = math.nan
+    end_y: float = math.nan
+    argument: str | None = None
+    element: str | None = None
+
+
+class Unparsed(NamedTuple):
+    """Why a text holds no action, and the span (characters, end exclusive) that was looked at."""
+
+    why: str
+    start: int
+    end: int
+
+
+class _Failed(Exception):
+    def __init__(self, why: str, at: int) -> None:
+        super().__init__(why)
+        self.why, self.at = why, at
+
+
+def parse(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
+    """The action a text ends with. `known` are further names that count outside an `Action:` block."""
+    return parse_plain(text) or tokenize(text, known)
+
+
+def parse_plain(text: str) -> Action | None:
+    """The same as `tokenize` for a text that is one plain action, alone or after `Action:`; None for any other text.
+
+    What stands before the last `Action:` must hold no bracket, so that the marker cannot be part of a string.
+    """
+    found = _PLAIN.fullmatch(text)
+    if found is None:
+        marker = text.rfind(_MARKER)
+        if marker < 1 or text[marker - 1] not in " \n" or text.find("(", 0, marker) >= 0:
+            return None
+        found = _PLAIN.fullmatch(text, marker)
+        if found is None:
+            return None
+    pointing, x, y, element, spoken, target, keyword, words, alone = found.groups()
+    if pointing is not None:
+        if element is not None:
+            return Action(pointing.lower(), element=element)
+        across, down = float(x), float(y)
+        return Action(pointing.lower(), across, down) if math.isfinite(across) and math.isfinite(down) else None
+    if spoken is not None:
+        name = spoken.lower()
+        if name in {"key", "scroll"} and (target is not None or keyword is not None):
+            return None
+        return Action(name, argument=words, element=target)
+    return Action(alone.lower())
+
+
+def tokenize(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
+    """The whole grammar, token by token."""
+    names = {*POINTING, *WITH_TEXT, *ALONE, "drag", "key", "scroll", *known}
+    last: Action | None = None
+    failed: Unparsed | None = None
+    block, place = -1, 0
+    while (start := _START.search(text, place)) is not None:
+        if start["marker"] is not None:
+            last, failed, block, place = None, None, start.end(), start.end()
+            continue
+        name = start["name"].lower()
+        if block < 0 and name not in names:
+            place = start.end()
+            continue
+        try:
+            last, place = _action(text, name, start.end())
+            failed = None
+        except _Failed as error:
+            failed = Unparsed(f"{start['name']}: {error.why}", start.start(), error.at)
+            place = max(error.at, start.end())
+    if last is not None:
+        return last
+    if failed is not None:
+        return failed
+    where = max(block, 0)
+    return Unparsed("there is no action after `Action:`" if block >= 0 else "there is no action", where, len(text))
+
+
+def render(action: Action) -> str:
+    """An action as DSL text; `parse` gives it back."""
+    parts = [] if action.element is None else [f"[{_quoted(action.element)}]"]
+    for name in ("x", "y", "end_x", "end_y"):
+        value = getattr(action, name)
+        if not math.isnan(value):
+            parts.append(f"{name}={value!r}")
+    if action.argument is not None:
+        parts.append(_quoted(action.argument))
+    return f"{action.type.upper()}({', '.join(parts)})"
+
+
+def _quoted(text: str) -> str:
+    body = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f'"{body}"'
+
+
+def _action(text: str, name: str, place: int) -> tuple[Action, int]:
+    """The arguments from behind the bracket to the closing one."""
+    numbers: dict[str, float] = {}
+    words: dict[str, str] = {}
+    closed = False
+    first = True
+    while not closed:
+        kind, value, at, place = _next(text, place)
+        if first and value == ")" and kind == "sign":
+            break
+        first = False
+        keyword = None
+        if kind == "word":
+            keyword = value.lower()
+            if keyword not in _KEYWORDS:
+                raise _Failed(f"{value!r} is no argument", at)
+            kind, value, at, place = _next(text, place)
+            if (kind, value) != ("sign", "="):
+                raise _Failed("expected = behind a keyword", at)
+            kind, value, at, place = _next(text, place)
+        place = _argument(text, name, keyword, (kind, value, at, place), numbers, words)
+        kind, value, at, place = _next(text, place)
+        if kind != "sign" or value not in {",", ")"}:
+            raise _Failed("expected , or )", at)
+        closed = value == ")"
+    return _checked(name, numbers, words, place), place
+
+
+def _argument(
+    text: str,
+    name: str,
+    keyword: str | None,
+    token: tuple[str, str, int, int],
+    numbers: dict[str, float],
+    words: dict[str, str],
+) -> int:
+    """Store one argument; returns the place behind it."""
+    kind, value, at, place = token
+    if kind == "sign" and value == "[":
+        kind, value, inner, place = _next(text, place)
+        if kind not in {"number", "word", "string"}:
+            raise _Failed("expected the element's id between [ and ]", inner)
+        element = _unescaped(value) if kind == "string" else value
+        kind, value, inner, place = _next(text, place)
+        if (kind, value) != ("sign", "]"):
+            raise _Failed("expected ]", inner)
+        if keyword not in {None, "element"} or "element" in words or (keyword is None and (numbers or words)):
+            raise _Failed("an element stands once, before the other arguments", at)
+        words["element"] = element
+    elif kind == "string":
+        slot = keyword or ("key" if name == "key" else "direction" if name == "scroll" else "text")
+        if slot in {"x", "y", "end_x", "end_y"}:
+            raise _Failed(f"{slot} is no number", at)
+        if slot in words:
+            raise _Failed(f"{slot} stands twice", at)
+        words[slot] = _unescaped(value)
+    elif kind == "number" and keyword == "element":
+        if "element" in words:
+            raise _Failed("element stands twice", at)
+        words["element"] = value
+    elif kind == "number" and keyword is not None:
+        number = float(value)
+        if keyword not in {"x", "y", "end_x", "end_y"} or keyword in numbers:
+            raise _Failed(f"{keyword} is no number here", at)
+        if not math.isfinite(number):
+            raise _Failed(f"{keyword} is too large", at)
+        numbers[keyword] = number
+    else:
+        raise _Failed("expected an argument", at)
+    return place
+
+
+def _checked(name: str, numbers: dict[str, float], words: dict[str, str], end: int) -> Action:
+    """The action, when its arguments are those that its type has."""
+    for pair in _PAIRS:
+        if (pair[0] in numbers) != (pair[1] in numbers):
+            raise _Failed(f"{pair[0]} and {pair[1]} stand together", end)
+    if name in POINTING and (("x" in numbers) == ("element" in words) or len(words) > ("element" in words)):
+        raise _Failed("expected x and y, or one [element]", end)
+    if name == "drag" and len(numbers) != 4 and "element" not in words:
+        raise _Failed("expected x, y, end_x and end_y", end)
+    if "end_x" in numbers and name in POINTING:
+        raise _Failed("end_x and end_y belong to DRAG", end)
+    spoken = {"key": "key", "scroll": "direction", **dict.fromkeys(WITH_TEXT, "text")}.get(name)
+    if spoken is not None and spoken not in words:
+        raise _Failed(f"expected a {spoken}", end)
+    if name in ALONE and (numbers or words):
+        raise _Failed("takes no arguments", end)
+    argument = words.get(spoken) if spoken is not None else words.get("text") or words.get("key")
+    return Action(
+        name,
+        numbers.get("x", math.nan),
+        numbers.get("y", math.nan),
+        numbers.get("end_x", math.nan),
+        numbers.get("end_y", math.nan),
+        argument,
+        words.get("element"),
+    )
+
+
+def _next(text: str, place: int) -> tuple[str, str, int, int]:
+    """(kind, text, start, end) of the next token."""
+    found = _TOKEN.match(text, place)
+    if found is None:
+        at = place + len(text[place:]) - len(text[place:].lstrip())
+        if at >= len(text):
+            raise _Failed("the text ends inside the action", len(text))
+        if text[at] in "\"'":
+            # What follows an open quote is text up to the end of its line.
+            line = text.find("\n", at)
+            raise _Failed("a string is not closed", len(text) if line < 0 else line)
+        raise _Failed(f"unexpected {text[at]!r}", at)
+    kind = found.lastgroup or ""
+    return kind, found[kind], found.start(kind), found.end()
+
+
+def _unescaped(quoted: str) -> str:
+    body = quoted[1:-1]
+    return _ESCAPE.sub(_character, body) if "\\" in body else body
+
+
+def _character(found: re.Match[str]) -> str:
+    wide, byte, plain = found.groups()
+    if plain is not None:
+        return _ESCAPES.get(plain, plain)
+    return chr(int(wide or byte, 16))

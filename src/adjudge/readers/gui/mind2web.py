@@ -1,0 +1,65 @@
+"""Mind2Web-style samples: a step a record with its operation, value and boxes, and a model's predicted operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from adjudge.readers.gui.model import Action, Element, Episode, Prediction, Shape, Step, need
+
+_OPERATIONS = ("click", "type", "select", "hover", "key", "wait", "done")
+_DIRECTIONS = ("up", "down", "left", "right")
+_WHAT = "expected a Mind2Web-style sample"
+_PREDICTED = (("gpt_action", "gpt_value"), ("predicted_operation", "predicted_value"), ("pred_action", "pred_value"))
+
+
+class _Sample(msgspec.Struct):
+    annotation_id: str
+    step: int
+    operation: str
+    value: str | None = None
+    bbox: list[float | list[float]] | None = None
+    task: str | None = None
+    domain: str | None = None
+
+
+def episode(text: bytes, space: str, bbox: str) -> Episode:
+    """One sample as an episode of one step. Its boxes are pixels, xywh, and no screen size is recorded."""
+    if (space, bbox) != ("pixel", "xywh"):
+        raise Shape(
+            f"is a Mind2Web-style sample, whose boxes are pixels in xywh; --space {space} --bbox {bbox} is wrong"
+        )
+    found = msgspec.json.decode(text, type=_Sample)
+    action = operation(found.operation, found.value)
+    if action is None:
+        raise Shape(f"operation {found.operation!r} is not one of {', '.join(_OPERATIONS)}, scroll <direction>")
+    action.element = Element(None, found.bbox) if found.bbox else None
+    return Episode(found.annotation_id, [Step(found.step, action)], found.domain, found.task, None, "web")
+
+
+def prediction(text: bytes) -> Prediction:
+    """The predicted operation of a sample; what is no operation is kept as text, for the parser to refuse."""
+    record: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
+    episode_id = need(record, "annotation_id", str, _WHAT)
+    step = need(record, "step", int, _WHAT)
+    for name, value in _PREDICTED:
+        if name in record:
+            said = str(record[name])
+            action = operation(said, record.get(value))
+            return Prediction(episode_id, step, action, said if action is None else None)
+    raise Shape(
+        f"has none of {', '.join(name for name, _ in _PREDICTED)}; expected a sample with a predicted operation"
+    )
+
+
+def operation(name: str, value: Any) -> Action | None:
+    """An operation such as CLICK, TYPE with a value, or SCROLL DOWN; None when it is none."""
+    word = name.strip().lower()
+    kind, _, rest = word.partition(" ")
+    if kind == "scroll" and rest.strip() in _DIRECTIONS:
+        return Action("scroll", direction=rest.strip())
+    if word not in _OPERATIONS:
+        return None
+    said = None if value is None else str(value)
+    return Action(word, text=said if word in {"type", "select"} else None, key=said if word == "key" else None)

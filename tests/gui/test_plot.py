@@ -1,0 +1,121 @@
+"""Pictures: null, 0 and a missing file are three different things, and the SVG says so."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from adjudge.cli.main import main
+from adjudge.errors import ConfigError
+from adjudge.protocols.gui.overlay import overlay
+from adjudge.protocols.gui.plot import comparison
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def document(**metrics):
+    return {"config_path": "c", "backend": "b", "metrics": metrics}
+
+
+def invoke(*words):
+    return CliRunner().invoke(main, [str(word) for word in words], standalone_mode=False)
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """The SVG of three files, the last of which is not there."""
+    zero = {"action_type_accuracy": 0.0, "action_type_accuracy_ci": [0.0, 0.2], "mean_coord_error": 0.04}
+    (tmp_path / "zero.json").write_text(json.dumps(document(**zero)))
+    (tmp_path / "null.json").write_text(json.dumps(document(action_type_accuracy=None, mean_coord_error=None)))
+    files = [tmp_path / name for name in ("zero.json", "null.json", "gone.json")]
+    result = invoke(
+        "gui", "plot", "--files", *files, "--labels", "Zero", "Null", "Gone", "--output", tmp_path / "c.svg"
+    )
+    assert result.return_value == 0, result.exception
+    assert "gone.json: there is no such file" in result.stderr
+    return ET.parse(tmp_path / "c.svg").getroot()  # noqa: S314 -- our own file
+
+
+def texts(root):
+    return [node.text for node in root.iter(f"{SVG}text") if node.text]
+
+
+def test_zero_null_and_no_file_are_told_apart(drawn):
+    found = texts(drawn)
+    assert found.count("no file") == 2
+    assert found.count("n/a") == 2
+    # The label of the bar of no height; axis labels are written 0.0.
+    assert found.count("0") == 1
+    assert found.count("0.04") >= 1
+    assert {"Zero", "Null", "Gone"} <= set(found)
+
+
+def test_only_what_has_a_value_has_a_mark(drawn):
+    labels = [node.get("aria-label") or "" for node in drawn.iter(f"{SVG}path")]
+    bars = [label for label in labels if re.search(r"file: (Zero|Null|Gone)", label)]
+    assert any("Zero" in label for label in bars)
+    assert not any("Null" in label or "Gone" in label for label in bars)
+
+
+def test_lower_is_better_is_marked(drawn):
+    found = texts(drawn)
+    assert found.count("↓ lower is better") == 1
+    assert found.count("↑ higher is better") == 1
+
+
+def test_error_bars_stand_where_intervals_do():
+    spec = comparison(
+        [("a", document(click_hit_rate=0.5, click_hit_rate_ci=[0.4, 0.6])), ("b", document(click_hit_rate=0.5))]
+    )
+    [panel] = spec["concat"]
+    assert [row["low"] for row in panel["data"]["values"]] == [0.4, None]
+
+
+@pytest.mark.parametrize("ending, magic", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")])
+def test_other_endings(tmp_path, ending, magic):
+    (tmp_path / "a.json").write_text(json.dumps({"action_type_accuracy": 0.5}))
+    out = tmp_path / f"c.{ending}"
+    assert invoke("gui", "plot", "--files", tmp_path / "a.json", "-o", out).return_value == 0
+    assert out.read_bytes().lstrip()[: len(magic)] == magic
+    if ending == "html":
+        assert b"https://cdn" not in out.read_bytes()
+
+
+def test_refusals(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps({"action_type_accuracy": 0.5}))
+    wrong = invoke("gui", "plot", "--files", tmp_path / "a.json", "-o", tmp_path / "c.gif")
+    assert isinstance(wrong.exception, ConfigError)
+    assert ".gif" in str(wrong.exception)
+    labels = invoke("gui", "plot", "--files", tmp_path / "a.json", "--labels", "a", "b", "-o", tmp_path / "c.png")
+    assert "2 labels for 1 files" in str(labels.exception)
+    nothing = invoke("gui", "plot", "--files", tmp_path / "b.json", "-o", tmp_path / "c.png")
+    assert "nothing to plot" in str(nothing.exception)
+
+
+def test_overlay_draws_boxes_targets_and_points(judge, tmp_path):
+    click = {"type": "click", "element": {"id": 1, "bbox": [0.1, 0.1, 0.3, 0.3]}}
+    run = judge(
+        {"e": [click, click, {"type": "done"}]}, {"e": ["CLICK(x=0.2, y=0.2)", "CLICK(x=0.8, y=0.8)", "DONE()"]}
+    )
+    boxes, lines, targets, points, _ = (layer["data"]["values"] for layer in overlay(run, "e")["layer"])
+    assert [(point["step"], point["state"]) for point in points] == [("0", "hit"), ("1", "missed")]
+    assert (len(boxes), len(lines), len(targets)) == (2, 2, 2)
+    assert targets[0]["x"] == pytest.approx(0.2)
+    result = invoke("gui", "overlay", run.path, "e", "-o", tmp_path / "o.svg")
+    assert result.return_value == 0
+    assert "1 of 3" not in (tmp_path / "o.svg").read_text()
+    assert "2 of 3 steps fully correct" in (tmp_path / "o.svg").read_text()
+    unknown = invoke("gui", "overlay", run.path, "f", "-o", tmp_path / "o.svg")
+    assert "no episode 'f'; the first are e" in str(unknown.exception)
+
+
+def test_the_strip_chart_has_a_cell_a_step(judge):
+    done = {"type": "done"}
+    run = judge({"a": [done, done], "b": [done]}, {"a": ["DONE()", "?"], "b": ["WAIT()"]})
+    [strip] = [chart["spec"] for chart in run.charts if chart["name"] == "episodes"]
+    rows = [(row["episode"], row["step"], row["outcome"]) for row in strip["data"]["values"]]
+    assert rows == [("a", 0, "correct"), ("a", 1, "unparsed"), ("b", 0, "wrong type")]
