@@ -92,9 +92,11 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
 
 
 def _adjudge(path: str, out: str) -> dict[str, Any]:
-    import adjudge
+    from adjudge.engine.evaluate import Options, evaluate
+    from adjudge.protocols.base import protocol
+    from adjudge.runs.run import Run
 
-    run = adjudge.evaluate("triage", {"results": [path]}, out=out)
+    run = Run(evaluate(protocol("triage"), {"results": [path]}, Options(out=Path(out))))
     block: dict[str, Any] = run.metrics["configurations"]["bench-1|no-tools"]
     return block
 
@@ -165,9 +167,9 @@ def main(argv: list[str] | None = None) -> int:
 
     random = np.random.default_rng(1)
     confidence, right = random.random(options.rows), random.random(options.rows) < 0.8
-    start = time.perf_counter()
+    start = time.process_time()
     areas(confidence, right)
-    print(f"AURC of {options.rows:,} rows: {time.perf_counter() - start:.2f} s")
+    print(f"AURC of {options.rows:,} rows: {time.process_time() - start:.2f} CPU s")
     if options.folder is None:
         shutil.rmtree(folder)
     return 0

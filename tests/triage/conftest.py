@@ -55,7 +55,7 @@ def judge(tmp_path: Path):
             path = tmp_path / f"results-{number}.jsonl"
             path.write_text("".join(json.dumps(item) + "\n" for item in records), encoding="utf-8")
             config["results"] = [[str(path)]]
-        return adjudge.evaluate("triage", {"resamples": 200, **config}, out=tmp_path / f"run-{number}")
+        return adjudge.evaluate("triage", {"resamples": 200, **config}, out=tmp_path / f"run-{number}", report=False)
 
     return run
 

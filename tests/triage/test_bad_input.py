@@ -15,7 +15,7 @@ def refused(tmp_path, write_lines):
     def message(rows, **config):
         path = write_lines(tmp_path / "results.jsonl", rows)
         with pytest.raises(InputError) as caught:
-            adjudge.evaluate("triage", {"results": [path], **config}, out=tmp_path / "run")
+            adjudge.evaluate("triage", {"results": [path], **config}, out=tmp_path / "run", report=False)
         assert not (tmp_path / "run").exists()
         return str(caught.value).removeprefix(f"{tmp_path}/")
 
@@ -161,6 +161,7 @@ def test_a_manifest_id_twice(refused, good, tmp_path, write_lines):
             "triage",
             {"results": [write_lines(tmp_path / "results.jsonl", good)], "manifest": str(tmp_path / "m.jsonl")},
             out=tmp_path / "run",
+            report=False,
         )
 
 
@@ -228,5 +229,8 @@ def test_calibration_and_test_share_no_sample(good, tmp_path, write_lines):
         ProtocolViolation, match=r"results\.jsonl:2: id 's0001' also stands in the calibration, at .*:1"
     ):
         adjudge.evaluate(
-            "triage", {"results": [results], "calibration": [calibration], "target_risk": 0.2}, out=tmp_path / "run"
+            "triage",
+            {"results": [results], "calibration": [calibration], "target_risk": 0.2},
+            out=tmp_path / "run",
+            report=False,
         )

@@ -35,7 +35,9 @@ def judge(data, tmp_path_factory):
             "resamples": 100,
             **more,
         }
-        return adjudge.evaluate("triage", config, out=tmp_path_factory.mktemp("run") / "run", workers=workers)
+        return adjudge.evaluate(
+            "triage", config, out=tmp_path_factory.mktemp("run") / "run", workers=workers, report=False
+        )
 
     return run
 
@@ -85,7 +87,9 @@ def test_plain_csv_has_the_same_figures(tmp_path):
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     runs = [
-        adjudge.evaluate("triage", {"results": [str(tmp_path / name)], "resamples": 100}, out=tmp_path / f"run-{name}")
+        adjudge.evaluate(
+            "triage", {"results": [str(tmp_path / name)], "resamples": 100}, out=tmp_path / f"run-{name}", report=False
+        )
         for name in ("r.csv", "r.jsonl")
     ]
     assert content(runs[0]) == content(runs[1])

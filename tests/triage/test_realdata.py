@@ -30,7 +30,7 @@ def theirs(folder):
 def run(folder, tmp_path_factory):
     results = str(folder / "gpt52_visiononly.jsonl")
     return adjudge.evaluate(
-        "triage", {"results": [results], "resamples": 200}, out=tmp_path_factory.mktemp("df3") / "run"
+        "triage", {"results": [results], "resamples": 200}, out=tmp_path_factory.mktemp("df3") / "run", report=False
     )
 
 
@@ -61,7 +61,7 @@ def test_without_use_tools_nothing_changes(run, folder, tmp_path):
     records = [json.loads(line) for line in lines]
     path = tmp_path / "gpt52_visiononly.jsonl"
     path.write_text("".join(json.dumps({k: v for k, v in r.items() if k != "use_tools"}) + "\n" for r in records))
-    again = adjudge.evaluate("triage", {"results": [str(path)], "resamples": 200}, out=tmp_path / "run")
+    again = adjudge.evaluate("triage", {"results": [str(path)], "resamples": 200}, out=tmp_path / "run", report=False)
     assert (again.path / "metrics.json").read_bytes() == (run.path / "metrics.json").read_bytes()
 
 

@@ -113,7 +113,7 @@ def test_a_file_that_was_touched(run):
 
 def test_the_example_runs_and_holds(tmp_path):
     config = protocol("triage").example(tmp_path / "data", 1)
-    found = adjudge.evaluate("triage", {**config, "resamples": 100}, out=tmp_path / "run")
+    found = adjudge.evaluate("triage", {**config, "resamples": 100}, out=tmp_path / "run", report=False)
     assert list(found.metrics["configurations"]) == [
         "hawk-1|no-tools", "hawk-1|tools", "wren-mini|no-tools", "wren-mini|tools"
     ]  # fmt: skip
@@ -133,7 +133,8 @@ def test_the_example_runs_and_holds(tmp_path):
 
 
 def command(*words: object):
-    return CliRunner().invoke(main, ["triage", *map(str, words)], standalone_mode=False)
+    quick = [] if words[0] == "generate" else ["--no-report"]
+    return CliRunner().invoke(main, ["triage", *map(str, words), *quick], standalone_mode=False)
 
 
 def test_json_is_the_metrics_file(tmp_path, record, write_lines):

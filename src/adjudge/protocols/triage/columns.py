@@ -154,14 +154,15 @@ class Columns:
         )
 
     def _label_column(self, labels: Sequence[str | None], rows: Rows, chosen: Sequence[int]) -> Codes:
-        known, manifest = self._labels, rows.manifest
-        found = np.empty(len(labels), dtype=np.int8)
-        for at, label in enumerate(labels):
-            code = known.get(label, -1) if label is not None else -1
-            if code < 0 or manifest is not None:
-                code = self._label(label, rows, chosen[at])
-            found[at] = code
-        return found
+        known = self._labels
+        if rows.manifest is None:
+            codes = [known.get(label, -1) for label in labels]  # type: ignore[arg-type]
+            unknown = [at for at, code in enumerate(codes) if code < 0] if -1 in codes else []
+        else:
+            codes, unknown = [-1] * len(labels), list(range(len(labels)))
+        for at in unknown:
+            codes[at] = self._label(labels[at], rows, chosen[at])
+        return np.array(codes, dtype=np.int8)
 
     def _label(self, label: str | None, rows: Rows, index: int) -> int:
         """The label of one record: its own, held against the manifest, or the manifest's where it has none."""
@@ -245,19 +246,30 @@ def _outputs(
     kinds: Sequence[str | None],
 ) -> pa.Table:
     """What the system said, and where it stands in the input."""
-    there = [index if index < rows.received else None for index in chosen]
-    odd = [rows.unreadable.get(index) for index in chosen] if rows.unreadable else None
-    n = batch.n
+    index = np.array(chosen)
+    missing = index >= rows.received
+    index[missing] = 0
+    files, lines = (np.array(column or [0])[index] for column in (rows.file, rows.line))
+    names = pa.DictionaryArray.from_arrays(pa.array(files, mask=missing), pa.array(rows.files or ("",), pa.string()))
+    odd = [rows.unreadable.get(place) for place in chosen] if rows.unreadable else [None] * batch.n
     return pa.table(
         {
-            "file": pa.array([None if index is None else rows.files[rows.file[index]] for index in there], pa.string()),
-            "line": pa.array([None if index is None else rows.line[index] for index in there], pa.int64()),
-            "response": pa.array([_storable(text) for text in predictions], pa.string()),
-            "confidence_text": pa.nulls(n, pa.string()) if odd is None else pa.array(odd, pa.string()),
-            "error": pa.array([_storable(text) for text in errors], pa.string()),
-            "error_type": pa.array([_storable(text) for text in kinds], pa.string()),
+            "file": names.cast(pa.string()),
+            "line": pa.array(lines, pa.int64(), mask=missing),
+            "response": _texts(predictions),
+            "confidence_text": _texts(odd),
+            "error": _texts(errors),
+            "error_type": _texts(kinds),
         }
     )
+
+
+def _texts(values: Sequence[str | None]) -> pa.Array:
+    """Texts as they can be stored; most columns are short and plain."""
+    if any(values):
+        known = {value: _storable(value) for value in set(values)}
+        values = [known[value] for value in values]
+    return pa.array(values, pa.string())
 
 
 def _notes(
