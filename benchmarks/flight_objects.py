@@ -1,15 +1,14 @@
-"""The baseline of the speed table: a lean flight evaluator with one msgspec Struct per atom, `ga-light/1` built in."""
+"""A yardstick of the speed table: a plain flight evaluator with one msgspec Struct per atom, `ga-light/1` built in."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import re
-import time
-from math import isnan
+from collections import Counter
+from collections.abc import Sequence
+from math import inf, isnan, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,14 +17,29 @@ from adjudge.protocols.flight.fields import FIELDS
 LOW = (-90, -180, 0, 0, 0, -130, -130, -20.5, 0, -90, -60, -30, -1, -2, -1, -4000, 0, -1000, -1500)
 HIGH = (90, 180, 10000, 360, 360, 130, 130, 20.5, 250, 90, 60, 30, 1, 4.5, 1, 4000, 200, 11000, 11500)
 JUMP = (0.002, 0.002, 67, 15, 15, 10, 10, 5, 10, 20, 10, 6, 0.5, 1, 0.3, 1000, 10, 67, 67)
-MAE_POINTS = ((0, 100), (5, 90), (20, 70), (50, 50), (100, 30), (200, 15))
-RMSE_POINTS = ((0, 100), (10, 90), (50, 70), (100, 50), (200, 30), (300, 15))
-NUMERIC = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+MAE_POINTS = ((0, 100), (5, 90), (20, 70), (50, 50), (100, 30), (200, 15), (300, 5))
+RMSE_POINTS = ((0, 100), (10, 90), (50, 70), (100, 50), (200, 30), (300, 15), (400, 5))
 STEPS = {"S1": 1, "M3": 3}
-Row = tuple[float, ...]  # one state; NaN where there is no number, so that what depends on it is NaN too
-Slot = tuple[Any, ...]  # id suffix, rule, field, step, warning limit, critical limit, message around the value
-NAN = math.nan
-NOTHING: Row = (NAN,) * len(FIELDS)
+NUMERIC = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+INVALID = "numeric_validity.invalid_value"
+State = Sequence[float]  # NaN is no number, and what is measured with it is none either
+Output = msgspec.defstruct("Output", [("id", str), ("response", str), ("model", str)])
+
+
+class SingleTruth(msgspec.Struct):
+    """A reference line of S1."""
+
+    id: str
+    current_state: dict[str, float] | None = None
+    gold: dict[str, float] | None = msgspec.field(name="next_second", default=None)
+
+
+class TripleTruth(msgspec.Struct):
+    """A reference line of M3."""
+
+    id: str
+    current_state: list[dict[str, float]] | None = None
+    gold: dict[str, list[float]] | None = msgspec.field(name="T+1", default=None)
 
 
 class Atom(msgspec.Struct, gc=False):
@@ -38,15 +52,15 @@ class Atom(msgspec.Struct, gc=False):
     outcome: str
     severity: str
     observed: float | None
+    limits: tuple[float, float] | None
     message: str
 
 
-class Record(msgspec.Struct, gc=False):
+class Record(msgspec.Struct):
     """One judged sample."""
 
     sample_id: str
     model_name: str
-    task_id: str
     bucket: str
     verdict: str
     citations: list[str]
@@ -56,203 +70,142 @@ class Record(msgspec.Struct, gc=False):
     total: float | None
     mae: float | None
     rmse: float | None
+    grades: list[str | None]
+    rubric: float
     atoms: list[Atom]
 
 
-class Output(msgspec.Struct, gc=False):
-    """The part of an output line that is needed."""
-
-    id: str
-    response: str
-    model: str
+TRUTH: dict[str, Any] = {"S1": SingleTruth, "M3": TripleTruth}
 
 
-# The 19 fields as Struct attributes f0..f18, spelled in JSON as in the files.
-_names = {f"f{i}": name for i, name in enumerate(FIELDS)}
-State: Any = msgspec.defstruct("State", [(f, float) for f in _names], rename=_names, gc=False)
-Arrays: Any = msgspec.defstruct("Arrays", [(f, tuple[float, float, float]) for f in _names], rename=_names, gc=False)
+class Answer(NamedTuple):
+    """What was read: the states, the validity rule that each bad value fails, the share of fields that are present."""
+
+    states: list[State]
+    bad: dict[tuple[str, int], str]
+    completeness: float
 
 
-def _truth(key: str, shown: Any, gold: Any) -> Any:
-    optional: list[tuple[str, Any, Any]] = [("current_state", shown | None, None), ("gold", gold | None, None)]
-    return msgspec.defstruct("Truth", [("id", str), *optional], rename={"gold": key})
+def read(task: str, text: str) -> Answer | None:
+    """The answer in a response, if there is one."""
+    try:
+        found = msgspec.json.decode(text[text.find("{") : text.rfind("}") + 1])
+    except msgspec.DecodeError:
+        return None
+    present = [name for name in FIELDS if name in found] if isinstance(found, dict) else []
+    if not present:
+        return None
+    bad: dict[tuple[str, int], str] = {}
+    states = [[nan] * len(FIELDS) for _ in range(STEPS[task])]
+    for column, name in enumerate(FIELDS):
+        values = found.get(name)
+        shaped = isinstance(values, list) and len(values) == 3 if task == "M3" else not isinstance(values, list)
+        for step, state in enumerate(states):
+            if name not in found:
+                bad[name, step] = "numeric_validity.missing_field"
+            elif not shaped:
+                bad[name, step] = "numeric_validity.array_shape"
+            else:
+                state[column] = number(values[step] if task == "M3" else values)
+                if isnan(state[column]):
+                    bad[name, step] = INVALID
+    return Answer(list(states), bad, len(present) / len(FIELDS))
 
 
-TRUTH = {"S1": _truth("next_second", State, State), "M3": _truth("T+1", tuple[State, State, State], Arrays)}
-answer_decoder = {"S1": msgspec.json.Decoder(State), "M3": msgspec.json.Decoder(Arrays)}
-output_decoder = msgspec.json.Decoder(Output)
-astuple = msgspec.structs.astuple
-
-
-def slots(rule: str, what: str, warning: Row, critical: Row, limit: str = "limit {}") -> list[list[Slot]]:
-    """All that is known about a rule's atoms before any sample is seen, by step and then by field."""
-    return [
-        [
-            (f"/{rule}/{field}@{step}", rule, field, step, w, c, f"{field}: {what} ", f" ({limit.format(w, c)})")
-            for field, w, c in zip(FIELDS, warning, critical, strict=True)
-        ]
-        for step in range(3)
-    ]
-
-
-def single(rule: str, what: str, limit: str, warning: float = math.inf, critical: float = math.inf) -> list[Slot]:
-    """The same for a rule about a whole state, by step."""
-    return [(f"/{rule}/@{step}", rule, None, step, warning, critical, f"{what} ", f" ({limit})") for step in range(3)]
-
-
-INVALID = "numeric_validity.invalid_value"
-VALIDITY = slots(INVALID, "value", JUMP, JUMP)
-RANGE = slots("range_sanity.out_of_range", "value", LOW, HIGH, "range {}..{}")
-MUTATION = slots("jump_dynamics.mutation_violation", "change", JUMP, tuple(1.5 * j for j in JUMP))
-DOUBLE, TRIPLE = tuple(2 * j for j in JUMP), tuple(1.5 * (2 * j) for j in JUMP)
-CONTINUITY = slots("physics_constraint.m3_array_continuity", "step", DOUBLE, TRIPLE)
-ALTITUDE = single("cross_field_consistency.altitude_consistency", "GPS and baro apart, ft:", "limit 500", 500, 1000)
-SPEED = single("cross_field_consistency.speed_consistency", "speed and velocity apart, kt:", "limit 5", 5, 15)
-TRACK = single("cross_field_consistency.track_consistency", "track and velocity apart, deg:", "limit 10", 10, 30)
-LOW_CLIMB = single("physics_constraint.velocity_altitude_consistency", "vertical speed, fpm:", "limit 2000", 2000)
-HIGH_CLIMB = single("physics_constraint.velocity_altitude_consistency", "vertical speed, fpm:", "limit 5000", 5000)
-ATTITUDE = single("physics_constraint.attitude_velocity_consistency", "roll or pitch, deg:", "limits 15, 60")
-DESCENT = single("safety_constraint.rapid_descent", "vertical speed, fpm:", "limit -2000")
-AIRSPEED = single("safety_constraint.extreme_speed", "airspeed, kt:", "limits 30, 180")
-HEIGHT = single("safety_constraint.extreme_altitude", "GPS altitude, ft:", "limits 0, 15000")
-STALL = single("safety_constraint.stall_condition", "airspeed, kt:", "limit 50")
-
-
-def found(head: str, slot: Slot, observed: float, severity: str) -> Atom:
-    """The atom of a slot; nothing observed is not applicable, and any severity but INFO a failure."""
-    suffix, rule, field, step, _, _, what, limit = slot
-    if isnan(observed):
-        return Atom(head + suffix, rule, field, step, "not_applicable", "INFO", None, "not applicable")
-    outcome = "pass" if severity == "INFO" else "fail"
-    return Atom(head + suffix, rule, field, step, outcome, severity, observed, f"{what}{observed:g}{limit}")
-
-
-def above(head: str, slot: Slot, observed: float) -> Atom:
-    suffix, rule, field, step, warning, critical, what, limit = slot
-    if observed <= warning:
-        return Atom(head + suffix, rule, field, step, "pass", "INFO", observed, f"{what}{observed:g}{limit}")
-    return found(head, slot, observed, "CRITICAL" if observed > critical else "WARNING")
-
-
-def inside(head: str, slot: Slot, value: float) -> Atom:
-    suffix, rule, field, step, low, high, what, limit = slot
-    if low <= value <= high:
-        return Atom(head + suffix, rule, field, step, "pass", "INFO", value, f"{what}{value:g}{limit}")
-    return found(head, slot, value, "CRITICAL" if max(low - value, value - high) > 0.5 * (high - low) else "WARNING")
+def number(value: object) -> float:
+    if isinstance(value, float):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return nan
+    if isinstance(value, str) and not NUMERIC.fullmatch(value):
+        return nan
+    return float(value) if math.isfinite(float(value)) else nan
 
 
 def arc(apart: float) -> float:
     return min(apart % 360.0, 360.0 - apart % 360.0)
 
 
-def changes(row: Row, before: Row) -> list[float]:
+def changes(state: State, before: State) -> list[float]:
     """How far two states lie apart, field by field; track and heading by the shortest arc."""
-    apart = [abs(a - b) for a, b in zip(row, before, strict=True)]
+    apart = [abs(a - b) for a, b in zip(state, before, strict=True)]
     apart[3], apart[4] = arc(apart[3]), arc(apart[4])
     return apart
 
 
-def read(task: str, text: str) -> tuple[list[Row] | None, dict[tuple[str, int], str]]:
-    """The numbers of an answer by step, and the validity rule that each of its bad values fails."""
-    start, end = text.find("{"), text.rfind("}")
-    if not 0 <= start < end:
-        return None, {}
-    text = text[start : end + 1]
-    try:
-        answer = astuple(answer_decoder[task].decode(text))
-    except msgspec.DecodeError:
-        return read_loosely(task, text)
-    return [answer] if task == "S1" else list(zip(*answer, strict=True)), {}
+class Findings:
+    """The atoms of one sample, while they are found."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.atoms: list[Atom] = []
+
+    def add(self, rule: str, field: str | None, step: int, observed: float, severity: str, a: float, b: float) -> None:
+        """An atom of a rule that measures something; NaN is nothing measured."""
+        if isnan(observed):
+            self.plain(rule, field, step, "not_applicable", "a value that the rule needs is missing")
+            return
+        outcome = "pass" if severity == "INFO" else "fail"
+        message = f"{field or rule} is {observed:g}, limits {a:g} and {b:g}"
+        atom_id = f"{self.key}/{rule}/{field or ''}@{step}"
+        self.atoms.append(Atom(atom_id, rule, field, step, outcome, severity, observed, (a, b), message))
+
+    def above(self, rule: str, field: str | None, step: int, observed: float, warning: float, critical: float) -> None:
+        """An atom of a rule that fails above a limit, and critically above another."""
+        severity = "CRITICAL" if observed > critical else "WARNING" if observed > warning else "INFO"
+        self.add(rule, field, step, observed, severity, warning, critical)
+
+    def plain(self, rule: str, field: str | None, step: int, outcome: str, message: str) -> None:
+        """An atom without a measured quantity; a failure is critical."""
+        severity = "CRITICAL" if outcome == "fail" else "INFO"
+        atom_id = f"{self.key}/{rule}/{field or ''}@{step}"
+        self.atoms.append(Atom(atom_id, rule, field, step, outcome, severity, None, None, message))
 
 
-def read_loosely(task: str, text: str) -> tuple[list[Row] | None, dict[tuple[str, int], str]]:
-    """As `read`, for the few answers that are not 19 clean numbers or arrays."""
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        return None, {}
-    if not isinstance(answer, dict) or not any(name in answer for name in FIELDS):
-        return None, {}
-    steps = STEPS[task]
-    bad: dict[tuple[str, int], str] = {}
-    rows = [[NAN] * len(FIELDS) for _ in range(steps)]
-    for column, name in enumerate(FIELDS):
-        value: Any = answer.get(name)
-        if name not in answer:
-            bad.update({(name, step): "numeric_validity.missing_field" for step in range(steps)})
-        elif not (isinstance(value, list) and len(value) == 3 if task == "M3" else not isinstance(value, list)):
-            bad.update({(name, step): "numeric_validity.array_shape" for step in range(steps)})
-        else:
-            for step, element in enumerate(value if task == "M3" else [value]):
-                rows[step][column] = number(element)
-                if isnan(rows[step][column]):
-                    bad[name, step] = INVALID
-    return [tuple(row) for row in rows], bad
-
-
-def number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return NAN
-    if isinstance(value, str) and not NUMERIC.fullmatch(value):
-        return NAN
-    return float(value) if math.isfinite(float(value)) else NAN
-
-
-def evidence(head: str, task: str, rows: list[Row] | None, bad: dict[tuple[str, int], str], shown: Row) -> list[Atom]:
-    """All atoms of one sample, in the order of the layout."""
-    parsed = rows is not None
-    known: list[Row] = [NOTHING] * STEPS[task] if rows is None else rows
-    states = list(enumerate(known))
-    verdict = ("pass", "INFO", None, "answer found") if parsed else ("fail", "CRITICAL", None, "no answer found")
-    atoms = [Atom(f"{head}/protocol.json_parse/@0", "protocol.json_parse", None, 0, *verdict)]
-    for step, row in states:
-        for slot, value in zip(VALIDITY[step], row, strict=True):
-            name = slot[2]
-            if not isnan(value):
-                atoms.append(Atom(head + slot[0], INVALID, name, step, "pass", "INFO", None, "finite number"))
-            elif parsed:
-                rule = bad[name, step]
-                atoms.append(Atom(f"{head}/{rule}/{name}@{step}", rule, name, step, "fail", "CRITICAL", None, rule))
+def evidence(key: str, answer: Answer | None, states: list[State], shown: State) -> list[Atom]:
+    """All atoms of one sample, step by step."""
+    found = Findings(key)
+    if answer is None:
+        found.plain("protocol.json_parse", None, 0, "fail", "no answer could be read")
+    else:
+        found.plain("protocol.json_parse", None, 0, "pass", "an answer was read")
+    for step, state in enumerate(states):
+        moved = changes(state, states[step - 1] if step else shown)
+        for name, value, low, high, change, jump in zip(FIELDS, state, LOW, HIGH, moved, JUMP, strict=True):
+            if answer is None:
+                found.plain(INVALID, name, step, "not_applicable", "there is no answer")
+            elif (name, step) in answer.bad:
+                found.plain(answer.bad[name, step], name, step, "fail", f"{name} is not a finite number")
             else:
-                atoms.append(found(head, slot, NAN, "INFO"))
-    for step, row in states:
-        atoms += [inside(head, slot, value) for slot, value in zip(RANGE[step], row, strict=True)]
-    moved = [changes(row, shown if step == 0 else states[step - 1][1]) for step, row in states]
-    for step, row_changes in enumerate(moved):
-        atoms += [above(head, slot, change) for slot, change in zip(MUTATION[step], row_changes, strict=True)]
-
-    wholes: list[tuple[Atom, ...]] = []
-    for step, row in states:
-        _, _, gps, track, _, east, north, up, ground, roll, pitch, _, _, _, _, climb, airspeed, baro, _ = row
+                found.plain(INVALID, name, step, "pass", f"{name} is a finite number")
+            outside = max(low - value, value - high)
+            severity = "CRITICAL" if outside > 0.5 * (high - low) else "WARNING" if outside > 0 else "INFO"
+            found.add("range_sanity.out_of_range", name, step, value, severity, low, high)
+            found.above("jump_dynamics.mutation_violation", name, step, change, jump, 1.5 * jump)
+            if step:
+                found.above("physics_constraint.m3_array_continuity", name, step, change, 2 * jump, 1.5 * (2 * jump))
+        _, _, gps, track, _, east, north, up, ground, roll, pitch, _, _, _, _, climb, airspeed, baro, _ = state
         velocity = 1.943844 * math.sqrt(east * east + north * north)
-        off_track = arc(abs(track - math.degrees(math.atan2(east, north)))) if velocity >= 5 else NAN
-        attitude = NAN if isnan(roll + pitch + up) else max(abs(roll), abs(pitch))
+        off_track = arc(abs(track - math.degrees(math.atan2(east, north)))) if velocity >= 5 else nan
+        found.above("cross_field_consistency.altitude_consistency", None, step, abs(gps - baro), 500, 1000)
+        found.above("cross_field_consistency.speed_consistency", None, step, abs(ground - velocity), 5, 15)
+        found.above("cross_field_consistency.track_consistency", None, step, off_track, 10, 30)
+        rate, limit = nan if isnan(gps) else abs(climb), 2000 if gps < 1000 else 5000
+        found.above("physics_constraint.velocity_altitude_consistency", None, step, rate, limit, inf)
+        tilt = nan if isnan(roll + pitch + up) else max(abs(roll), abs(pitch))
         level = abs(pitch) > 15 and abs(up) < 0.05 * abs(pitch)
-        tilted = "CRITICAL" if attitude > 60 else "WARNING" if level else "INFO"
-        sinking = "CRITICAL" if climb < -3000 else "WARNING" if climb < -2000 else "INFO"
-        speed = "CRITICAL" if airspeed < 30 else "WARNING" if airspeed > 180 else "INFO"
-        height = "CRITICAL" if gps < 0 else "WARNING" if gps > 15000 else "INFO"
-        stall = "CRITICAL" if airspeed < 50 and pitch > 15 and climb < 500 else "INFO"
-        whole = (
-            above(head, ALTITUDE[step], abs(gps - baro)),
-            above(head, SPEED[step], abs(ground - velocity)),
-            above(head, TRACK[step], off_track),
-            above(head, (LOW_CLIMB if gps < 1000 else HIGH_CLIMB)[step], NAN if isnan(gps) else abs(climb)),
-            found(head, ATTITUDE[step], attitude, tilted),
-            found(head, DESCENT[step], climb, sinking),
-            found(head, AIRSPEED[step], airspeed, speed),
-            found(head, HEIGHT[step], gps, height),
-            found(head, STALL[step], NAN if isnan(pitch + climb) else airspeed, stall),
-        )
-        wholes.append(whole)
-    by_rule = list(zip(*wholes, strict=True))
-    for group in by_rule[:3]:
-        atoms += group
-    for step in range(1, len(states)):
-        atoms += [above(head, slot, change) for slot, change in zip(CONTINUITY[step], moved[step], strict=True)]
-    for group in by_rule[3:]:
-        atoms += group
-    return atoms
+        severity = "CRITICAL" if tilt > 60 else "WARNING" if level else "INFO"
+        found.add("physics_constraint.attitude_velocity_consistency", None, step, tilt, severity, 15, 60)
+        severity = "CRITICAL" if climb < -3000 else "WARNING" if climb < -2000 else "INFO"
+        found.add("safety_constraint.rapid_descent", None, step, climb, severity, -2000, -3000)
+        severity = "CRITICAL" if airspeed < 30 else "WARNING" if airspeed > 180 else "INFO"
+        found.add("safety_constraint.extreme_speed", None, step, airspeed, severity, 30, 180)
+        severity = "CRITICAL" if gps < 0 else "WARNING" if gps > 15000 else "INFO"
+        found.add("safety_constraint.extreme_altitude", None, step, gps, severity, 0, 15000)
+        severity = "CRITICAL" if airspeed < 50 and pitch > 15 and climb < 500 else "INFO"
+        slow = nan if isnan(pitch + climb) else airspeed
+        found.add("safety_constraint.stall_condition", None, step, slow, severity, 50, inf)
+    return found.atoms
 
 
 def points(value: float, table: tuple[tuple[int, int], ...]) -> float:
@@ -261,66 +214,80 @@ def points(value: float, table: tuple[tuple[int, int], ...]) -> float:
         if value <= x1:
             return y0 + (y1 - y0) * (value - x0) / (x1 - x0)
         x0, y0 = x1, y1
-    return max(5.0, y0 - (value - x0) / 10.0)
+    return float(y0)
 
 
-def judge(task: str, output: Output, truth: Any) -> Record:
+def grade(counts: Counter[tuple[str, str]], b: float, c: float, *families: str) -> str:
+    """The grade that the failure rate of every family reaches; nothing checked is a D."""
+    rates = []
+    for family in families:
+        passed = sum(n for (rule, outcome), n in counts.items() if outcome == "pass" and rule.startswith(family))
+        failed = sum(n for (rule, outcome), n in counts.items() if outcome == "fail" and rule.startswith(family))
+        rates += [failed / (passed + failed)] if passed + failed else []
+    worst = max(rates, default=inf)
+    return "A" if worst == 0 else "B" if worst <= b else "C" if worst <= c else "D"
+
+
+def judge(task: str, output: Any, truth: Any) -> Record:
     """One sample: its evidence, the verdict with what it cites, and its scores."""
-    current = truth.current_state
-    shown = NOTHING if current is None else astuple(current if task == "S1" else current[2])
-    rows, bad = read(task, output.response)
-    atoms = evidence(f"{output.model}/{output.id}", task, rows, bad, shown)
-    outcomes = [atom.outcome for atom in atoms]
-    failures = [atom for atom in atoms if atom.outcome == "fail"] if "fail" in outcomes else []
-    critical = [atom.id for atom in failures if atom.severity == "CRITICAL"]
-    mae = rmse = availability = constraint = error = total = None
-    if truth.gold is not None and rows is not None:
-        gold = astuple(truth.gold)
-        gold_rows = [gold] if task == "S1" else zip(*gold, strict=True)
-        errors = [e for row, true in zip(rows, gold_rows, strict=True) for e in changes(row, true) if not isnan(e)]
+    last = truth.current_state if task == "S1" or truth.current_state is None else truth.current_state[-1]
+    shown: State = (nan,) * len(FIELDS) if last is None else tuple(last[name] for name in FIELDS)
+    answer = read(task, output.response)
+    states: list[State] = [(nan,) * len(FIELDS)] * STEPS[task] if answer is None else answer.states
+    completeness = 0.0 if answer is None else answer.completeness
+    atoms = evidence(f"{output.model}/{output.id}", answer, states, shown)
+    critical = [atom.id for atom in atoms if atom.outcome == "fail" and atom.severity == "CRITICAL"]
+    counts = Counter((atom.rule, atom.outcome) for atom in atoms)
+
+    mae = rmse = availability = constraint = error = total = quality = None
+    if truth.gold is not None:
+        gold = [truth.gold[name] for name in FIELDS]
+        truths: list[Any] = [gold] if task == "S1" else list(zip(*gold, strict=True))
+        errors = [e for state, true in zip(states, truths, strict=True) for e in changes(state, true) if not isnan(e)]
+        quality = 0.0
         if errors:
-            mae, rmse = sum(errors) / len(errors), math.sqrt(sum([e * e for e in errors]) / len(errors))
+            mae, rmse = sum(errors) / len(errors), math.sqrt(sum(e * e for e in errors) / len(errors))
+            quality = min(points(mae, MAE_POINTS), points(rmse, RMSE_POINTS))
     if not critical:
-        passed = 0.5 * (outcomes.count("pass") - 1)
-        availability, constraint = 100.0, 100.0 * passed / (passed + len(failures))
+        passed = 0.5 * (sum(n for (_, outcome), n in counts.items() if outcome == "pass") - 1)
+        warned = sum(n for (_, outcome), n in counts.items() if outcome == "fail")
+        availability, constraint = 100.0 * completeness, 100.0 * passed / (passed + warned)
         if mae is not None and rmse is not None:
             error = 0.6 * points(mae, MAE_POINTS) + 0.4 * points(rmse, RMSE_POINTS)
             total = 0.2 * availability + 0.3 * constraint + 0.5 * error
-    return Record(
-        *(output.id, output.model, task),
-        "unparsed" if rows is None else "failed" if critical else "passed",
-        "ineligible" if critical else "eligible",
-        critical or [atom.id for atom in atoms],
-        *(availability, constraint, error, total, mae, rmse),
-        atoms,
-    )
+    grades: list[str | None] = ["D"] * 5
+    if answer is not None:
+        protocol = grade(counts, 0.05, 0.15, "numeric_validity")
+        grades = [
+            "D" if protocol == "C" and completeness < 0.9 else protocol,
+            grade(counts, 0.05, 0.15, "range_sanity", "jump_dynamics"),
+            grade(counts, 0.10, 0.25, "cross_field_consistency", "physics_constraint"),
+            grade(counts, 0.10, 0.25, "safety_constraint"),
+            None
+            if quality is None
+            else "A"
+            if quality >= 90
+            else "B"
+            if quality >= 70
+            else "C"
+            if quality >= 50
+            else "D",
+        ]
+    values = [{"A": 1.0, "B": 0.75, "C": 0.5, "D": 0.0}[each] for each in grades if each is not None]
+    bucket = "unparsed" if answer is None else "failed" if critical else "passed"
+    verdict, cited = ("ineligible", critical) if critical else ("eligible", [atom.id for atom in atoms])
+    scores = (availability, constraint, error, total, mae, rmse)
+    rubric = 100.0 * sum(values) / len(values)
+    return Record(output.id, output.model, bucket, verdict, cited, *scores, grades, rubric, atoms)
 
 
 def run(outputs: Path, reference: Path, records: Path, task: str = "S1") -> int:
     """Judge every line of the outputs and write one JSON record a line; the number of samples."""
     truths = {truth.id: truth for truth in msgspec.json.Decoder(TRUTH[task]).decode_lines(reference.read_bytes())}
-    encode, samples = msgspec.json.Encoder().encode, 0
+    decode, encode, samples = msgspec.json.Decoder(Output).decode, msgspec.json.Encoder().encode, 0
     with outputs.open("rb") as lines, records.open("wb") as out:
         for line in lines:
-            output = output_decoder.decode(line)
-            out.write(encode(judge(task, output, truths[output.id])))
-            out.write(b"\n")
+            output: Any = decode(line)
+            out.write(encode(judge(task, output, truths[output.id])) + b"\n")
             samples += 1
     return samples
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", choices=tuple(STEPS), default="S1")
-    parser.add_argument("--records", type=Path, required=True)
-    parser.add_argument("outputs", type=Path)
-    parser.add_argument("reference", type=Path)
-    arguments = parser.parse_args()
-    start = time.process_time()
-    samples = run(arguments.outputs, arguments.reference, arguments.records, arguments.task)
-    seconds = time.process_time() - start
-    print(f"{samples} samples, {seconds / samples * 1e6:.1f} µs of CPU each")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -171,3 +173,14 @@ def test_verify_holds_and_fails_after_tampering_though_every_digest_fits(example
 def test_limit_cuts_the_pairs(cli, example):
     result = cli("consistency", "--pairs", example, "--json", "--out", "few", "--limit", "10")
     assert json.loads(result.stdout)["n"] == 10
+
+
+def test_a_long_query_prints_no_progress_on_standard_output(example, run):
+    path, _ = run({"pairs": [example]})
+    # DuckDB takes `python -c` for an interactive session, in which it shows a bar on standard output.
+    program = (
+        "import sys; from pathlib import Path; from adjudge.runs.query import query; from adjudge.runs.run import Run; "
+        "print(query(Run(Path(sys.argv[1])), \"select current_setting('enable_progress_bar')\")[1][0][0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

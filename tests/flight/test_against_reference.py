@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adjudge.evidence.atoms import atoms
+from adjudge.evidence.citations import unpack_citations
 from adjudge.protocols.base import Partition
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.plan import FlightPlan
-from adjudge.protocols.flight.samples import unpack_citations
 from adjudge.protocols.flight.scores import DIMENSIONS
 from adjudge.verdict.attribution import attribute
 from adjudge.verdict.checklist import checklist

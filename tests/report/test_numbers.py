@@ -27,9 +27,11 @@ def made(value, low=None, high=None):
         (0.0, 0.0, 0.0162, True, "", "0.0 % [0.0, 1.6]"),
         (-0.01, -0.5, 0.5, False, "", "0.0 [-0.5, 0.5]"),  # never minus zero
         (1.5e-9, 1.0e-9, 2.0e-9, False, "", "1.5e-09 [1e-09, 2e-09]"),
-        (7.4034, 4.1, None, False, "", "7.403 [4.1, …]"),
+        (7.4034, 4.1, None, False, "", "7.4 [4.1, …]"),
         (0.5, None, None, True, "", "50 %"),
-        (0.0085470085, None, None, True, "", "0.8547 %"),
+        (0.1496, None, None, True, "", "15.0 %"),
+        (0.29, None, None, True, "", "29 %"),
+        (0.0085470085, None, None, True, "", "0.855 %"),
         (3.64847, None, None, False, "deg", "3.648 deg"),
     ],
 )
@@ -56,8 +58,8 @@ def test_point_has_the_digits_of_its_interval():
         (100.0, "100"),
         (0.90170940, "0.9017"),
         (0.9, "0.9"),
-        (12.896276, "12.9"),
-        (388.0499, "388"),
+        (12.896276, "12.90"),
+        (388.0499, "388.0"),
         (1234.56, "1235"),
         (1234567.8, "1,234,568"),
         (-0.00085, "-0.00085"),
@@ -75,7 +77,7 @@ def test_count(value, text):
 
 
 def test_share():
-    assert numbers.share(23, 234) == "23 of 234 (9.829 %)"
+    assert numbers.share(23, 234) == "23 of 234 (9.83 %)"
     assert numbers.share(0, 0) == "0 of 0"
 
 

@@ -157,6 +157,10 @@ def test_what_is_said_of_two_systems(comparison, said):
     assert sentence(comparison) == f"B against A, on 500 samples: {said}"
 
 
+def test_a_slice_that_is_not_told_apart_is_left_to_the_table():
+    assert "social" not in sentence(document([BETTER, {**OPEN, "slice": "source=social"}]))
+
+
 def test_identical_runs():
     comparison = document([EQUIVALENT])
     comparison["pairs"][0]["identical"] = True

@@ -56,7 +56,7 @@ def compare(
     output: Path | None,
     **asked: Any,
 ) -> int:
-    r"""Compare runs of any protocol on the samples they share; the first is the baseline.
+    """Compare runs of any protocol on the samples they share; the first is the baseline.
 
     A run with several models is named RUN::MODEL; one run alone is compared model by model. Runs on different data, or
     judged differently, are not compared (exit 3).

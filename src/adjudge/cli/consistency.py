@@ -72,7 +72,7 @@ class _Consistency(click.Group):
 @run_options
 @click.pass_context
 def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge two validators of the same answers: agreement, arbitration of every pair, gates.
+    """Judge two validators of the same answers: agreement, arbitration of every pair, gates.
 
     \b
     Example, as pasted:

@@ -24,7 +24,7 @@ def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) 
     import adjudge
     from adjudge.cli.common import report_writer
     from adjudge.engine.evaluate import Options, evaluate
-    from adjudge.protocols.base import names, protocol
+    from adjudge.protocols.base import Protocol, names, protocol
     from adjudge.report.text import summary
 
     for name in only or names():
@@ -32,6 +32,8 @@ def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) 
         data, run = out / name / "data", out / name / "run"
         if run.exists() and not force:
             raise OutputError(f"{run} exists already; choose another --out, or --force to replace it")
+        if type(chosen).example is Protocol.example:
+            continue  # a protocol without an example
         data.mkdir(parents=True, exist_ok=True)
         config = chosen.example(data, seed)
         if config is None:

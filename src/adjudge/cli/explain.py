@@ -13,7 +13,7 @@ import click
 @click.option("--model", help="Which model's answer, where the run has several.")
 @click.option("--all", "everything", is_flag=True, help="List every atom that passed, and the whole answer.")
 def explain(run: Path, sample: str, model: str | None, everything: bool) -> int:
-    r"""Print the verdict on one sample with its evidence, and the answer with what was read from it marked.
+    """Print the verdict on one sample with its evidence, and the answer with what was read from it marked.
 
     \b
     Example:

@@ -57,7 +57,7 @@ class _Files(Spread, click.Command):
 @run_options
 @click.pass_context
 def gui(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge a GUI agent's actions along recorded episodes.
+    """Judge a GUI agent's actions along recorded episodes.
 
     \b
     Example, as pasted:

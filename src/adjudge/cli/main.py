@@ -14,11 +14,15 @@ from adjudge.errors import AdjudgeError
 
 GROUP = "adjudge.commands"
 _OWN = {
+    "collect": "run a system under test over a data set and write its outputs",
     "compare": "compare runs, only where that is valid: better, worse, equivalent, inconclusive",
     "demo": "run every protocol on generated examples",
     "explain": "print the verdict on one sample with its evidence",
     "export": "write a run's records as JSON Lines",
+    "gate": "hold a run to gates, or to a baseline",
+    "leakage": "look for leaks in splits, columns and code",
     "query": "SQL over a run's tables",
+    "report": "write a run as a page, Markdown, LaTeX, CSV or figures",
     "run": "run any installed protocol from a configuration file",
     "schema": "print the JSON Schemas of what adjudge reads and writes",
     "verify": "recompute every number of a run from its tables",

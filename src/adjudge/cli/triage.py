@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ class _Triage(click.Group):
 @run_options
 @click.pass_context
 def triage(ctx: click.Context, /, **flags: Any) -> int | None:
-    r"""Judge a classifier that may say uncertain: accuracy and coverage together.
+    """Judge a classifier that may say uncertain: accuracy and coverage together.
 
     \b
     Example, as pasted:
@@ -72,7 +71,7 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)}
+    own = {key: flags.pop(key) for key in RUN_FLAGS}
     flags["results"] = tuple(value.split(_BETWEEN) for value in flags["results"])
     for name in ("manifest", "calibration"):
         flags[name] = tuple(file for value in flags[name] for file in value.split(_BETWEEN))
@@ -80,19 +79,13 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
         flags["words"] = _words(flags["words"])
     if flags["costs"] is not None:
         flags["costs"] = _costs(flags["costs"])
-    settings = configuration(own.pop("config_file"), flags)
+    settings = configuration(flags.pop("config_file"), flags)
     if not settings:
         click.echo(ctx.get_help())
         return 2
     if "results" not in settings:
         raise ConfigError("--results is missing (adjudge triage --help shows an example)")
-    if own["out"] is None and not settings.get("out"):
-        own["out"] = Path("runs") / f"triage-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    out = own["out"] or Path(settings["out"])
-    code = evaluate_and_show("triage", settings, **own)
-    if not own["quiet"]:
-        _name_odd_records(out)
-    return code
+    return evaluate_and_show("triage", settings, **own, on_run=None if own["quiet"] else _name_odd_records)
 
 
 @triage.command()
@@ -150,8 +143,8 @@ def _name_odd_records(path: Path) -> None:
         if row["bucket"] == "unparsed":
             word = (
                 "there is no verdict"
-                if said["prediction"] is None
-                else f"verdict {said['prediction']!r} is no declared word"
+                if said["response"] is None
+                else f"verdict {said['response']!r} is no declared word"
             )
             what.append(f"{word}: unparsed (--word declares one more)")
         if row["confidence_state"] == "out of range":

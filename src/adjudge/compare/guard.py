@@ -21,8 +21,12 @@ from adjudge.errors import ConfigError
 Status = Literal["COMPARABLE", "COMPARABLE_ON_INTERSECTION", "NOT_COMPARABLE"]
 SHARED_AT_LEAST = 0.5
 LATENCY, CACHE = "latency_seconds", "cache"
-_DATA = {"dataset", "prompts", "prompt"}  # looked at sample by sample, and as a factor
-_WORDS = {"constraint_library": "constraint library", "config": "configuration", "rules": "rule set"}
+_INSTRUMENT = {
+    "config": "configuration",
+    "constraint_library": "constraint library",
+    "rules": "rule set",
+    "schema": "schema",
+}
 _NAMED_DIFFERENCES = 5
 _CACHE_WORDS = {"true": "hit", "hit": "hit", "false": "miss", "miss": "miss"}
 
@@ -80,7 +84,7 @@ def cache_state(system: System, keys: Sequence[str]) -> str:
 
 
 def _same_instrument(systems: Sequence[System]) -> list[str]:
-    """Protocol, version, and every digest that is not about the data."""
+    """Protocol, version, and the digests of what the samples were judged with."""
     reasons = []
     for first, second in _distinct_runs(systems):
         a, b = first.run.manifest, second.run.manifest
@@ -92,11 +96,9 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
             reasons.append(
                 f"{pair} were judged by different versions of {a.protocol}: {a.protocol_version} and {b.protocol_version}"
             )
-        differing = [
-            key for key in sorted({*a.digests, *b.digests} - _DATA) if a.digests.get(key) != b.digests.get(key)
-        ]
+        differing = [words for key, words in _INSTRUMENT.items() if a.digests.get(key) != b.digests.get(key)]
         if differing:
-            what = ", ".join(_WORDS.get(key, key) for key in differing)
+            what = ", ".join(differing)
             changes = _changes(first, second)
             reasons.append(f"{pair} differ in {what}" + (f" ({'; '.join(changes)})" if changes else ""))
     return reasons

@@ -19,7 +19,7 @@ from adjudge.errors import ConfigError, RunError
 from adjudge.runs.run import Run
 
 PASSED = "passed"
-CLUSTER_COLUMNS = ("cluster", "flight")
+CLUSTER_COLUMNS = ("cluster", "flight", "episode", "sequence")
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 

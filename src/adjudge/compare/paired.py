@@ -166,8 +166,10 @@ class Paired:
             return "equivalent", "the two hold the same answers and the same results"
         if gap.value is None:
             return "inconclusive", gap.why
-        if gap.low is None or gap.high is None or gap.low == gap.high:
-            return "inconclusive", "; ".join(gap.warnings) or "there is no interval"
+        if gap.low is None or gap.high is None:
+            return "inconclusive", gap.warnings[-1] if gap.warnings else "there is no interval"
+        if gap.low == gap.high:
+            return "inconclusive", "no pair differs from another, so an interval of no width says nothing of the unseen"
         if margin is not None and self._inside(margin):
             return "equivalent", None
         if p_holm is not None and p_holm <= self.settings.alpha and gap.value != 0.0:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, config_bytes, work
+from adjudge.engine.work import Done, Job, config_bytes, no_collector, work
 from adjudge.errors import AdjudgeError, ConfigError
-from adjudge.protocols.base import Plan, Protocol
+from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
-from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
+from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, PartWriter, RunWriter
 from adjudge.verdict.gates import Gate
 
 Report = Callable[[Path], tuple[bytes, str]]
@@ -41,6 +38,7 @@ class Options:
     report: Report | None = None
 
 
+@no_collector()
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     """Run one evaluation and return the directory it left; on any error nothing is left."""
     if options.workers < 1:
@@ -57,7 +55,9 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         jobs = _jobs(chosen, plan, cut, writer.folder, limited=options.limit is not None)
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
-        for done in _run(jobs, plan, options.workers):
+        whole = plan.whole(writer.folder)
+        results = _run(jobs, plan, options.workers) if whole is None else [_judged(plan, whole, writer.folder)]
+        for done in results:
             for first, table in done.samples:
                 writer.add_samples(done.part, table, first)
             partials += done.partials
@@ -71,8 +71,8 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         clock.lap("measure")
         writer.write_json(METRICS, document)
         writer.write_json(CHARTS, measured.charts)
-        for name, data in measured.files.items():
-            writer.write_bytes(name, data)
+        for name, content in plan.files(measured).items():
+            writer.write_bytes(name, content)
         writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": plan.rules})
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
@@ -82,7 +82,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             config={**plan.config, "limit": options.limit, "gates": [gate.name for gate in options.gates]},
             digests={**plan.digests, **measured.digests},
             seeds={"seed": int(plan.config.get("seed", 0))},
-            inputs=cut.inputs,
+            inputs=[*cut.inputs, *plan.read],
             files=[],
             environment=environment(),
             notes=measured.notes,
@@ -110,6 +110,20 @@ class _Clock:
         self._last = now
 
 
+def _judged(plan: Plan, whole: Iterable[Judged], folder: Path) -> Done:
+    """One partition from a plan that reads its own input."""
+    writer = PartWriter(folder, 0)
+    done = Done(0, [], [], 0)
+    try:
+        for batch in whole:
+            first = writer.add(batch.evidence, batch.outputs)
+            done.samples.append((first, batch.samples))
+            done.partials.append(plan.partial(batch.samples, batch.evidence))
+        return replace(done, rows=writer.rows)
+    finally:
+        writer.close()
+
+
 def _jobs(chosen: Protocol, plan: Plan, cut: Split, folder: Path, *, limited: bool) -> Iterator[Job]:
     config = config_bytes(plan)
     for part, slices in enumerate(cut.partitions):
@@ -126,6 +140,10 @@ def _run(jobs: Iterable[Job], plan: Plan, workers: int) -> Iterator[Done]:
 
 
 def _pool(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
     pool = ProcessPoolExecutor(
         max_workers=min(workers, max(1, len(jobs))), mp_context=get_context("spawn"), initializer=_ignore_interrupt
     )

@@ -64,6 +64,7 @@ def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]
         msgspec.json.encode(plan.rules)
     ):
         problems.append(f"{RULES}: the rules are not those that the configuration gives with this version")
+    problems += plan.attach(run.path)
     partials: list[Any] = []
     rows = 0
     for part, samples, evidence in run.batches():
@@ -88,8 +89,8 @@ def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]
         problems += _differences(METRICS, msgspec.json.decode(stored), msgspec.json.decode(pretty(document)))
     if (run.path / CHARTS).read_bytes() != pretty(measured.charts):
         problems.append(f"{CHARTS}: the charts are not those that the tables give")
-    for name, data in measured.files.items():
-        if not (run.path / name).is_file() or (run.path / name).read_bytes() != data:
+    for name, content in plan.files(measured).items():
+        if not (run.path / name).is_file() or (run.path / name).read_bytes() != content:
             problems.append(f"{name}: is not what the tables give")
     for name, value in {**plan.digests, **measured.digests}.items():
         if manifest.digests.get(name) != value:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from adjudge.errors import ConfigError
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
+from adjudge.provenance.manifest import InputFile
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 from adjudge.verdict.gates import Gate
@@ -30,7 +31,9 @@ class Input:
     """One role of input: its files, and how a record's key is read.
 
     `key(path, line, json)` gives the sample id and the group (for flight, the model) or None; it may raise msgspec
-    errors, to which `expected` is added. `limited` roles are cut by --limit.
+    errors, to which `expected` is added. `keys(path, lines)` may give the keys of many lines at once, which is faster;
+    where it raises, or finds another number of keys than there are lines, `key` is asked line by line. `limited` roles
+    are cut by --limit.
     """
 
     role: str
@@ -38,6 +41,7 @@ class Input:
     key: Callable[[str, int, bytes], tuple[str, str | None]]
     expected: str
     limited: bool = False
+    keys: Callable[[str, bytes], Sequence[tuple[str, str | None]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class Plan(ABC):
     config: dict[str, Any]
     rules: list[dict[str, Any]]
     digests: dict[str, str]
+    read: Sequence[InputFile] = ()
 
     def default_gates(self) -> Sequence[Gate]:
         """The bounds that hold without being asked for; they follow from the configuration."""
@@ -101,6 +106,21 @@ class Plan(ABC):
     @abstractmethod
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Samples of one partition in the order of (id, model), batch by batch."""
+
+    def whole(self, folder: Path) -> Iterator[Judged] | None:
+        """Judge everything at once where the input is no set of records; further tables go into the run's folder.
+
+        None, as here, lets the engine split `inputs()` and call `judge`.
+        """
+        return None
+
+    def attach(self, folder: Path) -> list[str]:
+        """Before a run is recomputed, read the tables that `whole` left there; what is wrong with them, in words."""
+        return []
+
+    def files(self, measured: Measured) -> dict[str, bytes]:
+        """Further files of the run that follow from its tables and numbers; verification compares every byte."""
+        return measured.files
 
     @abstractmethod
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:

@@ -32,8 +32,10 @@ def svg(spec: dict[str, Any]) -> str:
         "gridOpacity": 0.12,
         "domainOpacity": 0.4,
     }
+    config.setdefault("title", {}).update({"color": _INK, "subtitleColor": _INK})
     config.setdefault("view", {}).setdefault("stroke", None)
-    config.setdefault("text", {}).setdefault("color", _INK)
+    for mark in ("text", "rule", "tick"):
+        config.setdefault(mark, {}).setdefault("color", _INK)
     found = str(_drawn(vl_convert.vegalite_to_svg, drawn))
     return found.replace("<svg ", '<svg role="img" preserveAspectRatio="xMidYMid meet" ', 1)
 

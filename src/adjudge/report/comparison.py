@@ -16,27 +16,33 @@ _FLIPS_SHOWN = 10
 
 def text(comparison: Mapping[str, Any]) -> str:
     """The comparison, made from its JSON."""
-    parts = [f"{comparison['status']} · {comparison['protocol']}", fill(sentence(comparison), WIDTH)]
+    parts = [f"{comparison['status']} · {comparison['protocol']}", _wrapped(sentence(comparison))]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
-    parts += [_table(pair, named=len(pairs) > 1) for pair in pairs]
-    parts += [_flipped(pair) for pair in pairs] if len(pairs) == 1 else [_flips_counted(pairs)]
-    parts.append("\n".join(fill(f"Note: {note}", WIDTH) for note in _notes(comparison)))
+    if len(pairs) == 1:
+        parts += [_table(pairs[0]), _tests(pairs[0]), _flipped(pairs[0])]
+    else:
+        parts += [_all_pairs(pairs), _flips_counted(pairs)]
+    parts.append("\n".join(_wrapped(f"Note: {note}") for note in _notes(comparison)))
     return "\n\n".join(part for part in parts if part)
 
 
 def _notes(comparison: Mapping[str, Any]) -> list[str]:
     notes = [line(note) for note in comparison["notes"]]
+    said: dict[str, list[str]] = {}
     for pair in comparison["pairs"]:
         for metric in pair["metrics"]:
+            warnings = [] if pair["identical"] else list(metric["difference"]["warnings"])
             if metric["left_out"] and len(comparison["pairs"]) == 1:
-                notes.append(
-                    f"{line(metric['name'])}: {numbers.count(metric['left_out'])} samples are left out because "
-                    f"{line(pair['a'])} or {line(pair['b'])} has no value there"
-                )
-            if not pair["identical"]:
-                notes += [f"{line(metric['name'])}: {warning}" for warning in metric["difference"]["warnings"]]
-    return list(dict.fromkeys(notes))
+                left_out = numbers.count(metric["left_out"])
+                warnings.append(f"{left_out} samples are left out, where one of the two has no value")
+            for warning in warnings:
+                said.setdefault(warning, []).append(_name(metric))
+    return notes + [f"{', '.join(dict.fromkeys(names))}: {warning}" for warning, names in said.items()]
+
+
+def _name(metric: Mapping[str, Any]) -> str:
+    return line(metric["name"]) + (f" [{line(metric['slice'])}]" if metric["slice"] else "")
 
 
 def _ranking(ranking: Mapping[str, Any]) -> str:
@@ -47,38 +53,60 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
     return table(("rank", "system", line(ranking["metric"]), "tie groups"), rows, left=2)
 
 
-def _table(pair: Mapping[str, Any], *, named: bool) -> str:
-    a, b = line(pair["a"]), line(pair["b"])
+def _table(pair: Mapping[str, Any]) -> str:
     rows = []
     for metric in pair["metrics"]:
         percent = metric["kind"] == "binary"
         found = metric["detectable"]["value"]
         rows.append(
             (
-                line(metric["name"]) + (f" [{line(metric['slice'])}]" if metric["slice"] else ""),
+                _name(metric),
                 metric["verdict"],
                 numbers.count(metric["n"]),
                 *(numbers.number(metric[side], percent=percent, unit=metric["unit"]) for side in ("a", "b")),
-                gap(metric),
-                _p(metric),
-                numbers.p_value(metric["p_holm"]),
-                numbers.p_value(metric["p_bh"]),
+                *_tested(metric),
                 numbers.NOTHING if found is None else amount(found, metric),
             )
         )
-    head = (
-        f"{b} against {a}" if named else "metric",
-        "verdict",
-        "n",
-        a,
-        b,
-        "difference",
-        "p",
-        "Holm",
-        "BH",
-        "could find",
-    )
-    return table(head, rows, left=2)
+    names = line(pair["a"]), line(pair["b"])
+    return table(("metric", "verdict", "n", *names, *_TESTED, "could find"), rows, left=2)
+
+
+_TESTED = ("difference", "p", "Holm", "BH")
+
+
+def _tested(metric: Mapping[str, Any]) -> tuple[str, ...]:
+    return gap(metric), _p(metric), numbers.p_value(metric["p_holm"]), numbers.p_value(metric["p_bh"])
+
+
+def _tests(pair: Mapping[str, Any]) -> str:
+    """The discordant counts of every yes-or-no metric and all tests on them; the first test is the one that decides."""
+    lines = []
+    for metric in pair["metrics"]:
+        counts = metric["discordant"]
+        if counts is None or not metric["n"]:
+            continue
+        tests = ", ".join(f"{test['method']} {_p(test)}" for test in metric["tests"])
+        only = f"only {line(pair['a'])} {numbers.count(counts['only_a'])}, only {line(pair['b'])} {numbers.count(counts['only_b'])}"
+        lines.append(_wrapped(f"Tests on {_name(metric)}: {only}; {tests}"))
+    return "\n".join(lines)
+
+
+def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
+    """One table a metric, one row a pair."""
+    found = []
+    for place, metric in enumerate(pairs[0]["metrics"]):
+        rows = [
+            (
+                f"{line(pair['b'])} against {line(pair['a'])}",
+                pair["metrics"][place]["verdict"],
+                numbers.count(pair["metrics"][place]["n"]),
+                *_tested(pair["metrics"][place]),
+            )
+            for pair in pairs
+        ]
+        found.append(table((_name(metric), "verdict", "n", *_TESTED), rows, left=2))
+    return "\n\n".join(found)
 
 
 def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:
@@ -93,10 +121,10 @@ def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:
     return table((f"flipped on {line(pairs[0]['flipped']['name'])}", "lost", "gained"), rows)
 
 
-def _p(metric: Mapping[str, Any]) -> str:
-    shown = numbers.p_value(metric["p"], metric["log10_p"])
-    if metric["log10_p"] is not None and metric["log10_p"] < -300:
-        return f"{shown} (log10 p = {metric['log10_p']:.3f})"
+def _p(tested: Mapping[str, Any]) -> str:
+    shown = numbers.p_value(tested["p"], tested["log10_p"])
+    if tested["log10_p"] is not None and tested["log10_p"] < -300:
+        return f"{shown} (log10 p = {tested['log10_p']:.3f})"
     return shown
 
 
@@ -121,3 +149,7 @@ def _flip(flip: Mapping[str, Any]) -> str:
     if flip["evidence"] is None:
         why = "evidence not read (--evidence N)"
     return f"  {flip['change']:<6}  {name}  {flip['bucket_a']} → {flip['bucket_b']}  {line(why, 70)}"
+
+
+def _wrapped(words: str) -> str:
+    return fill(words, WIDTH, break_on_hyphens=False, break_long_words=False)

@@ -11,15 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
-from adjudge.runs.writer import MANIFEST, REPORT, SAMPLES
+from adjudge.runs.writer import MANIFEST, REPORT
 from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-report/1"
@@ -263,14 +261,23 @@ def worst(run: Run) -> dict[str, Any]:
     sampled = f" select sample, model from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}"  # noqa: S608 -- a number of our own
     passed = query(run, select + sampled)[1]
     picked = [(sample, model) for sample, model, *_ in (*chosen, *passed)]
-    ids = pc.field("sample").isin([sample for sample, _ in picked])
-    rows = {(row["sample"], row["model"]): row for row in pq.read_table(run.path / SAMPLES, filters=ids).to_pylist()}
+    rows = _rows(run, [sample for sample, _ in picked])
     return {
         "rows": [_sample(run, rows[key]) for key in picked],
         "not_passed": int(chosen[0][2]) if chosen else 0,
         "shown": len(chosen),
         "query": "select sample, model, bucket, verdict from samples where bucket <> 'passed'",
     }
+
+
+def _rows(run: Run, samples: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Rows of samples.parquet by sample and model; DuckDB reads wide columns only where the id fits."""
+    if not samples:
+        return {}
+    listed = ", ".join("'" + sample.replace("'", "''") + "'" for sample in dict.fromkeys(samples))
+    names, rows = query(run, f"select * from samples where sample in ({listed})")  # noqa: S608 -- quoted above
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    return {(row["sample"], row["model"]): row for row in found}
 
 
 def _sample(run: Run, row: dict[str, Any]) -> dict[str, Any]:
@@ -294,6 +301,7 @@ def _sample(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "unchecked": _unchecked(found),
         "scores": _scores(record),
         "answer": _answer(row, output),
+        "facts": [] if "response" in output else _facts(output),
     }
 
 
@@ -342,6 +350,15 @@ def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"label": view.words(name), "value": value, "text": numbers.number(value)}
         for name, value in scores.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+
+
+def _facts(output: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a protocol keeps of an output instead of a text."""
+    return [
+        {"label": view.words(name), "text": str(value)[:_BEFORE]}
+        for name, value in output.items()
+        if name not in {"row", "file", "line"} and isinstance(value, str | int | float)
     ]
 
 

@@ -15,6 +15,25 @@ from adjudge.runs.run import Run
 
 _OPEN, _CLOSE = "⟦", "⟧"
 _AROUND = 600
+_PLACE = frozenset({"part", "row", "sample", "model", "bucket", "verdict"})
+_SHOWN_ELSEWHERE = frozenset(
+    {
+        "agent_output",
+        "bucket",
+        "cites",
+        "evidence",
+        "evidence_pack",
+        "gating",
+        "model_name",
+        "optional_scores",
+        "protocol_result",
+        "raw_response",
+        "rubric",
+        "sample_id",
+        "trace",
+        "verdict",
+    }
+)
 _STATUS = {"pass": "pass", "fail": "FAIL", "unknown": "unknown"}
 
 
@@ -30,7 +49,8 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
         _title(run, row),
         _verdict(row, record, found),
         _attribution(record),
-        _scores(record, row),
+        _scores(record),
+        _facts(record, row),
         _checklist(record, everything=everything),
         _failed(found),
         _errors(found),
@@ -77,7 +97,7 @@ def _verdict(row: Mapping[str, Any], record: Mapping[str, Any], found: Sequence[
     parsing = (record.get("protocol_result") or {}).get("parsing") or {}
     if parsing.get("error"):
         lines.append(_wrap(f"The answer could not be read: {parsing['error']}"))
-    cites = (record.get("agent_output") or {}).get("cites")
+    cites = (record.get("agent_output") or record).get("cites")
     if isinstance(cites, list):
         lines.append(_wrap(f"Rests on {numbers.count(len(cites))} of {numbers.count(len(found))} atoms of evidence."))
     return "\n".join(lines)
@@ -104,7 +124,7 @@ def _attribution(record: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _scores(record: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _scores(record: Mapping[str, Any]) -> str:
     scores = record.get("optional_scores")
     lines = []
     if isinstance(scores, dict):
@@ -120,11 +140,22 @@ def _scores(record: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     rubric = record.get("rubric")
     if isinstance(rubric, dict):
         lines.append(_pairs([[view.words(name), _plain(value)] for name, value in rubric.items()]))
-    if not lines:
-        columns = [name for name, value in row.items() if isinstance(value, float) and name not in {"part", "row"}]
-        if columns:
-            lines.append(_pairs([[view.words(name), numbers.number(row[name])] for name in columns]))
     return "Scores\n" + "\n".join(lines) if lines else ""
+
+
+def _facts(record: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What else the protocol records of a sample: words and numbers, one level deep; without a record, its row."""
+    rows = []
+    for name, value in (record or {key: item for key, item in row.items() if key not in _PLACE}).items():
+        if name in _SHOWN_ELSEWHERE:
+            continue
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        rows += [
+            [view.words(f"{name}.{key}" if key else name), line(_plain(item), 70)]
+            for key, item in inner
+            if isinstance(item, str | int | float)
+        ]
+    return "Record\n" + _pairs(rows) if rows else ""
 
 
 def _plain(value: Any) -> str:
@@ -252,7 +283,7 @@ def _answer(run: Run, row: Mapping[str, Any], record: Mapping[str, Any], *, ever
     text = output.get("response", text)
     characters = output.get("characters")
     if text is None:
-        return "The answer\n    there is none"
+        return "The answer\n    there is none" if "response" in output else ""
     start, end = row.get("start"), row.get("end")
     lines = ["The answer" + _found(record, start, end)]
     if characters is not None and characters > len(text):

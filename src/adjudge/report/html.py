@@ -26,8 +26,9 @@ from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 
 _BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-_CHART = re.compile(rb'<div class="chart">.*?</div>', re.DOTALL)
+_CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _SHOWN = 20
+_WIDE = 620
 
 
 def render(run: Run) -> bytes:
@@ -121,10 +122,7 @@ def _page(block: dict[str, Any]) -> bytes:
             "form-action 'none'",
         ]
     )
-    charts = [
-        {"name": chart["name"], "title": _title(chart), "svg": Markup(svg(chart["spec"]))}  # noqa: S704 -- drawn by Vega, which escapes texts
-        for chart in block["charts"]
-    ]
+    charts = [_figure(chart) for chart in block["charts"]]
     page = _template().render(
         data=block,
         charts=charts,
@@ -134,6 +132,16 @@ def _page(block: dict[str, Any]) -> bytes:
         json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
     )
     return page.encode()
+
+
+def _figure(chart: dict[str, Any]) -> dict[str, Any]:
+    drawn = svg(chart["spec"])
+    width = re.search(r'width="(\d+)', drawn)
+    return {
+        "title": _title(chart),
+        "svg": Markup(drawn),  # noqa: S704 -- drawn by Vega, which escapes texts
+        "wide": width is not None and int(width[1]) > _WIDE,
+    }
 
 
 def _title(chart: dict[str, Any]) -> str:

@@ -61,11 +61,10 @@ def point(value: Estimate, *, percent: bool = False, unit: str = "") -> str:
 
 
 def number(value: float | None, *, percent: bool = False, unit: str = "") -> str:
-    """A number without an interval, to four significant digits; whole numbers stand as they are."""
+    """A number without an interval, to four significant digits, a percentage to three; whole numbers as they are."""
     if value is None:
         return NOTHING
-    scaled = value * 100 if percent else value
-    return _significant(scaled) + _sign(percent, unit)
+    return (_significant(value * 100, 3) if percent else _significant(value)) + _sign(percent, unit)
 
 
 def count(value: int | None) -> str:
@@ -74,7 +73,7 @@ def count(value: int | None) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A part of a whole: `23 of 234 (9.829 %)`; a part of nothing has no percentage."""
+    """A part of a whole: `23 of 234 (9.83 %)`; a part of nothing has no percentage."""
     counted = f"{count(part)} of {count(whole)}"
     return f"{counted} ({number(part / whole, percent=True)})" if whole else counted
 
@@ -130,10 +129,14 @@ def unit_of(name: str, units: Mapping[str, str] | None = None) -> str:
 
 def _places(value: Estimate, percent: bool) -> int | None:
     """Decimal places from the half width of the interval; None where there is no width to go by."""
-    if value.value is None or value.low is None or value.high is None:
+    low, high = value.low, value.high
+    if value.value is None or (low is None and high is None):
         return None
-    half = (value.high - value.low) / 2 * (100 if percent else 1)
-    largest = max(abs(value.low), abs(value.high), abs(value.value)) * (100 if percent else 1)
+    ends = [value.value - low if low is not None else None, high - value.value if high is not None else None]
+    known = [abs(end) for end in ends if end is not None]
+    scale = 100 if percent else 1
+    half = sum(known) / len(known) * scale
+    largest = max(abs(number) for number in (low, high, value.value) if number is not None) * scale
     if half <= largest * 1e-9:
         return None
     exponent = math.floor(math.log10(half))
@@ -146,23 +149,25 @@ def _places(value: Estimate, percent: bool) -> int | None:
 def _fixed(value: float, places: int | None, percent: bool) -> str:
     scaled = value * 100 if percent else value
     if places is None:
-        return _significant(scaled)
+        return _significant(scaled, 3 if percent else 4)
     if places > 6:
         return f"{scaled:.3g}"
     text = f"{scaled:,.{places}f}" if abs(scaled) >= 10_000 else f"{scaled:.{places}f}"
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def _significant(value: float) -> str:
-    if value == round(value) and abs(value) < 1e15:
+def _significant(value: float, digits: int = 4) -> str:
+    if math.isclose(value, round(value), rel_tol=1e-12) and abs(value) < 1e15:
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
     size_of = abs(value)
     if size_of >= 10_000 and size_of < 1e15:
         return f"{value:,.0f}"
     if size_of < 1e-4 or size_of >= 1e15:
         return f"{value:.3g}"
-    text = f"{value:.{max(0, 3 - math.floor(math.log10(size_of)))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    text = f"{value:.{max(0, digits - 1 - math.floor(math.log10(size_of)))}f}"
+    if "." in text and math.isclose(float(text), value, rel_tol=1e-12):
+        return text.rstrip("0").rstrip(".")  # exact as shown: zeros at the end would promise nothing more
+    return text
 
 
 def _sign(percent: bool, unit: str) -> str:

@@ -24,7 +24,7 @@ def whisker(cell: Mapping[str, Any], column: Mapping[str, Any]) -> Markup:
         for end, place in (("low", first), ("high", last)):
             if cell[end] is not None:
                 parts.append(f'<line class="whisker" x1="{place}%" x2="{place}%" y1="7" y2="15"/>')
-        parts.append(f'<circle class="dot" cx="{dot}%" cy="11" r="5"/>')
+        parts.append(f'<circle class="dot" cx="{dot}%" cy="11" r="4.5"/>')
     label = escape(f"{cell['label']}, {column['label']}: {cell['text']} ({cell['note']})")
     return _svg("plot", 22, label, parts)
 

@@ -24,11 +24,12 @@ def sentence(comparison: Mapping[str, Any]) -> str:
 
 
 def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
-    """What is said of each metric of one pair, and of latency."""
+    """What is said of each metric of one pair (of a slice only where it is told apart), and of latency."""
     if pair["identical"]:
         clauses = ["the two are equivalent, for they hold the same answers and results"]
     else:
-        clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in pair["metrics"]]
+        told = [metric for metric in pair["metrics"] if not metric["slice"] or metric["verdict"] in {"better", "worse"}]
+        clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in told]
     latency = pair["latency"]
     if latency is not None and latency["why"] is not None:
         refused = "latency is not comparable" if not latency["compared"] else "latency was compared by force"

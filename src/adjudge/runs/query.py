@@ -13,6 +13,7 @@ def query(run: Run, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     import duckdb
 
     with duckdb.connect(config={"threads": 2}) as connection:
+        connection.execute("set enable_progress_bar = false")  # it goes to stdout, which is metrics.json's under --json
         for name, body in _views(run).items():
             connection.execute(f"create view {name} as {body}")
         folder = _quoted(str(run.path.resolve()) + "/")

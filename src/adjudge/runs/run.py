@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adjudge.errors import RunError
@@ -107,6 +106,8 @@ class Run:
 
     def find(self, sample: str, model: str | None = None) -> list[dict[str, Any]]:
         """The rows of one sample id, of all models or one; an unknown id is a RunError that suggests a close one."""
+        import pyarrow.compute as pc
+
         path = self.path / SAMPLES
         rows = pq.read_table(path, filters=pc.field("sample") == sample).to_pylist() if path.is_file() else []
         if not rows:
@@ -127,6 +128,8 @@ class Run:
 
     def evidence_of(self, part: int, row: int) -> Evidence:
         """The evidence of one sample, reading only the row group that holds it."""
+        import pyarrow.compute as pc
+
         file = _open(self.path / "evidence" / f"part-{part:05d}.parquet")
         for index in range(file.num_row_groups):
             bounds = file.metadata.row_group(index).column(0).statistics
@@ -141,6 +144,8 @@ class Run:
 
     def output(self, part: int, row: int) -> dict[str, Any]:
         """The raw output of one sample, as far as the run keeps it."""
+        import pyarrow.compute as pc
+
         path = self.path / "outputs" / f"part-{part:05d}.parquet"
         found = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
         if len(found) != 1:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -71,6 +72,9 @@ class RunWriter:
                 compression="zstd",
                 compression_level=1,
                 use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
+                column_encoding={
+                    f"{f.name}.list.element": "BYTE_STREAM_SPLIT" for f in table.schema if _is_numbers(f.type)
+                },
                 write_statistics=["part", "row", "sample"],
             )
         self._samples.write_table(table, row_group_size=max(1, table.num_rows))
@@ -116,9 +120,17 @@ class RunWriter:
 
 def with_place(table: pa.Table, part: int, first_row: int) -> pa.Table:
     """Samples with their partition and row, by which evidence finds them."""
-    rows = pa.array(range(first_row, first_row + table.num_rows), pa.uint32())
-    parts = pa.array([part] * table.num_rows, pa.uint16())
-    return table.add_column(0, "part", parts).add_column(1, "row", rows)
+    parts = pa.array(np.full(table.num_rows, part, dtype=np.uint16))
+    return table.add_column(0, "part", parts).add_column(1, "row", _row_numbers(first_row, table.num_rows))
+
+
+def _row_numbers(first: int, count: int) -> pa.Array:
+    return pa.array(np.arange(first, first + count, dtype=np.uint32))
+
+
+def _is_numbers(kind: pa.DataType) -> bool:
+    """Lists of doubles, whose bytes compress fastest one place at a time."""
+    return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type))
 
 
 class PartWriter:
@@ -144,7 +156,7 @@ class PartWriter:
         first = self.rows
         table = evidence.to_arrow(first)
         self._evidence.write_table(table, row_group_size=max(1, table.num_rows))
-        outputs = outputs.add_column(0, "row", pa.array(range(first, first + outputs.num_rows), pa.uint32()))
+        outputs = outputs.add_column(0, "row", _row_numbers(first, outputs.num_rows))
         if self._outputs is None:
             self._outputs = pq.ParquetWriter(
                 self._outputs_path,

@@ -29,8 +29,8 @@ def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> di
     total = int(matrix.sum())
     rows = [
         {
-            first: one,
-            second: two,
+            "first": one,
+            "second": two,
             "items": int(matrix[i, j]),
             "share": int(matrix[i, j]) / total if total else None,
             "agree": i == j,
@@ -44,9 +44,8 @@ def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> di
         f"Labels of the {first} and the {second}",
         "Items by both labels; agreement stands on the diagonal.",
         rows,
-        first,
-        second,
         labels,
+        titles=(first, second),
         value="items",
         text={"field": "items", "type": "quantitative", "format": ",d"},
         scale={"scheme": "blues", "type": "symlog", "domain": [0, most]},
@@ -66,14 +65,11 @@ def raters(names: Sequence[str], cells: Mapping[tuple[str, str], float | None], 
         f"Rater by rater: {measure}",
         "Pairwise agreement beyond chance of all raters; empty where it is undefined.",
         rows,
-        "first",
-        "second",
         names,
         value="value",
         text={"field": "value", "type": "quantitative", "format": ".2f"},
         scale={"scheme": "tealblues", "domain": [0, 1], "clamp": True},
         dark="datum.value > 0.6",
-        titled=False,
     )
 
 
@@ -82,22 +78,20 @@ def _heat(
     title: str,
     description: str,
     rows: list[dict[str, Any]],
-    first: str,
-    second: str,
     words: Sequence[str],
     *,
     value: str,
     text: dict[str, Any],
     scale: dict[str, Any],
     dark: str,
-    titled: bool = True,
+    titles: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
-    def axis(field: str, angle: int) -> dict[str, Any]:
+    def axis(field: str, place: int, angle: int) -> dict[str, Any]:
         return {
             "field": field,
             "type": "nominal",
             "sort": list(words),
-            "title": field if titled else None,
+            "title": titles[place] if titles else None,
             "axis": {"labelAngle": angle, "labelLimit": 160},
         }
 
@@ -106,10 +100,10 @@ def _heat(
         title,
         description,
         {
-            "width": {"step": 92 if titled else 64},
+            "width": {"step": 92 if titles else 64},
             "height": {"step": 44},
             "data": {"values": rows},
-            "encoding": {"y": axis(first, 0), "x": {**axis(second, 0 if titled else -35)}},
+            "encoding": {"y": axis("first", 0, 0), "x": axis("second", 1, 0 if titles else -35)},
             "layer": [
                 {
                     "mark": {"type": "rect", "stroke": "white"},

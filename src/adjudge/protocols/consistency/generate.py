@@ -22,6 +22,12 @@ _WHY = {
     "REJECT": ("the passage says otherwise", "the claim adds a number the source lacks"),
     "ABSTAIN": ("two passages contradict each other",),
 }
+_POLICY = {
+    "VALID": ("provenance and constraints hold", "sources are listed, limits are kept"),
+    "NOT_IN_CONTEXT": ("a refusal is due here", "nothing to cite, refusal is right"),
+    "REJECT": ("the length limit is broken", "a source is missing its date"),
+    "ABSTAIN": ("the policy is silent on this",),
+}
 
 
 @dataclass(frozen=True)
@@ -78,4 +84,4 @@ def _pair(rng: random.Random, number: int) -> dict[str, Any]:
 def _reason(rng: random.Random, label: str) -> str:
     if rng.random() < 0.01:
         return "checked with the author, jo.doe@example.org"
-    return f"policy {rng.randrange(1, 9)}.{rng.randrange(10)}: {rng.choice(_WHY[label])}"
+    return f"{rng.choice(_POLICY[label])}, see policy {rng.randrange(1, 9)}.{rng.randrange(10)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
@@ -148,7 +149,10 @@ def dataset_digest(digests: Sequence[bytes]) -> str:
 
 
 def _digest(names: pa.ChunkedArray) -> bytes:
-    return hashlib.sha256("\n".join(names.to_pylist()).encode()).digest()
+    column = names.combine_chunks()
+    lengths = pc.binary_length(column).to_numpy()
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column), "")
+    return hashlib.sha256(lengths.tobytes() + joined[0].as_buffer()).digest()
 
 
 def _true(samples: pa.Table, name: str) -> NDArray[np.bool_]:

@@ -20,7 +20,8 @@ def record(row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -
         "model": row["model"],
         "final": row["verdict"],
         **shown,
-        **{key: value for key, value in output.items() if key != "row"},
+        **{key: output[key] for key in ("scholar_reason", "auditor_reason") if key in output},
+        "claim_text": output.get("response"),
         "cites": [atom.id for atom in atoms if atom.position in cited],
         "atoms": [
             {

@@ -18,7 +18,6 @@ from adjudge.protocols.consistency.read import TEXT_LIMIT, ReadBatch
 from adjudge.protocols.consistency.words import coded, codes
 
 MODEL = "pair"
-_WORD = pa.dictionary(pa.int8(), pa.string())
 _FLAGS = ("provenance", "constraints", "same_evidence", "echoed")
 _STORED = {
     "provenance": "provenance_violation",
@@ -55,7 +54,7 @@ def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
             f"{name}_personal": pa.array(batch.personal[side]),
             f"{name}_quotes": pa.array(batch.quotes[side] == 1),
             f"{name}_seeding": coded(batch.seeding[side], b.SEEDING),
-            f"{name}_reducer": pa.array(read.reducers[side], pa.string()).dictionary_encode().cast(_WORD),
+            f"{name}_reducer": coded(_reduced(read.reducers[side], n), ("strict_majority",)),
         }
     return pa.table(columns)
 
@@ -64,9 +63,9 @@ def outputs(read: ReadBatch) -> pa.Table:
     """What the agents said, reasons masked, and the claim; each cut at a bound."""
     return pa.table(
         {
-            "scholar_reason": _texts([_cut(text) for text in read.reasons[0]]),
-            "auditor_reason": _texts([_cut(text) for text in read.reasons[1]]),
-            "claim": _texts([_cut(text) for text in read.claims]),
+            "scholar_reason": _short_texts(read.reasons[0]),
+            "auditor_reason": _short_texts(read.reasons[1]),
+            "response": _short_texts(read.claims),
         }
     )
 
@@ -122,6 +121,8 @@ def _small_truth(column: pa.ChunkedArray) -> b.Small:
 
 
 def _sparse(texts: Mapping[int, str | None], n: int) -> pa.Array:
+    if not texts:
+        return pa.nulls(n, pa.string())
     values: list[str | None] = [None] * n
     for index, text in texts.items():
         values[index] = text
@@ -134,6 +135,18 @@ def _texts(values: Sequence[str | None]) -> pa.Array:
     except UnicodeEncodeError:
         safe = [None if text is None else text.encode("utf-8", "replace").decode() for text in values]
         return pa.array(safe, pa.string())
+
+
+def _short_texts(values: Sequence[str | None]) -> pa.Array:
+    column = _texts(values)
+    longest = pc.max(pc.binary_length(column)).as_py()
+    return column if longest is None or longest <= TEXT_LIMIT else _texts([_cut(text) for text in values])
+
+
+def _reduced(reducers: Sequence[str | None] | None, n: int) -> b.Small:
+    if reducers is None:
+        return np.full(n, b.ABSENT, dtype=np.int8)
+    return np.array([b.ABSENT if name is None else 0 for name in reducers], dtype=np.int8)
 
 
 def _cut(text: str | None) -> str | None:

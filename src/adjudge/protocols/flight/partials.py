@@ -47,6 +47,11 @@ COLUMNS = (
     "sum.normalised_mae",
     "sum.persistence",
 )
+_FLOATS = ("completeness", *SCORES, "rubric", "mae", "rmse", "normalised_mae", "persistence_mae")
+_KIND_OF_OUTCOME = np.zeros(1 + max(PASS, FAIL, NOT_APPLICABLE, ERROR), dtype=np.int64)
+_KIND_OF_OUTCOME[[PASS, FAIL, NOT_APPLICABLE, ERROR]] = [
+    ATOM_KINDS.index(kind) for kind in ("pass", "warning", "not_applicable", "error")
+]
 PLACE = {name: index for index, name in enumerate(COLUMNS)}
 
 
@@ -78,46 +83,28 @@ def partial(samples: pa.Table, evidence: Evidence, task: Task) -> Partial:
     models = tuple(str(found[i]) for i in order)
     model = np.argsort(order, kind="stable")[code]
     n_models, n_flights = len(models), len(flights)
-    columns, eligible = _columns(samples, evidence)
-    cell = model * n_flights + flight
-    counted = [np.bincount(cell, weights=column, minlength=n_models * n_flights) for column in columns]
-    sums = np.stack(counted, axis=-1).astype(float).reshape(n_models, n_flights, len(COLUMNS))
-    chosen = [model == index for index in range(n_models)]
-    mae, rmse = _floats(samples, "mae"), _floats(samples, "rmse")
-    known = ~np.isnan(mae)
-    total = np.where(eligible, np.nan_to_num(_floats(samples, "total")), 0.0)
+    floats = {name: _floats(samples, name) for name in _FLOATS}
+    eligible, given = _is(samples, "verdict", "eligible"), ~_is(samples, "status", "missing")
+    has_reference = np.asarray(samples.column("has_reference").to_numpy())
+    rare = _Rare(evidence)
+    columns = _columns(samples, floats, eligible, has_reference, rare)
+    total = np.where(eligible, np.nan_to_num(floats["total"]), 0.0)
     only, both, pair_sums = _pairs(eligible, total, flight, n_models, n_flights, ordered=model)
     return Partial(
         models=models,
         flights=tuple(flights),
-        sums=sums,
-        atoms=np.stack([_atoms(evidence, mask) for mask in chosen]),
-        codes=np.stack(
-            [
-                np.bincount(
-                    evidence.code[:, mask][evidence.outcome[:, mask] == FAIL],
-                    minlength=len(evidence.layout.codes),
-                )
-                for mask in chosen
-            ]
-        ),
-        fields=np.stack([_fields(samples, mask & eligible, task) for mask in chosen]),
-        histogram=np.stack([_histogram(samples, mask, eligible) for mask in chosen]),
+        sums=_sums(samples, columns, model * n_flights + flight, n_models * n_flights).reshape(n_models, n_flights, -1),
+        atoms=rare.atoms(model, n_models),
+        codes=rare.codes(model, n_models),
+        fields=_fields(samples, eligible, model, n_models, task),
+        histogram=_histogram(floats, eligible, model, n_models),
         only=only,
         both=both,
         pair_sums=pair_sums,
-        columns=[
-            (
-                mae[m & known & eligible],
-                rmse[m & known & eligible],
-                mae[m & known & ~eligible],
-                rmse[m & known & ~eligible],
-            )
-            for m in chosen
-        ],
+        columns=[_values(floats, eligible, model == index) for index in range(n_models)],
         samples_digest=_digest(samples),
-        matched=int((samples.column("has_reference").to_numpy() & (_words(samples, "status") != "missing")).sum()),
-        unmatched=_unmatched(samples, n_models),
+        matched=int((has_reference & given).sum()),
+        unmatched=_unmatched(samples, has_reference, given, n_models),
     )
 
 
@@ -172,95 +159,131 @@ def merge(partials: Sequence[Partial]) -> Partial:
     return merged
 
 
-def _columns(samples: pa.Table, evidence: Evidence) -> tuple[list[Floats], NDArray[np.bool_]]:
-    n = samples.num_rows
-    bucket = _words(samples, "bucket")
-    eligible = _words(samples, "verdict") == "eligible"
-    answered = _words(samples, "status") == "answered"
-    values: dict[str, Any] = {
-        "n": np.ones(n),
+class _Rare:
+    """The atoms of a batch that did not pass: few, so they are counted one by one and the rest by difference."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence, self.n = evidence, evidence.n
+        flat = np.flatnonzero(evidence.outcome)
+        self.position, self.sample = np.divmod(flat, max(1, evidence.n))
+        self.outcome = evidence.outcome.ravel()[flat]
+        self.severity = evidence.severity.ravel()[flat]
+        self.code = evidence.code.ravel()[flat]
+
+    def atoms(self, model: Ints, n_models: int) -> Ints:
+        """(models, positions, kinds): how many atoms are of each kind."""
+        width = self.evidence.layout.width
+        critical = (self.outcome == FAIL) & (self.severity == CRITICAL)
+        kind = np.where(critical, ATOM_KINDS.index("critical"), _KIND_OF_OUTCOME[self.outcome])
+        place = (model[self.sample] * width + self.position) * len(ATOM_KINDS) + kind
+        counts = np.bincount(place, minlength=n_models * width * len(ATOM_KINDS))
+        counts = counts.reshape(n_models, width, len(ATOM_KINDS))
+        counts[:, :, 0] = np.bincount(model, minlength=n_models)[:, None] - counts.sum(axis=2)
+        return counts
+
+    def codes(self, model: Ints, n_models: int) -> Ints:
+        """(models, codes): how many atoms failed under each code."""
+        failed, n_codes = self.outcome == FAIL, len(self.evidence.layout.codes)
+        place = model[self.sample[failed]] * n_codes + self.code[failed]
+        return np.bincount(place, minlength=n_models * n_codes).reshape(n_models, n_codes)
+
+    def family(self, name: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Per sample: whether an atom of the family passed or failed, and whether any failed."""
+        rows = self.evidence.layout.positions_of(name)
+        own = np.isin(self.position, rows)
+        others = np.bincount(self.sample[own], minlength=self.n)
+        failed = np.zeros(self.n, dtype=bool)
+        failed[self.sample[own & (self.outcome == FAIL)]] = True
+        return failed | (others < rows.size), failed
+
+
+def _columns(
+    samples: pa.Table,
+    floats: dict[str, Floats],
+    eligible: NDArray[np.bool_],
+    has_reference: NDArray[np.bool_],
+    rare: _Rare,
+) -> dict[str, NDArray[Any]]:
+    """What is summed by model and flight, but for the columns of words."""
+    repairs = samples.column("repairs").combine_chunks()
+    values: dict[str, NDArray[Any]] = {
         "eligible": eligible,
-        "answered": answered,
-        "with_reference": samples.column("has_reference").to_numpy(),
-        "repaired": samples.column("repairs").combine_chunks().is_valid().to_numpy(zero_copy_only=False),
+        "answered": _is(samples, "status", "answered"),
+        "with_reference": has_reference,
+        "repaired": _valid(repairs),
         "extra_keys": samples.column("extra_keys").to_numpy(),
-        "completeness": _floats(samples, "completeness"),
+        "completeness": floats["completeness"],
     }
-    values |= {f"bucket.{name}": bucket == name for name in BUCKETS}
     for family in FAMILIES:
-        outcome = evidence.outcome[_span(evidence, family)]
-        failed = (outcome == FAIL).any(axis=0)
-        checked = failed | (outcome == PASS).any(axis=0)
+        checked, failed = rare.family(family)
         values[f"checked.{family}"] = checked
         values[f"clean.{family}"] = checked & ~failed
     for name in SCORES:
-        column = _floats(samples, name)
-        values[f"sum.{name}"] = np.nan_to_num(column)
-        values[f"count.{name}"] = ~np.isnan(column)
-    values["sum.rubric"] = _floats(samples, "rubric")
-    for dimension in DIMENSIONS:
-        grades = _words(samples, dimension)
-        values |= {f"grade.{dimension}.{grade}": grades == grade for grade in GRADES}
-    error = _floats(samples, "error")
-    values |= {f"under.{limit}": error < limit for limit in EXCEEDANCE}
+        values[f"sum.{name}"] = np.nan_to_num(floats[name])
+        values[f"count.{name}"] = ~np.isnan(floats[name])
+    values["sum.rubric"] = floats["rubric"]
+    values |= {f"under.{limit}": floats["error"] < limit for limit in EXCEEDANCE}
     for name in ("mae", "rmse", "normalised_mae"):
-        column = _floats(samples, name)
-        values[f"sum.{name}"] = np.where(eligible & np.isfinite(column), column, 0.0)
-    persistence = _floats(samples, "persistence_mae")
+        values[f"sum.{name}"] = np.where(eligible & np.isfinite(floats[name]), floats[name], 0.0)
+    persistence = floats["persistence_mae"]
     values["sum.persistence"] = np.where(eligible & np.isfinite(persistence), persistence, 0.0)
-    return [np.asarray(values[name], dtype=float) for name in COLUMNS], eligible
+    return values
 
 
-def _span(evidence: Evidence, family: str) -> slice:
-    """Rows of a family; a plug-in may add some further down, so the slice is only used when they are together."""
-    rows = evidence.layout.positions_of(family)
-    if rows.size and rows[-1] - rows[0] + 1 == rows.size:
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows  # type: ignore[return-value]
+def _sums(samples: pa.Table, columns: dict[str, NDArray[Any]], cell: Ints, cells: int) -> Floats:
+    """(cells, COLUMNS): every column summed by cell; a column of words is counted word by word in one go."""
+    sums = np.zeros((cells, len(COLUMNS)))
+    sums[:, PLACE["n"]] = np.bincount(cell, minlength=cells)
+    for name, column in columns.items():
+        if column.dtype == bool:
+            sums[:, PLACE[name]] = np.bincount(cell[column], minlength=cells)
+        elif column.any():
+            sums[:, PLACE[name]] = np.bincount(cell, weights=column, minlength=cells)
+    words = [("bucket", "bucket", BUCKETS), *((name, f"grade.{name}", GRADES) for name in DIMENSIONS)]
+    for name, prefix, known in words:
+        code = _codes(samples, name, known)
+        size = len(known) + 1
+        counts = np.bincount(cell * size + code, minlength=cells * size).reshape(cells, size)
+        start = PLACE[f"{prefix}.{known[0]}"]
+        sums[:, start : start + len(known)] = counts[:, :-1]
+    return sums
 
 
-def _atoms(evidence: Evidence, mask: NDArray[np.bool_]) -> Ints:
-    """Atoms by position and kind."""
-    outcome, severity = evidence.outcome[:, mask], evidence.severity[:, mask]
-    failed = outcome == FAIL
-    critical = failed & (severity == CRITICAL)
-    kinds = (
-        outcome == PASS,
-        failed & ~critical,
-        critical,
-        outcome == NOT_APPLICABLE,
-        outcome == ERROR,
-    )
-    return np.stack([kind.sum(axis=1) for kind in kinds], axis=1).astype(np.int64)
+def _values(
+    floats: dict[str, Floats], eligible: NDArray[np.bool_], mask: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Errors of the eligible and of the ineligible samples of a model, where there are any."""
+    mae, rmse = floats["mae"], floats["rmse"]
+    known = mask & ~np.isnan(mae)
+    good, bad = known & eligible, known & ~eligible
+    return mae[good], rmse[good], mae[bad], rmse[bad]
 
 
-def _fields(samples: pa.Table, mask: NDArray[np.bool_], task: Task) -> Floats:
-    """(19, 4): sums of |error|, error², the same for persistence, and the count, over eligible samples."""
-    picked = samples.filter(pa.array(mask))
-    if not picked.num_rows:
-        return np.zeros((len(FIELDS), 4))
-    answer, gold = (_cells(picked, name, task.steps) for name in ("answer", "gold"))
-    shown = _cells(picked, "shown", 1)
+def _fields(samples: pa.Table, eligible: NDArray[np.bool_], model: Ints, n_models: int, task: Task) -> Floats:
+    """(models, 19, 4): sums of |error|, error², the same for persistence, and the count, over eligible samples."""
+    answer, gold = (_cells(samples, name, task.steps) for name in ("answer", "gold"))
     error = difference(answer, gold)
-    known = ~np.isnan(error)
-    still = np.where(known, np.nan_to_num(difference(np.broadcast_to(shown, gold.shape).copy(), gold)), 0.0)
+    known = ~np.isnan(error) & eligible
+    still = np.where(known, np.nan_to_num(difference(_cells(samples, "shown", 1), gold)), 0.0)
     error = np.where(known, error, 0.0)
-    return np.stack(
-        [error.sum(axis=(0, 2)), (error * error).sum(axis=(0, 2)), still.sum(axis=(0, 2)), known.sum(axis=(0, 2))],
-        axis=1,
-    )
+    sums = np.zeros((n_models, len(FIELDS), 4))
+    for index in range(n_models):
+        rows = slice(None) if n_models == 1 else model == index
+        for place, values in enumerate((error, error * error, still, known)):
+            sums[index, :, place] = values[:, :, rows].sum(axis=(0, 2))
+    return sums
 
 
-def _histogram(samples: pa.Table, mask: NDArray[np.bool_], eligible: NDArray[np.bool_]) -> Floats:
-    """(scores, bins, 2): counts and sums of each score over the eligible samples that have it, by value."""
-    found = np.zeros((len(SCORES) + 1, BINS + 1, 2))
+def _histogram(floats: dict[str, Floats], eligible: NDArray[np.bool_], model: Ints, n_models: int) -> Floats:
+    """(models, scores, bins, 2): counts and sums of each score over the eligible samples that have it, by value."""
+    found = np.zeros((n_models, len(SCORES) + 1, BINS + 1, 2))
+    size = n_models * (BINS + 1)
     for index, name in enumerate((*SCORES, "rubric")):
-        column = _floats(samples, name)
-        use = mask & ~np.isnan(column) & (eligible if name != "rubric" else True)
-        values = column[use]
-        bins = np.clip((values * (BINS / 100.0)).astype(np.int64), 0, BINS)
-        found[index, :, 0] = np.bincount(bins, minlength=BINS + 1)
-        found[index, :, 1] = np.bincount(bins, weights=values, minlength=BINS + 1)
+        use = ~np.isnan(floats[name]) & (eligible if name != "rubric" else True)
+        values = floats[name][use]
+        bins = np.clip((values * (BINS / 100.0)).astype(np.int64), 0, BINS) + model[use] * (BINS + 1)
+        found[:, index, :, 0] = np.bincount(bins, minlength=size).reshape(n_models, -1)
+        found[:, index, :, 1] = np.bincount(bins, weights=values, minlength=size).reshape(n_models, -1)
     return found
 
 
@@ -280,14 +303,15 @@ def _pairs(
     return only, both, pair_sums
 
 
-def _unmatched(samples: pa.Table, n_models: int) -> dict[str, list[str]]:
+def _unmatched(
+    samples: pa.Table, has_reference: NDArray[np.bool_], given: NDArray[np.bool_], n_models: int
+) -> dict[str, list[str]]:
     """Ids that stand only in the outputs, or only in the reference; a sample's models stand together."""
-    has_reference = samples.column("has_reference").to_numpy()[::n_models]
-    given = (_words(samples, "status") != "missing").reshape(-1, n_models).any(axis=1)
-    names = samples.column("sample").take(np.arange(0, samples.num_rows, n_models))
+    known, answered = has_reference[::n_models], given.reshape(-1, n_models).any(axis=1)
+    names = samples.column("sample")
     found = {}
-    for kind, mask in (("outputs", given & ~has_reference), ("reference", ~given & has_reference)):
-        found[kind] = [names[int(index)].as_py() for index in np.flatnonzero(mask)[:20]]
+    for kind, mask in (("outputs", answered & ~known), ("reference", ~answered & known)):
+        found[kind] = [names[int(index) * n_models].as_py() for index in np.flatnonzero(mask)[:20]]
     return found
 
 
@@ -307,16 +331,35 @@ def _dictionary(samples: pa.Table, name: str) -> tuple[list[Any], Ints]:
     """Distinct words (None last) and the code of each row; only words that occur."""
     column = samples.column(name).combine_chunks()
     words = column.dictionary.to_pylist()
-    codes = column.indices.fill_null(len(words)).to_numpy()
-    used, dense = np.unique(codes, return_inverse=True)
+    used, dense = np.unique(_indices(column), return_inverse=True)
     return [words[i] if i < len(words) else None for i in used], dense.astype(np.int64)
 
 
-def _words(samples: pa.Table, name: str) -> NDArray[np.object_]:
+def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> Ints:
+    """A column of words as indices into `words`; what is not there, and null, is one past the last."""
     column = samples.column(name).combine_chunks()
-    words = np.array([*column.dictionary.to_pylist(), None], dtype=object)
-    found: NDArray[np.object_] = words[column.indices.fill_null(len(words) - 1).to_numpy()]
-    return found
+    where = {word: index for index, word in enumerate(words)}
+    translate = [where.get(word, len(words)) for word in column.dictionary.to_pylist()]
+    return np.array([*translate, len(words)], dtype=np.int64)[_indices(column)]
+
+
+def _is(samples: pa.Table, name: str, word: str) -> NDArray[np.bool_]:
+    """Which rows of a column of words hold this one."""
+    return np.equal(_codes(samples, name, (word,)), 0)
+
+
+def _indices(column: pa.DictionaryArray) -> Ints:
+    """Codes of a dictionary column; null is one past the last word."""
+    indices = column.indices
+    codes: Ints = (indices.fill_null(len(column.dictionary)) if indices.null_count else indices).to_numpy()
+    return codes
+
+
+def _valid(column: pa.Array) -> NDArray[np.bool_]:
+    if column.null_count == len(column):
+        return np.zeros(len(column), dtype=bool)
+    valid: NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def _floats(samples: pa.Table, name: str) -> Floats:
@@ -325,4 +368,4 @@ def _floats(samples: pa.Table, name: str) -> Floats:
 
 def _cells(samples: pa.Table, name: str, steps: int) -> Floats:
     flat = samples.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(flat.reshape(samples.num_rows, steps, len(FIELDS)).transpose(1, 2, 0))
+    return np.ascontiguousarray(flat.reshape(samples.num_rows, -1).T).reshape(steps, len(FIELDS), samples.num_rows)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -88,6 +88,12 @@ def output_key(path: str, line: int, text: bytes) -> tuple[str, str]:
     return str(key.id), key.model or Path(path).stem
 
 
+def output_keys(path: str, lines: bytes) -> list[tuple[str, str]]:
+    """The keys of many output lines."""
+    stem = Path(path).stem
+    return [(str(key.id), key.model or stem) for key in _output_key.decode_lines(lines)]
+
+
 def output_line_key(path: str, line: int, text: bytes) -> tuple[str, str]:
     """The key under `--match line`: the line number."""
     found = msgspec.json.decode(text, type=_Output)
@@ -103,6 +109,14 @@ def reference_key(path: str, line: int, text: bytes) -> tuple[str, None]:
     return str(found), None
 
 
+def reference_keys(path: str, lines: bytes) -> list[tuple[str, None]]:
+    """The keys of many reference lines."""
+    found = [key.sample_id if key.id is None else key.id for key in _reference_key.decode_lines(lines)]
+    if None in found:
+        raise InputError("has neither `id` nor `sample_id`", file=path)
+    return [(str(key), None) for key in found]
+
+
 def reference_line_key(path: str, line: int, text: bytes) -> tuple[str, None]:
     """The key of a reference line under `--match line`."""
     del path
@@ -110,19 +124,33 @@ def reference_line_key(path: str, line: int, text: bytes) -> tuple[str, None]:
     return str(line), None
 
 
-class Reference(NamedTuple):
+class Reference(msgspec.Struct, gc=False):
     """What is known of one sample besides the outputs: gold and last shown state as packed doubles, flight, place."""
 
-    gold: bytes | None
-    shown: bytes | None
-    flight: str | None
+    gold: bytes | None = None
+    shown: bytes | None = None
+    flight: str | None = None
+    file: int = -1
+    line: int = -1
+
+
+class Given(msgspec.Struct, gc=False):
+    """An output line and its place."""
+
+    output: _Output
     file: int
     line: int
 
 
+_NO_REFERENCE = Reference()
+
+
 @dataclass
 class ReadBatch:
-    """A batch as columns, with what stands beside the numbers. `odd` holds (repairs, extra keys) where there are any."""
+    """A batch as columns, with what stands beside the numbers. `odd` holds (repairs, extra keys) where there are any.
+
+    `rows` are answer, shown state and gold once more, sample by sample, as they are stored.
+    """
 
     batch: FlightBatch
     samples: list[str]
@@ -137,11 +165,12 @@ class ReadBatch:
     odd: dict[int, tuple[str | None, int]]
     completeness: NDArray[np.float64]
     has_reference: NDArray[np.bool_]
+    rows: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
     @property
     def models(self) -> list[str]:
         """The model of every row."""
-        return [self.groups[code] for code in self.model_codes]
+        return [self.groups[code] for code in self.model_codes.tolist()]
 
 
 class FlightReader:
@@ -160,13 +189,15 @@ class FlightReader:
         """Batches in the order of (id, model)."""
         references = self._references(partition)
         outputs = self._outputs(partition)
-        names = sorted(outputs if partition.limited else outputs.keys() | references.keys())
+        given = set[str]().union(*outputs.values())
+        names = sorted(given if partition.limited else given | references.keys())
         step = max(1, self.batch_rows // max(1, len(partition.groups)))
         for start in range(0, len(names), step):
             yield self._columns(names[start : start + step], outputs, references, partition)
 
-    def _outputs(self, partition: Partition) -> dict[str, dict[str, tuple[_Output, int, int]]]:
-        by_sample: dict[str, dict[str, tuple[_Output, int, int]]] = {}
+    def _outputs(self, partition: Partition) -> dict[str, dict[str, Given]]:
+        """The outputs of every model, by sample."""
+        by_model: dict[str, dict[str, Given]] = {model: {} for model in partition.groups}
         by_line = self.match == "line"
         stems = [Path(path).stem for path in partition.files]
         decode = _output.decode
@@ -177,32 +208,33 @@ class FlightReader:
                 output = _loose_output(text, error, partition.files[file], line)
             sample = str(line) if by_line else str(output.id)
             model = output.model or stems[file]
-            own = by_sample.setdefault(sample, {})
-            if model in own:
-                _, first_file, first_line = own[model]
+            own = by_model[model]
+            if sample in own:
+                first = own[sample]
                 raise InputError(
                     f"id {sample!r} of model {model!r} stands here a second time; first at "
-                    f"{partition.files[first_file]}:{first_line}. Each model answers a sample once.",
+                    f"{partition.files[first.file]}:{first.line}. Each model answers a sample once.",
                     file=partition.files[file],
                     line=line,
                 )
-            own[model] = (output, file, line)
-        return by_sample
+            own[sample] = Given(output, file, line)
+        return by_model
 
     def _references(self, partition: Partition) -> dict[str, Reference]:
         references: dict[str, Reference] = {}
         by_line = self.match == "line"
         decode, astuple = self._reference.decode, msgspec.structs.astuple
+        pack_gold, pack_state = self._pack_gold(), self.pack_state
         for file, line, text in partition.rows.get("reference", ()):
             gold: bytes | None
             state: bytes | None
             try:
                 typed = decode(text)
-                gold = self._pack_gold(astuple(typed.gold))
+                gold = pack_gold(astuple(typed.gold))
                 last = typed.current_state
                 if isinstance(last, tuple):
                     last = last[-1]
-                state = None if last is None else self.pack_state(*astuple(last))
+                state = None if last is None else pack_state(*astuple(last))
                 key, flight = (typed.sample_id if typed.id is None else typed.id), typed.flight_id
             except (msgspec.ValidationError, IndexError):
                 key, flight, gold, state = self._loose_reference(msgspec.json.decode(text))
@@ -218,12 +250,14 @@ class FlightReader:
             references[sample] = Reference(gold, state, None if flight is None else str(flight), file, line)
         return references
 
-    def _pack_gold(self, values: tuple[Any, ...]) -> bytes:
+    def _pack_gold(self) -> Callable[[tuple[Any, ...]], bytes]:
+        """How the typed values of a gold answer are packed."""
+        pack = self.pack_cells
         if self.task.name == "S1":
-            return self.pack_cells(*values)
+            return lambda values: pack(*values)
         if self.task.name == "M1":
-            return self.pack_cells(*[value[0] for value in values])
-        return self.pack_cells(*itertools.chain.from_iterable(values))
+            return lambda values: pack(*[value[0] for value in values])
+        return lambda values: pack(*itertools.chain.from_iterable(values))
 
     def _loose_reference(self, data: dict[str, Any]) -> tuple[Any, Any, bytes | None, bytes | None]:
         key = data.get("sample_id") if data.get("id") is None else data.get("id")
@@ -238,28 +272,18 @@ class FlightReader:
     def _columns(
         self,
         names: list[str],
-        outputs: dict[str, dict[str, tuple[_Output, int, int]]],
+        outputs: dict[str, dict[str, Given]],
         references: dict[str, Reference],
         partition: Partition,
     ) -> ReadBatch:
-        columns = _Columns(self, len(names) * len(partition.groups))
-        index = 0
-        for sample in names:
-            reference = references.get(sample)
-            found = outputs.get(sample)
-            for model in partition.groups:
-                if reference is not None:
-                    columns.gold[index] = reference.gold or columns.blank
-                    columns.shown[index] = reference.shown or columns.blank_state
-                    columns.flights[index] = reference.flight
-                    columns.has_reference[index] = reference.gold is not None
-                output = None if found is None else found.get(model)
-                if output is None:
-                    columns.refuse(index, MISSING, "this model has no output for the sample")
-                else:
-                    columns.add(index, output[0])
-                index += 1
-        return columns.finish(names, partition.groups)
+        groups = partition.groups
+        known = [references.get(name, _NO_REFERENCE) for name in names]
+        if len(groups) > 1:
+            known = [reference for reference in known for _ in groups]
+        models = [outputs[model] for model in groups]
+        columns = _Columns(self, known)
+        columns.fill([own.get(name) for name in names for own in models])
+        return columns.finish(names, groups)
 
     def shown_state(self, raw: msgspec.Raw) -> bytes | None:
         """The last shown state of an output line."""
@@ -275,16 +299,15 @@ class FlightReader:
 class _Columns:
     """One batch while it is filled: every row's numbers as packed doubles, joined once at the end."""
 
-    def __init__(self, reader: FlightReader, n: int) -> None:
-        cells = reader.task.steps * len(FIELDS)
+    def __init__(self, reader: FlightReader, references: list[Reference]) -> None:
+        n, cells = len(references), reader.task.steps * len(FIELDS)
         self.reader, self.n = reader, n
-        self.blank = reader.pack_cells(*[NAN] * cells)
-        self.blank_state = reader.pack_state(*[NAN] * len(FIELDS))
-        self.answer = [self.blank] * n
-        self.gold = [self.blank] * n
-        self.shown = [self.blank_state] * n
-        self.flights: list[str | None] = [None] * n
-        self.has_reference = [False] * n
+        blank, blank_state = reader.pack_cells(*[NAN] * cells), reader.pack_state(*[NAN] * len(FIELDS))
+        self.answer = [blank] * n
+        self.gold = [reference.gold or blank for reference in references]
+        self.shown = [reference.shown or blank_state for reference in references]
+        self.flights = [reference.flight for reference in references]
+        self.has_reference = [reference.gold is not None for reference in references]
         self.status = [ANSWERED] * n
         self.completeness = [1.0] * n
         self.texts: list[str | None] = [None] * n
@@ -294,42 +317,51 @@ class _Columns:
         self.validity: dict[int, list[list[int]]] = {}
         self.notes: dict[int, str] = {}
         self.details: dict[tuple[int, int], str] = {}
-        self._pack, self._extract = reader.pack_cells, reader.extractor.extract
-        self._arrays, self._steps = reader.task.arrays, reader.task.steps
+        self._pack, self._arrays, self._steps = reader.pack_cells, reader.task.arrays, reader.task.steps
 
     def refuse(self, index: int, status: int, note: str) -> None:
         self.status[index] = status
         self.notes[index] = note
         self.completeness[index] = 0.0
 
-    def add(self, index: int, output: _Output) -> None:
-        if output.current_state is not _ABSENT:
-            # What this model was shown goes before what the reference says.
-            self.shown[index] = self.reader.shown_state(output.current_state) or self.shown[index]
-        text = output.response
-        if text is None:
-            if output.error:
-                self.refuse(index, ERRORED, shown(output.error, 200))
+    def fill(self, given: list[Given | None]) -> None:
+        """Read the answer of every row; None is no output."""
+        extract, texts, candidates = self.reader.extractor.extract, self.texts, self.candidates
+        methods, starts, ends = self.methods, self.starts, self.ends
+        for index, place in enumerate(given):
+            if place is None:
+                self.refuse(index, MISSING, "this model has no output for the sample")
+                continue
+            output = place.output
+            if output.current_state is not _ABSENT:
+                # What this model was shown goes before what the reference says.
+                self.shown[index] = self.reader.shown_state(output.current_state) or self.shown[index]
+            text = output.response
+            if text is None:
+                if output.error:
+                    self.refuse(index, ERRORED, shown(output.error, 200))
+                else:
+                    self.refuse(index, MISSING, "the output line has no response")
+                continue
+            texts[index] = text
+            found = extract(text)
+            candidates[index] = found.candidates
+            if found.value is None:
+                self._unread(index, text, found, output.error)
+                continue
+            methods[index], starts[index], ends[index] = found.method, found.start, found.end
+            if found.typed:
+                self._typed(index, msgspec.structs.astuple(found.value), found.repairs)
             else:
-                self.refuse(index, MISSING, "the output line has no response")
-            return
-        self.texts[index] = text
-        found = self._extract(text)
-        self.candidates[index] = found.candidates
-        if found.value is None:
-            self._unread(index, text, found, output.error)
-            return
-        self.methods[index], self.starts[index], self.ends[index] = found.method, found.start, found.end
-        if not found.typed:
-            self._loose(index, found.value, found.repairs)
-            return
-        values = msgspec.structs.astuple(found.value)
+                self._loose(index, found.value, found.repairs)
+
+    def _typed(self, index: int, values: tuple[Any, ...], repairs: tuple[str, ...]) -> None:
         if not self._arrays:
             self.answer[index] = self._pack(*values)
         elif all(len(value) == self._steps for value in values):
             self.answer[index] = self._pack(*itertools.chain.from_iterable(values))
         else:
-            self._loose(index, dict(zip(FIELDS, values, strict=True)), found.repairs)
+            self._loose(index, dict(zip(FIELDS, values, strict=True)), repairs)
 
     def _loose(self, index: int, answer: dict[str, Any], repairs: tuple[str, ...]) -> None:
         numbers, codes, details = judge_values(answer, self.reader.task)
@@ -360,13 +392,15 @@ class _Columns:
         validity = np.full((n, task.steps, len(FIELDS)), VALID, dtype=np.uint8)
         for index, codes in self.validity.items():
             validity[index] = codes
+        answer, gold = self._rows(self.answer), self._rows(self.gold)
+        last = np.frombuffer(b"".join(self.shown)).reshape(n, len(FIELDS))
         batch = FlightBatch(
             task=task,
             status=np.array(self.status, dtype=np.uint8),
-            answer=self._unpacked(self.answer),
-            validity=np.ascontiguousarray(validity.reshape(n, -1).T),
-            shown=np.ascontiguousarray(np.frombuffer(b"".join(self.shown)).reshape(n, -1).T),
-            gold=self._unpacked(self.gold),
+            answer=_by_cell(answer).reshape(task.steps, len(FIELDS), n),
+            validity=_by_cell(validity.reshape(n, -1)),
+            shown=_by_cell(last),
+            gold=_by_cell(gold).reshape(task.steps, len(FIELDS), n),
             notes=self.notes,
             details=self.details,
         )
@@ -384,12 +418,17 @@ class _Columns:
             odd=self.odd,
             completeness=np.array(self.completeness),
             has_reference=np.array(self.has_reference),
+            rows=(answer, last, gold),
         )
 
-    def _unpacked(self, rows: list[bytes]) -> NDArray[np.float64]:
-        """(steps, 19, n) of packed rows; what is not finite is no number."""
-        cells = np.frombuffer(b"".join(rows)).reshape(self.n, len(FIELDS), self.reader.task.steps)
-        return np.ascontiguousarray(cells.transpose(2, 1, 0))
+    def _rows(self, packed: list[bytes]) -> NDArray[np.float64]:
+        """(n, cells) of packed rows, the cells by step and field."""
+        cells = np.frombuffer(b"".join(packed)).reshape(self.n, len(FIELDS), self._steps)
+        return np.ascontiguousarray(cells.transpose(0, 2, 1)).reshape(self.n, -1)
+
+
+def _by_cell(rows: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(rows.T)
 
 
 def _api_error(text: str) -> str | None:

@@ -98,9 +98,7 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
             *(_coded(row, GRADES) for row in scores.grades),
-            _lists(batch.answer.reshape(-1, n)),
-            _lists(batch.shown),
-            _lists(batch.gold.reshape(-1, n)),
+            *(_lists(rows) for rows in read.rows),
         ],
         schema=schema(batch.task),
     )
@@ -112,20 +110,19 @@ def _nothing(n: int) -> pa.DictionaryArray:
 
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw responses, each cut at a bound; how long it was stands beside it."""
-    texts = [None if text is None else text[:TEXT_LIMIT] for text in read.texts]
     return pa.table(
         {
-            "response": pa.array([_storable(text) for text in texts], pa.string()),
+            "response": pa.array([_storable(text) for text in read.texts], pa.string()),
             "characters": pa.array([None if text is None else len(text) for text in read.texts], pa.int64()),
         }
     )
 
 
 def _storable(text: str | None) -> str | None:
-    """Text that UTF-8 can carry: a lone surrogate, which JSON can spell, becomes a replacement sign."""
-    if text is None or text.isascii():
+    """The kept part, as UTF-8 can carry it: a lone surrogate, which JSON can spell, becomes a replacement sign."""
+    if text is None or (len(text) <= TEXT_LIMIT and text.isascii()):
         return text
-    return text.encode("utf-8", "replace").decode()
+    return text[:TEXT_LIMIT].encode("utf-8", "replace").decode()
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -189,7 +186,7 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
 
 
 def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(values, pa.string()).dictionary_encode()
+    return pa.array(values, _WORD)
 
 
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
@@ -203,8 +200,8 @@ def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int
     return np.array([where[word] for word in samples.column(name).to_pylist()])
 
 
-def _lists(values: NDArray[np.float64]) -> pa.FixedSizeListArray:
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values.T).ravel()), values.shape[0])
+def _lists(rows: NDArray[np.float64]) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
 
 
 def _cells(samples: pa.Table, name: str) -> NDArray[np.float64]:

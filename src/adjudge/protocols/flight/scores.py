@@ -123,12 +123,20 @@ def _sum_rows(table: Floats) -> Floats:
 def _constraint(evidence: Evidence) -> Floats:
     """100·Σw(passed)/Σw over the atoms of the six families that passed or failed; a pass weighs 0.5."""
     rows = _rows(evidence, *FAMILIES)
-    outcome, severity = evidence.outcome[rows], evidence.severity[rows]
-    passed = 0.5 * (outcome == PASS).sum(axis=0)
-    failed = np.where(outcome == FAIL, _WEIGHTS[severity], 0.0).sum(axis=0)
+    outcome = evidence.outcome[rows]
+    passed = 0.5 * _count(outcome == PASS)
+    position, sample = np.nonzero(outcome == FAIL)
+    weights = _WEIGHTS[evidence.severity[rows][position, sample]]
+    failed = np.bincount(sample, weights=weights, minlength=evidence.n)
     with np.errstate(all="ignore"):
         share: Floats = 100.0 * passed / (passed + failed)
     return share
+
+
+def _count(mask: NDArray[np.bool_]) -> NDArray[np.uint16]:
+    """How many rows hold, per sample; in small integers, which is several times faster than in large ones."""
+    counts: NDArray[np.uint16] = np.add.reduce(mask.view(np.uint8), axis=0, dtype=np.uint16)
+    return counts
 
 
 def _rows(evidence: Evidence, *families: str) -> slice | NDArray[np.intp]:
@@ -166,9 +174,9 @@ def _grades(
 def _failure_rate(evidence: Evidence, family: str) -> Floats:
     """Failed among the atoms that passed or failed; NaN where there are none."""
     outcome = evidence.outcome[_rows(evidence, family)]
-    failed = (outcome == FAIL).sum(axis=0)
+    failed = _count(outcome == FAIL)
     with np.errstate(all="ignore"):
-        rate: Floats = failed / (failed + (outcome == PASS).sum(axis=0))
+        rate: Floats = failed / (failed.astype(np.float64) + _count(outcome == PASS))
     return rate
 
 

@@ -252,7 +252,7 @@ def _outputs(
         {
             "file": pa.array([None if index is None else rows.files[rows.file[index]] for index in there], pa.string()),
             "line": pa.array([None if index is None else rows.line[index] for index in there], pa.int64()),
-            "prediction": pa.array([_storable(text) for text in predictions], pa.string()),
+            "response": pa.array([_storable(text) for text in predictions], pa.string()),
             "confidence_text": pa.nulls(n, pa.string()) if odd is None else pa.array(odd, pa.string()),
             "error": pa.array([_storable(text) for text in errors], pa.string()),
             "error_type": pa.array([_storable(text) for text in kinds], pa.string()),

@@ -81,8 +81,10 @@ def apply(
     if point is None:
         return {"threshold": None, "why": "the calibration files do not have this configuration"}
     threshold = point["threshold"]
+    found: dict[str, Any]
     if threshold is None:
-        return {"threshold": None, "why": point.get("why") or "reviewing everything is cheapest"}
+        found = {"threshold": None, "why": point.get("why") or "reviewing everything is cheapest"}
+        return found if costs is None else {**found, "answered": 0, "cost": costs.review}
     p, n = classes
     half = counts.size // 2
     of_p, of_n = int(counts[:half].sum()), int(counts[half:].sum())
@@ -90,7 +92,7 @@ def apply(
     wrong = kept & ~scores.correct
     answered, errors = int(kept.sum()), int(wrong.sum())
     slips, flags = int((wrong & scores.positive).sum()), int((wrong & ~scores.positive).sum())
-    found: dict[str, Any] = {
+    found = {
         "threshold": threshold,
         "answered": answered,
         "coverage": wilson(answered, of_p + of_n).to_dict(),

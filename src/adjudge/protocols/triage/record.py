@@ -31,7 +31,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "confidence": row["confidence"],
         "confidence_state": row["confidence_state"],
         "said": {
-            "prediction": output["prediction"],
+            "prediction": output["response"],
             "confidence_text": output["confidence_text"],
             "error": output["error"],
             "error_type": output["error_type"],

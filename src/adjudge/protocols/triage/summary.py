@@ -23,6 +23,7 @@ from adjudge.protocols.triage.batch import (
     TIMES,
     UNPARSED,
 )
+from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
@@ -51,6 +52,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
             measured.buckets[f"{name}|{trial}"] = _buckets(counts)
             every = every + counts
     measured.buckets = {"all": _buckets(every), **measured.buckets}
+    measured.estimates.sort(key=lambda named: not named.slice.startswith("configuration="))
     slices = _slices(whole, config, measured)
     measured.metrics = {
         f"{named.slice.partition('=')[2]}/{named.name}": named.estimate.value
@@ -58,15 +60,34 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         if named.slice.startswith("configuration=")
     }
     measured.top = {
+        "headline": headline(config),
         "classes": {"positive": config.positive, "negative": config.negative},
         "samples": whole.samples,
         "configurations": configurations,
         "slices": slices,
         "operating_points": config.operating or {},
+        "comparable": comparable(config.classes()),
+        "dataset_columns": list(DATASET_COLUMNS),
+        "factors": factors(configurations),
     }
     measured.notes = _notes(whole, config, every, configurations)
     measured.charts = charts.build(whole, configurations, config)
     return measured
+
+
+def headline(config: TriageConfig) -> list[str]:
+    """The estimates that a reader wants first."""
+    p, n = config.classes()
+    return [
+        "accuracy",
+        "accuracy_answered",
+        "coverage",
+        f"{p}_catch_rate",
+        f"{p}_slip_rate",
+        f"{n}_false_flag_rate",
+        "ece",
+        "aurc",
+    ]
 
 
 class _View:
@@ -305,7 +326,7 @@ def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[st
                 cut = whole.blocks.get((name, key, value))
                 if cut is None:
                     continue
-                where = f"configuration={name},{key}={value}"
+                where = f"slice={name},{key}={value}"
                 numbers = Numbers(
                     sum(cut.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64)),
                     cut.joined(),
@@ -344,14 +365,19 @@ def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: di
                 f"{name}: {own.possibly_cached} of {own.received} records do not say whether a cache answered and took "
                 "under 250 ms of vision time: possibly cached"
             )
-        if any(values["ece"] != values["ece_right_closed"] for values in block["per_trial"].values()):
-            notes.append(
-                f"{name}: confidences sit on bin edges, so ECE depends on which side of a bin is closed: see ece and "
-                "ece_right_closed"
-            )
         lacking = block["provenance"]["missing"]
         if lacking:
             notes.append(f"{name}: not every record carries {', '.join(lacking)}")
+    edges = [
+        name
+        for name, block in configurations.items()
+        if any(values["ece"] != values["ece_right_closed"] for values in block["per_trial"].values())
+    ]
+    if edges:
+        notes.append(
+            "confidences sit on bin edges, so ECE depends on which side of a bin is closed: compare ece and "
+            f"ece_right_closed of {', '.join(edges)}"
+        )
     return notes
 
 

@@ -1,0 +1,235 @@
+"""How fast the flight evaluation is, read to written, beside a mere parse and an evaluator with one object per atom.
+
+Every measurement is a fresh process, in seconds of CPU, user and system; the least of `--repeat` is kept. Ours counts
+from the start of the process, imports included (pyarrow imports pandas too where it is installed); the yardsticks count their work alone. The yardsticks are `flight_stdlib` (the same files) and `flight_objects` (a slice, whose buckets,
+verdicts and scores must be ours). `python -m benchmarks flight` exits with 1 when a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ATOMS = {"S1": 67, "M3": 237}
+MOST_OF_STDLIB, LEAST_OF_OBJECTS, MOST_BYTES, MOST_MEMORY = 1.5, 15.0, 8.0, 1_000_000_000
+LEAST_SPEED_UP = 0.85
+LOOP = "sum(i * i % 7 for i in range(30_000_000))"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process took: seconds of CPU and of the wall clock, and its largest resident set in bytes."""
+
+    cpu: float
+    wall: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    task: str
+    what: str
+    samples: int
+    cost: Cost
+    bytes_an_atom: float | None = None
+
+    def __str__(self) -> str:
+        each = self.cost.cpu / self.samples
+        atoms = "" if self.bytes_an_atom is None and "object" not in self.what else f"{ATOMS[self.task] / each:,.0f}"
+        size = "" if self.bytes_an_atom is None else f"{self.bytes_an_atom:.2f}"
+        cells = (f"{self.samples:,}", f"{1 / each:,.0f}", atoms, f"{each * 1e6:.1f}", size)
+        return f"| {self.task} | {self.what} | {' | '.join(cells)} | {self.cost.memory / 1e6:,.0f} |"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that must not be missed."""
+
+    what: str
+    reached: float
+    bound: float
+    at_most: bool = True
+
+    @property
+    def met(self) -> bool:
+        """Whether it is reached."""
+        return self.reached <= self.bound if self.at_most else self.reached >= self.bound
+
+    def __str__(self) -> str:
+        sign = "at most" if self.at_most else "at least"
+        return f"{'met   ' if self.met else 'MISSED'} {self.what}: {self.reached:,.2f} ({sign} {self.bound:,.2f})"
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks flight", description=__doc__)
+    parser.add_argument("--samples-s1", type=int, default=200_000)
+    parser.add_argument("--samples-m3", type=int, default=50_000)
+    parser.add_argument("--slice", type=int, default=10_000, help="samples that the per-object evaluator judges")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of everything, once; start-up then weighs ten times"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    chosen = parser.parse_args(argv)
+    share, repeat = (10, 1) if chosen.quick else (1, chosen.repeat)
+    rows: list[Row] = []
+    targets: list[Target] = []
+    with tempfile.TemporaryDirectory(prefix="adjudge-flight-") as folder:
+        for task, samples in (("S1", chosen.samples_s1 // share), ("M3", chosen.samples_m3 // share)):
+            few = min(samples, chosen.slice // share)
+            found, reached = _task(Path(folder) / task, task, samples, few, repeat)
+            rows += found
+            targets += reached
+    print("| task | what | samples | samples/s | atoms/s | CPU µs/sample | bytes/atom | peak MB |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    print(*rows, "", *targets, sep="\n")
+    if chosen.json is not None:
+        document = {"rows": [asdict(row) for row in rows], "targets": [asdict(t) | {"met": t.met} for t in targets]}
+        chosen.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 0 if all(target.met for target in targets) else 1
+
+
+def _task(folder: Path, task: str, samples: int, few: int, repeat: int) -> tuple[list[Row], list[Target]]:
+    """All rows of one task, and what they must reach; the ratios bind S1, whose answers are the shortest."""
+    _run("data", task, samples, folder)
+    _run("data", task, few, folder / "slice")
+    files, slice_files = _files(folder, task), _files(folder / "slice", task)
+    ours, stdlib, objects, two, loops = [], [], [], [], []
+    for _ in range(repeat):
+        ours.append(_run("ours", task, *files, folder / "run", 1))
+        stdlib.append(_run("stdlib", *files))
+        objects.append(_run("objects", task, *slice_files, folder / "slice" / "records.jsonl"))
+        two.append(_run("ours", task, *files, folder / "run", 2))
+        loops.append(_loop(2).wall / _loop(1).wall)
+    _run("ours", task, *slice_files, folder / "slice" / "run", 1)
+    _run("compare", folder / "slice" / "records.jsonl", folder / "slice" / "run")
+    size = sum(path.stat().st_size for path in (folder / "run" / "evidence").iterdir()) / samples / ATOMS[task]
+    rows = [
+        Row(task, "adjudge", samples, _least(ours), size),
+        Row(task, "adjudge --workers 2", samples, _least(two), size),
+        Row(task, "json.loads of the same files", samples, _least(stdlib)),
+        Row(task, "an object per atom, on a slice", few, _least(objects)),
+    ]
+    each = [row.cost.cpu / row.samples for row in rows]
+    of_stdlib, of_objects = each[0] / each[2], each[3] / each[0]
+    gained = min(cost.wall for cost in ours) / min(cost.wall for cost in two) / (2 / min(loops))
+    print(f"{task}: {of_stdlib:.2f}× the CPU of json.loads, {of_objects:.1f}× less than an object per atom; ", end="")
+    print(f"two workers reach {gained:.2f} of what two copies of a loop reach; the slice is judged alike\n")
+    targets = [
+        Target(f"{task}, bytes an atom", size, MOST_BYTES),
+        Target(f"{task}, MB of memory", rows[0].cost.memory / 1e6, (MOST_MEMORY + 16 * samples) / 1e6),
+    ]
+    if task == "S1":
+        targets += [
+            Target("S1, CPU against json.loads", of_stdlib, MOST_OF_STDLIB),
+            Target("S1, less CPU than an object per atom", of_objects, LEAST_OF_OBJECTS, at_most=False),
+            Target("S1, two workers against two loops", gained, LEAST_SPEED_UP, at_most=False),
+        ]
+    return rows, targets
+
+
+def _files(folder: Path, task: str) -> tuple[Path, Path]:
+    return folder / f"outputs-{task}.jsonl", folder / f"reference-{task}.jsonl"
+
+
+def _least(costs: Sequence[Cost]) -> Cost:
+    return min(costs, key=lambda cost: cost.cpu)
+
+
+def _run(step: str, *arguments: object) -> Cost:
+    """One step in a process of its own; its workers count as part of it. A step may print the seconds that count."""
+    return _measure([[sys.executable, "-m", "benchmarks.flight", step, *map(str, arguments)]])
+
+
+def _loop(copies: int) -> Cost:
+    return _measure([[sys.executable, "-c", LOOP]] * copies)
+
+
+def _measure(commands: Sequence[list[str]]) -> Cost:
+    """Processes that run at once, as one."""
+    start = time.perf_counter()
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
+    cpu, memory = 0.0, 0
+    for process in started:
+        assert process.stdout is not None
+        with process.stdout as pipe:
+            said = pipe.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, process.args)
+        cpu += float(said) if said else usage.ru_utime + usage.ru_stime
+        memory = max(memory, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+    return Cost(cpu, time.perf_counter() - start, memory)
+
+
+def _data(task: str, samples: str, folder: str) -> None:
+    from benchmarks.flight_data import write
+
+    write(task, int(samples), Path(folder))
+
+
+def _ours(task: str, outputs: str, reference: str, out: str, workers: str) -> None:
+    import adjudge
+
+    config = {"task": task, "outputs": [outputs], "reference": [reference]}
+    adjudge.evaluate("flight", config, out=out, workers=int(workers), force=True)
+
+
+def _stdlib(outputs: str, reference: str) -> None:
+    from benchmarks.flight_stdlib import run
+
+    start = time.process_time()
+    run(Path(outputs), Path(reference))
+    print(time.process_time() - start)
+
+
+def _objects(task: str, outputs: str, reference: str, records: str) -> None:
+    from benchmarks.flight_objects import run
+
+    start = time.process_time()
+    run(Path(outputs), Path(reference), Path(records), task)
+    print(time.process_time() - start)
+
+
+def _compare(records: str, run: str) -> None:
+    """Refuse to go on when the two evaluators disagree on any sample."""
+    import adjudge
+
+    def close(a: Any, b: Any) -> bool:
+        return a == b or (isinstance(a, float) and isinstance(b, float) and abs(a - b) <= 1e-9 * max(abs(a), abs(b)))
+
+    with Path(records).open(encoding="utf-8") as lines:
+        theirs = {record["sample_id"]: record for record in map(json.loads, lines)}
+    names = ("bucket", "verdict", "availability", "constraint", "error", "total", "mae", "rmse", "rubric")
+    table = adjudge.load_run(run).samples.select(["sample", *names]).to_pylist()
+    if len(table) != len(theirs):
+        raise SystemExit(f"{len(table)} samples against {len(theirs)}")
+    for row in table:
+        for name in names:
+            other = theirs[row["sample"]][name]
+            if not close(row[name], other):
+                raise SystemExit(f"{row['sample']}: {name} is {row[name]}, the per-object evaluator says {other}")
+
+
+STEPS: dict[str, Callable[..., None]] = {
+    "data": _data,
+    "ours": _ours,
+    "stdlib": _stdlib,
+    "objects": _objects,
+    "compare": _compare,
+}
+
+if __name__ == "__main__":
+    STEPS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,177 @@
+"""Triage: rows like DF3's real records (about 1.3 KB) to a whole run, against a plain scorer; and AURC alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = 2_000_000
+_WORDS = [
+    "lighting",
+    "shadows",
+    "reflections",
+    "texture",
+    "edges",
+    "background",
+    "gradient",
+    "skin",
+    "hair",
+    "fabric",
+    "compression",
+    "noise",
+    "pattern",
+    "symmetry",
+    "consistent",
+    "plausible",
+    "natural",
+    "warped",
+    "smooth",
+    "regular",
+    "unusual",
+    "subtle",
+    "coherent",
+    "physical",
+    "camera",
+    "lens",
+    "depth",
+    "blur",
+    "artefact",
+]
+
+
+def write(path: Path, rows: int, seed: int = 0) -> None:
+    """Records of one model without tools, one trial, ids in no order."""
+    random = np.random.default_rng(seed)
+    hashes = {
+        name: f"{index:064x}"
+        for index, name in enumerate(("vision_system", "vision_user", "agent_system", "agent_user"), 7)
+    }
+    texts = [
+        json.dumps(
+            "The image shows " + ", ".join(random.choice(_WORDS, 42).tolist()) + "; no clear sign of generation."
+        )
+        for _ in range(2000)
+    ]
+    tail = json.dumps({"prompt_hashes": hashes, "tool_usage": [], "tool_details": [], "tool_results": []})[1:-1]
+    order = random.permutation(rows)
+    with path.open("w", encoding="utf-8") as stream:
+        for start in range(0, rows, 100_000):
+            n = min(100_000, rows - start)
+            fake = random.random(n) < 0.5
+            seen = np.where(fake, 1.0, -1.0) * random.gamma(2.0, 0.6, n) + random.normal(size=n)
+            confidence = np.round(1.0 / (1.0 + np.exp(-1.8 * np.abs(seen))), 4)
+            vision = random.gamma(4.0, 0.9, n)
+            which, failed = random.integers(0, len(texts), n), random.random(n) < 0.002
+            for i in range(n):
+                name = f"sample-{order[start + i]:07d}"
+                word = "uncertain" if abs(seen[i]) < 0.5 else "fake" if seen[i] > 0 else "real"
+                said = (
+                    '"error": "request timed out", "error_type": "TimeoutError"'
+                    if failed[i]
+                    else f'"prediction": "{word}", "analysis_verdict": "{word}", "parsed_verdict": "{word}", "confidence": {confidence[i]}'
+                )
+                stream.write(
+                    f'{{"id": "{name}", "model": "bench-1", "use_tools": false, "trial": 0, "label": '
+                    f'"{"fake" if fake[i] else "real"}", "image": "{name}.jpeg", "meta": {{}}, "run_config": '
+                    f'{{"temperature": 0.0, "max_iterations": 15, "reasoning_effort": "high"}}, {said}, "rationale": '
+                    f'{texts[which[i]]}, {tail}, "cache": {{"hit": {"true" if i % 4 == 0 else "false"}}}, "timings": '
+                    f'{{"vision_llm_seconds": {vision[i]}, "total_seconds": {vision[i] + 0.00005}}}, "latency_seconds": '
+                    f"{vision[i] + 0.012}}}\n"
+                )
+
+
+def _adjudge(path: str, out: str) -> dict[str, Any]:
+    import adjudge
+
+    run = adjudge.evaluate("triage", {"results": [path]}, out=out)
+    block: dict[str, Any] = run.metrics["configurations"]["bench-1|no-tools"]
+    return block
+
+
+def _plain(path: str, out: str) -> dict[str, Any]:
+    from benchmarks.triage_stdlib import score
+
+    del out
+    return score(Path(path))["bench-1|no-tools|0"]
+
+
+def _measured(work: Callable[[str, str], dict[str, Any]], path: Path, out: Path) -> tuple[dict[str, Any], float, float]:
+    """The result, CPU seconds and peak megabytes of some work in a process of its own."""
+    receive, send = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    process = multiprocessing.get_context("spawn").Process(target=_child, args=(work, str(path), str(out), send))
+    process.start()
+    result: tuple[dict[str, Any], float, float] = receive.recv()
+    process.join()
+    return result
+
+
+def _child(work: Callable[[str, str], dict[str, Any]], path: str, out: str, send: Any) -> None:
+    start = time.process_time()
+    found = work(path, out)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    send.send((found, time.process_time() - start, used.ru_maxrss / 1024))
+
+
+def _same(block: dict[str, Any], plain: dict[str, Any]) -> None:
+    trial = block["per_trial"]["0"]
+    for name, value in plain.items():
+        if name == "latency":
+            for place, times in value.items():
+                state, _, stage = place.partition("/")
+                ours = block["latency"]["by_cache"][state][stage]
+                assert all(ours[key] == number for key, number in times.items() if key != "mean"), place
+                assert math.isclose(ours["mean"], times["mean"], rel_tol=1e-14), place
+        elif name == "carried":
+            carried = block["provenance"]["carried"]
+            assert carried == {key: value.get(key, 0) for key in carried}
+        elif name == "possibly_cached":
+            assert block["latency"][name] == value
+        else:
+            assert math.isclose(trial[name], value, rel_tol=1e-9), (name, trial[name], value)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--folder", type=Path, help="keep the data here between runs")
+    options = parser.parse_args(argv)
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="adjudge-triage-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"results-{options.rows}.jsonl"
+    if not path.exists():
+        write(path, options.rows)
+    size = path.stat().st_size / options.rows
+    print(f"{options.rows:,} rows of {size:,.0f} bytes")
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    ours, cpu, memory = _measured(_adjudge, path, folder / "run")
+    theirs, plain_cpu, plain_memory = _measured(_plain, path, folder)
+    _same(ours, theirs)
+    for name, seconds, peak in (("adjudge triage", cpu, memory), ("plain scorer", plain_cpu, plain_memory)):
+        print(f"{name:16} {seconds:8.1f} CPU s {options.rows / seconds:10,.0f} rows a CPU s {peak:8,.0f} MB")
+    print(f"{plain_cpu / cpu:.1f} times as many rows a CPU second, equal figures")
+    from adjudge.stats.selective import areas
+
+    random = np.random.default_rng(1)
+    confidence, right = random.random(options.rows), random.random(options.rows) < 0.8
+    start = time.perf_counter()
+    areas(confidence, right)
+    print(f"AURC of {options.rows:,} rows: {time.perf_counter() - start:.2f} s")
+    if options.folder is None:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,191 @@
+"""`adjudge anomaly`: judge a detector of attacks on sensor streams under the reviewer's contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
+from adjudge.errors import ConfigError
+
+_RUN = ("config_file", *RUN_FLAGS)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--scores", help="CSV or Parquet: flight, t, score, label; where known split, attack, magnitude, seed.")
+@click.option("--splits", help="splits.json: train_flights, val_flights, test_flights.")
+@click.option("--target-fpr", type=float, help="False positive rate of the threshold on clean validation [0.01].")
+@click.option("--n-consecutive", type=int, help="Exceedances in a row that raise an alarm [5].")
+@click.option("--threshold", type=float, help="A threshold from outside: violates the contract.")
+@click.option("--resamples", type=int, help="Flight resamples of every interval [2000].")
+@click.option("--check-code", "code", multiple=True, help="Code to scan for leaks; repeat.")
+@click.option("--name", help="Name of the detector in the report.")
+@click.option("--show-invalid", is_flag=True, default=None, help="Show the numbers of an INVALID run, watermarked.")
+@click.option("--flight-column", help="[flight]")
+@click.option("--time-column", help="[t]")
+@click.option("--label-column", help="[label]")
+@run_options
+@click.pass_context
+def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
+    """Judge a detector of attacks on sensor streams, without leaks. An INVALID result exits with 3.
+
+    \b
+    Example:
+      adjudge anomaly --scores scores.csv --splits splits.json --out run
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    own = {key: flags.pop(key) for key in _RUN}
+    settings = configuration(own.pop("config_file"), flags)
+    if not settings:
+        click.echo(ctx.get_help())
+        return 2
+    if "splits" not in settings:
+        raise ConfigError("--splits is missing (adjudge anomaly --help shows an example)")
+    return _evaluate(settings, own)
+
+
+def _evaluate(settings: dict[str, Any], own: dict[str, Any]) -> int:
+    from datetime import UTC, datetime
+
+    from adjudge.runs.run import Run
+
+    own["out"] = own["out"] or Path(settings.pop("out", None) or f"runs/anomaly-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    settings.pop("out", None)
+    code = evaluate_and_show("anomaly", settings, **own)
+    metrics = Run(own["out"]).metrics
+    if metrics["valid"]:
+        return code
+    for item in metrics["violations"]:
+        for reason in item["reasons"]:
+            click.echo(f"INVALID by {item['code']}: {reason}", err=True)
+    return 3
+
+
+@anomaly.command()
+@click.option("--data", type=click.Path(path_type=Path), required=True, help="Clean flights: CSV, Parquet or a folder.")
+@click.option("--catalog", type=click.Path(path_type=Path), required=True, help="attacks/catalog.json.")
+@click.option("--splits", type=click.Path(path_type=Path), help="Inject into the test flights of splits.json alone.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Parquet file of attacked flights."
+)
+@click.option("--flight-column", default="flight", show_default=True)
+@click.option("--time-column", default="t", show_default=True)
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def inject(
+    data: Path, catalog: Path, splits: Path | None, output: Path, flight_column: str, time_column: str, force: bool
+) -> int:
+    """Write attacked copies of clean flights, with labels, for use elsewhere."""
+    from adjudge.protocols.anomaly.catalog import read_catalog
+    from adjudge.protocols.anomaly.flights import Columns, read_flights
+    from adjudge.protocols.anomaly.inject_files import write_attacked
+    from adjudge.protocols.anomaly.splits import read_splits
+
+    flights = read_flights(data, Columns(flight_column, time_column))
+    if splits is not None:
+        chosen = set(read_splits(splits).test)
+        flights = [flight for flight in flights if flight.id in chosen]
+    attacks = read_catalog(catalog).attacks
+    count = write_attacked(flights, attacks, output, force=force)
+    click.echo(f"{count} attacked sequences of {len(flights)} flights in {output}", err=True)
+    return 0
+
+
+@anomaly.group()
+def catalog() -> None:
+    """Show or check a catalog of attacks."""
+
+
+@catalog.command("show")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+def catalog_show(file: Path | None) -> int:
+    """Print every attack that a catalog unfolds to; without a file, an example catalog to copy."""
+    import msgspec
+
+    from adjudge.protocols.anomaly.catalog import EXAMPLE, read_catalog
+
+    if file is None:
+        click.echo(msgspec.json.format(msgspec.json.encode(EXAMPLE)).decode())
+        return 0
+    for attack in read_catalog(file).attacks:
+        values = ", ".join(f"{key}={value}" for key, value in attack.parameters.items())
+        length = "to the end" if attack.duration_s is None else f"{attack.duration_s:g} s"
+        click.echo(f"{attack.name}: {values}; seed {attack.seed}; {length}")
+    return 0
+
+
+@catalog.command("check")
+@click.argument("file", type=click.Path(path_type=Path))
+def catalog_check(file: Path) -> int:
+    """Check a catalog and count what it unfolds to."""
+    from adjudge.protocols.anomaly.catalog import read_catalog
+
+    read = read_catalog(file)
+    names = {attack.name for attack in read.attacks}
+    click.echo(f"{file}: {len(names)} attacks, {len(read.attacks)} with all parameters and seeds")
+    return 0
+
+
+@anomaly.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for flights, splits, catalog, eval.yaml."
+)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--flights", type=click.IntRange(6), default=30, show_default=True)
+@click.option("--seconds", type=float, default=60.0, show_default=True)
+@click.option("--rate", type=float, default=100.0, show_default=True, help="Samples a second.")
+def init(out: Path, seed: int, flights: int, seconds: float, rate: float) -> int:
+    """Write simulated flights and a commented eval.yaml that judges a detector on them; edit it for your own."""
+    from adjudge.errors import OutputError
+    from adjudge.protocols.anomaly.simulate import write_example
+
+    target = out / "eval.yaml"
+    if target.exists():
+        raise OutputError(f"{target} exists already; choose another --out")
+    config = write_example(out, seed=seed, flights=flights, seconds=seconds, rate=rate)
+    target.write_text(_EVAL.format(**config), encoding="utf-8")
+    click.echo(f"{target} is written; next: adjudge anomaly --config {target} --out run", err=True)
+    return 0
+
+
+_EVAL = """\
+# What is judged. Every path is taken from the folder in which adjudge runs.
+data: {data}        # CSV, Parquet or a folder: flight, t, feature columns
+splits: {splits}     # train_flights, val_flights, test_flights
+catalog: {catalog}   # attacks that are injected into copies of the test flights
+detector: {detector}  # residual, random, pyod:IForest, sklearn:IsolationForest, or module:Class of yours
+# The decision, fixed before test.
+target_fpr: 0.01      # the threshold is exceeded by at most this share of clean validation scores
+n_consecutive: 5      # 3 high sensitivity, 5 balanced, 10 high specificity
+# Intervals: resamples of flights.
+resamples: 2000
+seed: {seed}
+"""
+
+
+@anomaly.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--tolerance", type=float, default=0.02, show_default=True, help="Largest relative difference.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
+    """Run a RUN again from its recorded configuration and hold every headline metric to it; a difference exits 1."""
+    import tempfile
+
+    import adjudge
+    from adjudge.protocols.anomaly.reproduce import differences
+
+    first = adjudge.load_run(run)
+    if first.manifest.protocol != "anomaly":
+        raise ConfigError(f"{run} is a run of {first.manifest.protocol}, not of anomaly")
+    config = {key: value for key, value in first.manifest.config.items() if key not in {"limit", "gates"}}
+    with tempfile.TemporaryDirectory() as folder:
+        again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again")
+        rows = differences(first.metrics, again.metrics, tolerance)
+    failed = [row for row in rows if not row.holds]
+    for row in rows:
+        if row.holds and quiet:
+            continue
+        click.echo(f"{'ok  ' if row.holds else 'FAIL'} {row.name}: {row.text}", err=True)
+    return 1 if failed else 0

@@ -1,0 +1,211 @@
+"""`adjudge gate`: hold a run to bounds, or to a committed baseline, and say it in the words of CI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from adjudge.errors import ConfigError, NotComparable, OutputError
+
+if TYPE_CHECKING:
+    from adjudge.compare.baseline import Regression
+    from adjudge.report.junit import Case
+    from adjudge.runs.run import Run
+    from adjudge.verdict.gates import Gate
+
+_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--gates", "file", type=click.Path(path_type=Path), help="YAML file: a list of gates.")
+@click.option("--gate", "texts", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="Fail where the run is worse than this baseline.")
+@click.option(
+    "--margin",
+    "margins",
+    multiple=True,
+    metavar="[NAME=]X",
+    help="How much worse than the baseline is tolerated; repeat.",
+)
+@click.option(
+    "--write-baseline", "target", type=click.Path(path_type=Path), help="Write this run's baseline, to commit."
+)
+@click.option("--metric", "metrics", multiple=True, help="Estimates in the baseline [the headline ones]; repeat.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML.")
+@click.option("--sarif", type=click.Path(path_type=Path), help="Write SARIF 2.1.0.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def gate(
+    run: Path,
+    file: Path | None,
+    texts: tuple[str, ...],
+    baseline: Path | None,
+    margins: tuple[str, ...],
+    target: Path | None,
+    metrics: tuple[str, ...],
+    junit: Path | None,
+    sarif: Path | None,
+    quiet: bool,
+) -> int:
+    """Hold a RUN to gates, or to a baseline. Exit code 0 passed, 1 failed, 2 bad input, 3 not comparable.
+
+    Without --gates, --gate and --baseline the gates are those that the run was made with.
+
+    \b
+    Examples:
+      adjudge gate runs/a --gate 'falcon-a/eligibility_rate.low >= 0.8'
+      adjudge gate runs/a --write-baseline baseline.json
+      adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
+    """
+    import adjudge
+    from adjudge.compare import baseline as base
+    from adjudge.report.junit import Case
+    from adjudge.verdict.gates import Gate, judge
+
+    loaded = adjudge.load_run(run)
+    if target is not None:
+        _write(target, base.write(base.baseline_of(loaded, metrics)))
+        if not quiet:
+            click.echo(f"{target}: the baseline of {run}", err=True)
+        if not (file or texts or baseline):
+            return 0
+    wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
+    if not wanted and baseline is None:
+        wanted = [Gate.parse(text) for text in loaded.manifest.config.get("gates") or ()]
+        if not wanted:
+            raise ConfigError("there are no gates: give --gate, --gates FILE or --baseline FILE")
+    outcomes, _ = judge(wanted, _by_name(loaded))
+    try:
+        held = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
+    except NotComparable as error:
+        if junit is not None:
+            _write_junit(junit, loaded, [Case("baseline", "comparable", "error", str(error))])
+        raise
+    cases = _cases(loaded, outcomes, held)
+    if junit is not None:
+        _write_junit(junit, loaded, cases)
+    if sarif is not None:
+        from adjudge.report.sarif import sarif as log
+
+        _write(sarif, log(loaded))
+    text = _markdown(loaded, outcomes, held)
+    if os.environ.get(_STEP_SUMMARY):
+        with Path(os.environ[_STEP_SUMMARY]).open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    passed = all(item["outcome"] == "pass" for item in outcomes.values()) and all(
+        item.outcome == "pass" for item in held
+    )
+    if not quiet:
+        _say(cases)
+    return 0 if passed else 1
+
+
+def _margins(texts: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            raise ConfigError(f"--margin {text!r} is not of the form X or NAME=X") from None
+    return found
+
+
+def _say(cases: Sequence[Case]) -> None:
+    """What did not hold, every gate, and how much held."""
+    marks = {"pass": "pass", "failure": "FAIL", "error": "UNKNOWN"}
+    for case in cases:
+        if case.kind != "pass" or case.suite == "gates":
+            said = f": {case.message}" if case.message else ""
+            click.echo(f"{marks[case.kind]:<8} {case.suite}: {case.name}{said}", err=True)
+    held = sum(case.kind == "pass" for case in cases)
+    click.echo(f"{held} of {len(cases)} checks hold", err=True)
+
+
+def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
+    from adjudge.report.junit import junit
+
+    _write(path, junit(cases, name=f"adjudge.{run.manifest.protocol}"))
+
+
+def _by_name(run: Run) -> dict[str, Any]:
+    """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
+    found = run.estimates()
+    named = {f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in found.items()}
+    if len({where for _, where in found}) == 1:
+        named |= {name: item for (name, _), item in found.items()}
+    return named
+
+
+def _from_file(path: Path | None) -> list[Gate]:
+    if path is None:
+        return []
+    import yaml
+
+    from adjudge.verdict.gates import Gate
+
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not YAML: {error}") from None
+    listed = loaded.get("gates") if isinstance(loaded, dict) else loaded
+    if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
+        raise ConfigError(
+            f"{path}: expected a list of gates such as `- model/metric.low >= 0.9`, alone or under `gates:`"
+        )
+    return [Gate.parse(item) for item in listed]
+
+
+def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> list[Case]:
+    from adjudge.report import numbers, view
+    from adjudge.report.junit import Case
+    from adjudge.report.regressions import sentence
+
+    kinds = {"pass": "pass", "fail": "failure", "unknown": "error"}
+    cases = [
+        Case(
+            "gates",
+            name,
+            kinds[item["outcome"]],
+            "" if item["outcome"] == "pass" else item["why"] or f"observed {numbers.number(item['observed'])}",
+        )
+        for name, item in outcomes.items()
+    ]
+    cases += [
+        Case("baseline", f"{view.label(item.slice)}/{item.name}", kinds[item.outcome], sentence(item, run))
+        for item in held
+    ]
+    return cases + _instrument(run)
+
+
+def _instrument(run: Run) -> list[Case]:
+    from adjudge.report.data import failure_modes
+    from adjudge.report.junit import Case
+
+    broken: dict[str, int] = {}
+    for row in failure_modes(run)["rows"]:
+        if row["broken"]:
+            broken[row["rule"]] = broken.get(row["rule"], 0) + row["broken"]
+    if not broken:
+        return [Case("instrument", "every rule could be evaluated", "pass")]
+    return [Case("instrument", rule, "error", f"the rule failed on {count} atoms") for rule, count in broken.items()]
+
+
+def _markdown(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> str:
+    from adjudge.report.markdown import markdown
+    from adjudge.report.regressions import markdown as regressions
+
+    return markdown(run, gates=outcomes) + (f"\n{regressions(held, run)}\n" if held else "")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,321 @@
+"""`openai:MODEL`: a server that speaks the chat-completions wire format, asked over httpx."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import mimetypes
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from adjudge.collect.request import MAX_ANSWER, Image, Reply, Request, ToolUse, Unanswered
+from adjudge.collect.subject import Subject
+from adjudge.collect.tools import Tool
+from adjudge.errors import ConfigError
+
+if TYPE_CHECKING:
+    import httpx
+
+TOOL_ROUNDS = 8
+_SHOWN = 300
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str = "{}"
+
+
+class _ToolCall(msgspec.Struct):
+    id: str
+    function: _Function
+    type: str = "function"
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+_decode = msgspec.json.Decoder(_Completion).decode
+
+
+def public_url(url: str) -> str:
+    """An address as it may be written down: no user, password, query or fragment."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    place = f"[{host}]" if ":" in host else host
+    return urlunsplit((parts.scheme, place + (f":{parts.port}" if parts.port else ""), parts.path, "", ""))
+
+
+class ChatSubject(Subject):
+    """A chat model. The key goes into one header and is held nowhere else."""
+
+    needs_prompt = True
+
+    def __init__(
+        self,
+        name: str,
+        model: str | None = None,
+        *,
+        base_url: str | None,
+        key: str | None = None,
+        tools: Sequence[Tool] = (),
+        json_mode: bool = False,
+        max_tokens: int | None = None,
+    ) -> None:
+        try:
+            import httpx  # noqa: F401
+        except ImportError:
+            raise ConfigError(
+                f"subject openai:{name} needs httpx; install it with: pip install 'adjudge[collect]'"
+            ) from None
+        if not name:
+            raise ConfigError("subject openai: names no model (openai:MODEL)")
+        if base_url is None:
+            raise ConfigError(f"subject openai:{name} needs --base-url, such as http://127.0.0.1:8000/v1")
+        try:
+            parts = urlsplit(base_url)
+            good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            good = False
+        if not good:
+            raise ConfigError("--base-url is not an http or https address, such as http://127.0.0.1:8000/v1")
+        self._name, self.model = name, model or name
+        query = f"?{parts.query}" if parts.query else ""
+        self._url = base_url.partition("?")[0].partition("#")[0].rstrip("/") + "/chat/completions" + query
+        self.base_url = public_url(base_url)
+        self._loopback = _is_loopback(parts.hostname or "")
+        self._key, self._tools = key, {tool.name: tool for tool in tools}
+        self._json_mode, self._max_tokens = json_mode, max_tokens
+        self._clients: list[httpx.AsyncClient] = []
+        self._idle: list[httpx.AsyncClient] = []
+
+    def identity(self) -> dict[str, Any]:
+        """Model, address without credentials, and everything that shapes the request."""
+        return {
+            "subject": f"openai:{self._name}",
+            "base_url": self.base_url,
+            "json_mode": self._json_mode,
+            "max_tokens": self._max_tokens,
+            "tools": [tool.identity() for tool in self._tools.values()],
+        }
+
+    def payload(self, request: Request) -> dict[str, Any]:
+        """Only the picture: text reaches the model through the prompt."""
+        return {"image": None if request.image is None else request.image.sha256}
+
+    def check_modes(self, modes: tuple[bool, ...]) -> None:
+        """With tools, there must be some."""
+        if True in modes and not self._tools:
+            raise ConfigError(
+                f"subject openai:{self._name} in mode tools needs --tool module:function; or give --modes no-tools"
+            )
+
+    async def open(self, workers: int) -> None:
+        """A client with one connection for each worker; proxies of the environment are not used for this machine itself.
+
+        A pool looks at all its connections for every request, which at 64 costs several times the request itself.
+        """
+        import httpx
+
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        context = httpx.create_ssl_context()
+        self._clients = [
+            httpx.AsyncClient(
+                headers=headers,
+                timeout=None,  # noqa: S113 -- the runner bounds the whole call, a slow stream included
+                limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
+                trust_env=not self._loopback,
+                verify=context,
+            )
+            for _ in range(workers)
+        ]
+        self._idle = list(self._clients)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients:
+            await client.aclose()
+
+    async def ask(self, request: Request) -> Reply:
+        """One chat over one connection."""
+        client = self._idle.pop()
+        try:
+            return await self._chat(client, request)
+        finally:
+            self._idle.append(client)
+
+    async def _chat(self, client: httpx.AsyncClient, request: Request) -> Reply:
+        """While the model calls tools, they are run and their results sent, up to TOOL_ROUNDS times."""
+        messages = _messages(request)
+        used: list[ToolUse] = []
+        usage: dict[str, Any] = {}
+        spent = 0.0
+        for _ in range(TOOL_ROUNDS + 1):
+            start = time.perf_counter()
+            completion = await self._post(client, self._body(request, messages))
+            spent += time.perf_counter() - start
+            _add_usage(usage, completion.usage)
+            choice = completion.choices[0]
+            calls = choice.message.tool_calls
+            if not calls or not request.use_tools:
+                return self._reply(request, completion, usage, used, spent)
+            messages.append({"role": "assistant", **msgspec.to_builtins(choice.message)})
+            for wanted in calls:
+                text, use = await self._use(wanted)
+                used.append(use)
+                messages.append({"role": "tool", "tool_call_id": wanted.id, "content": text})
+        raise Unanswered("invalid", f"the model still called tools after {TOOL_ROUNDS} rounds")
+
+    async def _use(self, wanted: _ToolCall) -> tuple[str, ToolUse]:
+        tool = self._tools.get(wanted.function.name)
+        if tool is None:
+            name = wanted.function.name
+            return f"error: there is no tool {name!r}", ToolUse(tool=name, seconds=0.0, status="unknown")
+        return await tool.use(wanted.function.arguments)
+
+    def _reply(
+        self, request: Request, completion: _Completion, usage: dict[str, Any], used: list[ToolUse], spent: float
+    ) -> Reply:
+        choice = completion.choices[0]
+        if choice.message.refusal:
+            raise Unanswered("refused", choice.message.refusal)
+        if choice.finish_reason == "content_filter":
+            raise Unanswered("refused", "the server's content filter withheld the answer")
+        if choice.message.content is None:
+            raise Unanswered("invalid", f"the answer has no text (finish_reason {choice.finish_reason!r})")
+        said = completion.model or self._name
+        return Reply(
+            response=choice.message.content,
+            models={"agent": said, **({} if request.image is None else {"vision": said})},
+            usage=usage or None,
+            timings={"model_seconds": spent, **({"tool_seconds": sum(use.seconds for use in used)} if used else {})},
+            tool_details=used,
+            finish_reason=choice.finish_reason,
+        )
+
+    def _body(self, request: Request, messages: list[dict[str, Any]]) -> bytes:
+        body: dict[str, Any] = {"model": self._name, "messages": messages}
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.seed is not None:
+            body["seed"] = request.seed
+        if self._max_tokens is not None:
+            body["max_tokens"] = self._max_tokens
+        if self._json_mode:
+            body["response_format"] = {"type": "json_object"}
+        if request.use_tools:
+            body["tools"] = [tool.definition for tool in self._tools.values()]
+        return msgspec.json.encode(body)
+
+    async def _post(self, client: httpx.AsyncClient, body: bytes) -> _Completion:
+        import httpx
+
+        answer = bytearray()
+        try:
+            async with client.stream("POST", self._url, content=body) as response:
+                async for chunk in response.aiter_bytes():
+                    answer += chunk
+                    if len(answer) > MAX_ANSWER:
+                        raise Unanswered("invalid", f"the server sent more than {MAX_ANSWER} bytes")
+        except httpx.TransportError as error:
+            raise Unanswered("http", f"{type(error).__name__}: {error}", retry=True) from None
+        except httpx.DecodingError as error:
+            raise Unanswered("invalid", f"the body cannot be decompressed: {error}") from None
+        status = response.status_code
+        if status != httpx.codes.OK:
+            said = bytes(answer[:_SHOWN]).decode("utf-8", "replace").strip()
+            raise Unanswered(
+                "http",
+                f"the server answered with status {status}: {said}",
+                retry=status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR,
+                wait=retry_after(response.headers.get("retry-after")),
+            )
+        try:
+            completion = _decode(answer)
+        except (msgspec.DecodeError, RecursionError) as error:
+            said = bytes(answer[:_SHOWN]).decode("utf-8", "replace")
+            raise Unanswered("invalid", f"the body is no chat completion: {error}: {said!r}") from None
+        if not completion.choices:
+            raise Unanswered("invalid", "the chat completion has no choices")
+        return completion
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds that a Retry-After header asks for, given as a number or as a date; None where it says neither."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.replace(".", "", 1).isascii() and text.replace(".", "", 1).isdigit():
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def _messages(request: Request) -> list[dict[str, Any]]:
+    assert request.prompt is not None  # noqa: S101 -- `needs_prompt` holds the runner to it
+    messages: list[dict[str, Any]] = []
+    if request.prompt.system:
+        messages.append({"role": "system", "content": request.prompt.system})
+    content: str | list[dict[str, Any]] = request.prompt.user
+    if request.image is not None:
+        content = [
+            {"type": "text", "text": request.prompt.user},
+            {"type": "image_url", "image_url": {"url": _image_url(request.image)}},
+        ]
+    messages.append({"role": "user", "content": content})
+    return messages
+
+
+def _image_url(image: Image) -> str:
+    if image.url is not None:
+        return image.url
+    if image.path is None:
+        raise Unanswered("invalid", image.problem or "the picture has no file")
+    path = image.path
+    kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise Unanswered("invalid", f"the picture {path} cannot be read: {error.strerror}") from None
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _add_usage(total: dict[str, Any], more: dict[str, Any] | None) -> None:
+    for name, count in (more or {}).items():
+        if isinstance(count, int) and not isinstance(count, bool):
+            total[name] = total.get(name, 0) + count
+        else:
+            total[name] = count
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

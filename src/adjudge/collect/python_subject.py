@@ -1,0 +1,107 @@
+"""`python:module:callable`: a function of the user's, plain or async, as the system under test."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from adjudge.collect.request import Reply, Request, Unanswered, reply_from
+from adjudge.collect.subject import Subject
+from adjudge.errors import ConfigError
+from adjudge.provenance.canonical import file_digest
+
+
+def load_callable(reference: str, *, what: str) -> Callable[..., Any]:
+    """The callable that `module:name` refers to; modules of the working directory are found."""
+    module_name, colon, name = reference.partition(":")
+    if not (module_name and colon and name):
+        raise ConfigError(f"{what} {reference!r} is not of the form module:callable")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{what} {reference!r}: there is no module {error.name!r}; it must be installed or stand in {here}"
+        ) from None
+    except Exception as error:
+        raise ConfigError(
+            f"{what} {reference!r}: importing {module_name} failed: {type(error).__name__}: {error}"
+        ) from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ConfigError(f"{what} {reference!r}: module {module_name} has no {name!r}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ConfigError(f"{what} {reference!r} is a {type(found).__name__}, expected a callable")
+    return found  # type: ignore[no-any-return]
+
+
+def source_digest(function: Callable[..., Any]) -> str | None:
+    """SHA-256 of the file that defines a callable, or None where there is no file."""
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    return file_digest(Path(file)) if file and Path(file).is_file() else None
+
+
+async def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a plain or async function; a plain one runs in a thread of its own, which is left behind when cancelled."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 -- an object may have an async __call__
+        return await function(*arguments, **named)
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(value)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        value: Any = None
+        failed: BaseException | None = None
+        try:
+            value = function(*arguments, **named)
+        except StopIteration as error:  # a future cannot carry it
+            failed = RuntimeError(f"StopIteration: {error}")
+        except BaseException as error:  # noqa: BLE001 -- whatever it is, it belongs to the caller
+            failed = error
+        # After a timeout the loop may be gone; nobody waits for this value then.
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, failed)
+
+    threading.Thread(target=work, daemon=True, name="subject").start()
+    value = await done
+    return await value if inspect.isawaitable(value) else value
+
+
+class PythonSubject(Subject):
+    """A callable that takes the request as a dict and returns a text or a dict."""
+
+    def __init__(self, reference: str, model: str | None = None) -> None:
+        self.reference = reference
+        self.model = model or reference
+        self._function = load_callable(reference, what="subject python:")
+
+    def identity(self) -> dict[str, Any]:
+        """The reference, and the digest of the file that it stands in."""
+        return {"subject": f"python:{self.reference}", "subject_sha256": source_digest(self._function)}
+
+    async def ask(self, request: Request) -> Reply:
+        """Call it; an exception of its own is an `invalid` answer, a TimeoutError a `timeout`."""
+        try:
+            value = await call(self._function, request.plain())
+        except (Unanswered, TimeoutError, asyncio.CancelledError):
+            raise
+        except (Exception, SystemExit) as error:
+            raise Unanswered("invalid", f"{self.reference} raised {type(error).__name__}: {error}") from error
+        return reply_from(value, request, self.reference)

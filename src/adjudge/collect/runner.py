@@ -1,0 +1,366 @@
+"""The runner: every sample, subject, mode and trial once, so many at a time, each ending as one record.
+
+Samples are taken from the data set as workers become free, so what is held is what is in flight. A record is made for
+every question that was begun, whatever came of it; a question that was not begun leaves nothing, and `--resume` asks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import msgspec
+
+from adjudge.collect.cache import Cache, Entry, cache_key
+from adjudge.collect.dataset import Dataset, Sample
+from adjudge.collect.output import Key, Output
+from adjudge.collect.parse import parsed
+from adjudge.collect.replay import ReplaySubject
+from adjudge.collect.request import Prompt, Reply, Request, Unanswered
+from adjudge.collect.settings import Settings
+from adjudge.collect.subject import Subject
+from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
+from adjudge.errors import ConfigError
+from adjudge.provenance.canonical import digest
+
+ABSTAINED = "uncertain"
+
+
+@dataclass
+class Tally:
+    """How far a collection is. `done` counts what stands in the file, from earlier parts too."""
+
+    total: int
+    done: int = 0
+    answered: int = 0
+    abstained: int = 0
+    errors: int = 0
+    hits: int = 0
+    earlier: int = 0
+    in_flight: int = 0
+    interrupted: bool = False
+
+
+class _Job(NamedTuple):
+    subject: Subject
+    sample: Sample
+    use_tools: bool
+    trial: int
+
+
+class _Asked(NamedTuple):
+    """How a question ended, after all attempts."""
+
+    reply: Reply | None
+    failed: Unanswered | None
+    attempts: int
+    seconds: float
+    """Of the last attempt alone: the wait for a rate limit is no latency of the system."""
+    total: float
+
+
+def run_configs(
+    dataset: Dataset, subjects: Sequence[Subject], template: Template | None, settings: Settings
+) -> dict[str, dict[str, Any]]:
+    """What stands under `run_config`, by model."""
+    models = [subject.model for subject in subjects]
+    for model in models:
+        if models.count(model) > 1:
+            raise ConfigError(f"two subjects are called {model!r}; name one: --subject other={model}")
+    return {
+        subject.model: {
+            **settings.record_config(),
+            **subject.identity(),
+            "prompt_sha256": None if template is None else template.sha256,
+            "dataset_sha256": dataset.sha256,
+            "adjudge": version("adjudge"),
+        }
+        for subject in subjects
+    }
+
+
+class Runner:
+    """One collection."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        subjects: Sequence[Subject],
+        settings: Settings,
+        output: Output,
+        *,
+        template: Template | None = None,
+        cache: Cache | None = None,
+        configs: dict[str, dict[str, Any]] | None = None,
+        on_progress: Callable[[Tally], None] | None = None,
+        on_interrupt: Callable[[Tally], None] | None = None,
+    ) -> None:
+        self._dataset, self._subjects, self._settings, self._output = dataset, subjects, settings, output
+        self._template, self._cache = template, cache
+        self._configs = configs or run_configs(dataset, subjects, template, settings)
+        self._identity = {subject.model: subject.identity() for subject in subjects}
+        self._progress, self._on_interrupt = on_progress, on_interrupt
+        self._random = random.Random(settings.seed)  # noqa: S311 -- jitter
+        self._stopping = False
+        self._tally = Tally(total=dataset.count * len(subjects) * len(settings.modes) * settings.trials)
+        for subject in subjects:
+            subject.check_modes(settings.modes)
+        self._try_prompt()
+
+    def _try_prompt(self) -> None:
+        """Render the first sample before anything is asked, so that a wrong template costs nothing."""
+        first = next(iter(self._dataset))
+        for use_tools in self._settings.modes:
+            prompt = self._prompt(first, use_tools=use_tools)
+            needy = [subject.model for subject in self._subjects if subject.needs_prompt]
+            if prompt is None and needy:
+                raise ConfigError(
+                    f"{needy[0]} needs a prompt: give --prompt FILE.j2, or put `prompt`, `question` or `text` in the samples"
+                )
+
+    def _prompt(self, sample: Sample, *, use_tools: bool) -> Prompt | None:
+        if self._template is not None:
+            return self._template.render(sample.shown, use_tools=use_tools)
+        return plain_prompt(sample.shown)
+
+    def run(self) -> Tally:
+        """Collect until all is done or the user interrupts; a first signal lets what is in flight finish."""
+        return asyncio.run(self._run())
+
+    async def _run(self) -> Tally:
+        jobs = self._jobs()
+        async with contextlib.AsyncExitStack() as stack:
+            for subject in self._subjects:
+                stack.push_async_callback(subject.close)
+                await subject.open(self._settings.workers)
+            workers = [asyncio.create_task(self._work(jobs)) for _ in range(self._settings.workers)]
+            with _signals(lambda: self._interrupt(workers)):
+                try:
+                    await _all(workers)
+                finally:
+                    for worker in workers:
+                        worker.cancel()
+                    await asyncio.gather(*workers, return_exceptions=True)
+        return self._tally
+
+    def _interrupt(self, workers: Sequence[asyncio.Task[None]]) -> None:
+        if self._stopping:
+            for worker in workers:
+                worker.cancel()
+            return
+        self._stopping = self._tally.interrupted = True
+        if self._on_interrupt is not None:
+            self._on_interrupt(self._tally)
+
+    def _jobs(self) -> Iterator[_Job]:
+        """Sample by sample, so that the data set is read once and an interrupted run has whole samples."""
+        for sample in self._dataset:
+            for subject in self._subjects:
+                for use_tools in self._settings.modes:
+                    for trial in range(self._settings.trials):
+                        key: Key = (sample.id, subject.model, use_tools, trial)
+                        if key in self._output.done:
+                            self._tally.done += 1
+                            self._tally.earlier += 1
+                        else:
+                            yield _Job(subject, sample, use_tools, trial)
+
+    async def _work(self, jobs: Iterator[_Job]) -> None:
+        tally = self._tally
+        while not self._stopping:
+            job = next(jobs, None)
+            if job is None:
+                return
+            tally.in_flight += 1
+            record = await self._record(job)
+            self._output.write(record)
+            tally.in_flight -= 1
+            tally.done += 1
+            tally.errors += record["error"] is not None
+            abstained = str(record.get("prediction") or "").strip().casefold() == ABSTAINED
+            tally.abstained += abstained
+            tally.answered += record["error"] is None and not abstained
+            tally.hits += record["cache"]["hit"] is True
+            if self._progress is not None:
+                self._progress(tally)
+            if record["error_type"] == "cancelled":
+                return
+            if job.subject.replays or record["cache"]["hit"]:
+                await asyncio.sleep(0)  # nothing was waited for; let signals through
+
+    async def _record(self, job: _Job) -> dict[str, Any]:
+        """Ask, or find in the cache, and put down all that is known."""
+        start = time.perf_counter()
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        prompt: Prompt | None = None
+        key: str | None = None
+        payload: str | None = None
+        entry: Entry | None = None
+        recorded: dict[str, Any] | None = None
+        try:
+            request = self._request(job)
+            prompt = request.prompt
+            payload = digest(job.subject.payload(request))
+            if self._cache is not None and not job.subject.replays:
+                key = self._key(job, request, payload)
+                entry = self._cache.get(key)
+            asked = _Asked(entry.reply, None, 0, 0.0, 0.0) if entry is not None else await self._ask(job, request)
+            if isinstance(job.subject, ReplaySubject):
+                recorded = job.subject.recorded(request)
+        except Unanswered as error:
+            asked = _Asked(None, error, 0, 0.0, time.perf_counter() - start)
+        hit = entry is not None or job.subject.replays
+        total = time.perf_counter() - start
+        reply = asked.reply
+        timings = {**({} if reply is None or hit else reply.timings), "total_seconds": total}
+        latency = asked.seconds if asked.attempts and not job.subject.replays else None
+        if entry is not None:
+            # What this run waited for is the look into the cache; what the answer once took stands apart.
+            latency, recorded = total, entry.recorded
+            timings = {"cache_seconds": total, "total_seconds": total}
+        elif reply is not None and key is not None and self._cache is not None:
+            self._cache.put(
+                key, Entry(reply=reply, recorded={"latency_seconds": latency, "timings": timings, "timestamp": stamp})
+            )
+        return {
+            "id": job.sample.id,
+            "model": job.subject.model,
+            "use_tools": job.use_tools,
+            "trial": job.trial,
+            "label": job.sample.label,
+            "meta": job.sample.meta,
+            **_said(reply, labelled=job.sample.labelled),
+            "error": None if asked.failed is None else asked.failed.what,
+            "error_type": None if asked.failed is None else asked.failed.kind,
+            "attempts": asked.attempts,
+            "latency_seconds": latency,
+            "timings": timings,
+            "cache": {"hit": hit, "key": key, **({} if recorded is None else {"recorded": recorded})},
+            "prompt_hashes": prompt_hashes(prompt),
+            "payload_sha256": payload,
+            "seed": self._settings.request_seed(job.trial),
+            "run_config": self._configs[job.subject.model],
+            "timestamp": stamp,
+        }
+
+    def _request(self, job: _Job) -> Request:
+        try:
+            prompt = self._prompt(job.sample, use_tools=job.use_tools)
+        except ConfigError as error:
+            raise Unanswered("invalid", str(error)) from None
+        if prompt is None and job.subject.needs_prompt:
+            raise Unanswered("invalid", "the sample has no `prompt`, `question` or `text`")
+        return Request(
+            id=job.sample.id,
+            sample=job.sample.shown,
+            use_tools=job.use_tools,
+            trial=job.trial,
+            prompt=prompt,
+            image=self._dataset.image(job.sample),
+            temperature=self._settings.temperature,
+            seed=self._settings.request_seed(job.trial),
+        )
+
+    def _key(self, job: _Job, request: Request, payload: str) -> str:
+        return cache_key(
+            subject=self._identity[job.subject.model],
+            prompt=prompt_hashes(request.prompt),
+            payload=payload,
+            parameters=self._settings.parameters(job.use_tools, job.trial),
+            trial=job.trial,
+        )
+
+    async def _ask(self, job: _Job, request: Request) -> _Asked:
+        """Ask until there is an answer, asking again would not help, or the retries are used up."""
+        start = time.perf_counter()
+        attempts = 0
+        while True:
+            attempts += 1
+            began = time.perf_counter()
+            reply: Reply | None = None
+            failed: Unanswered | None = None
+            try:
+                async with asyncio.timeout(self._settings.timeout):
+                    reply = await job.subject.ask(request)
+            except TimeoutError:
+                failed = Unanswered("timeout", f"no answer within {self._settings.timeout:g} s")
+            except Unanswered as error:
+                failed = error
+            except asyncio.CancelledError:
+                failed = _cancelled()
+            seconds = time.perf_counter() - began
+            if failed is not None and failed.retry and attempts <= self._settings.retries:
+                try:
+                    failed = await self._wait(failed, attempts)
+                except asyncio.CancelledError:
+                    failed = _cancelled()
+                if failed is None:
+                    continue
+            return _Asked(reply, failed, attempts, seconds, time.perf_counter() - start)
+
+    async def _wait(self, failed: Unanswered, attempts: int) -> Unanswered | None:
+        """Back off: doubling, with jitter, and never less than the server asked for; a longer wait gives up."""
+        longest = self._settings.longest_wait
+        wait = min(self._settings.backoff * 2.0 ** (attempts - 1), longest) * self._random.uniform(0.5, 1.0)
+        if failed.wait is not None:
+            if failed.wait > longest:
+                what = f"{failed.what} (it asked to wait {failed.wait:g} s; the longest wait is {longest:g} s)"
+                return Unanswered(failed.kind, what)
+            wait = failed.wait + wait * 0.1
+        await asyncio.sleep(wait)
+        return None
+
+
+def _said(reply: Reply | None, *, labelled: bool) -> dict[str, Any]:
+    """What the subject said; where the sample has a label, the verdict in it."""
+    found = reply or Reply()
+    return {
+        "response": found.response,
+        **(parsed(found) if labelled else {}),
+        "models": found.models,
+        "usage": found.usage,
+        "finish_reason": found.finish_reason,
+        "tool_usage": [use.tool for use in found.tool_details],
+        "tool_details": msgspec.to_builtins(found.tool_details),
+    }
+
+
+def _cancelled() -> Unanswered:
+    return Unanswered("cancelled", "the collection was interrupted before there was an answer")
+
+
+async def _all(workers: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for every worker; the first failure that is not a cancellation ends the wait."""
+    done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    for worker in done:
+        error = None if worker.cancelled() else worker.exception()
+        if error is not None:
+            raise error
+
+
+@contextlib.contextmanager
+def _signals(interrupt: Callable[[], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM call `interrupt`; afterwards they do what they did before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

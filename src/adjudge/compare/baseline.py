@@ -1,0 +1,246 @@
+"""A baseline: a small file to commit, and whether a run is worse than it beyond noise and margin.
+
+The file holds the headline estimates with their intervals and the digests that say what was measured and how. A run is
+held against it only where protocol, data, configuration and rules are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from adjudge.errors import ConfigError, NotComparable
+from adjudge.runs.run import Run
+from adjudge.stats.estimate import Estimate
+
+SCHEMA = "adjudge-baseline/1"
+_COMPARED = ("dataset", "config", "constraint_library", "rules", "schema")
+_LOWER = frozenset(
+    {
+        "abstained",
+        "alarm",
+        "aurc",
+        "brier",
+        "delay",
+        "ece",
+        "errored",
+        "exceedance",
+        "fnr",
+        "fpr",
+        "latency",
+        "loss",
+        "mae",
+        "missing",
+        "rmse",
+        "under",
+        "unparsed",
+        "violations",
+    }
+)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One estimate to hold; `better` says which way is better, `margin` how much worse is tolerated."""
+
+    name: str
+    slice: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    better: Literal["higher", "lower"] = "higher"
+    margin: float | None = None
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file."""
+
+    schema: str = SCHEMA
+    protocol: str
+    protocol_version: str
+    digests: dict[str, str]
+    estimates: list[Entry]
+
+
+class Regression(msgspec.Struct, frozen=True, kw_only=True):
+    """One estimate held against the baseline; `difference` is now − baseline."""
+
+    name: str
+    slice: str
+    better: str
+    margin: float
+    before: Estimate
+    now: Estimate
+    difference: Estimate
+    outcome: Literal["pass", "fail", "unknown"]
+    why: str
+
+
+def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
+    """The baseline of a run: the estimates named, otherwise the headline ones, otherwise the first eight."""
+    estimates = run.estimates()
+    known = list(dict.fromkeys(name for name, _ in estimates))
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is no estimate {name!r}; the run has {', '.join(known)}")
+    wanted = list(names) or [str(name) for name in run.metrics.get("headline") or known[:8]]
+    lower = run.metrics.get("lower_is_better")
+    return Baseline(
+        protocol=run.manifest.protocol,
+        protocol_version=run.manifest.protocol_version,
+        digests={name: run.manifest.digests[name] for name in _COMPARED if name in run.manifest.digests},
+        estimates=[
+            Entry(
+                name=name,
+                slice=where,
+                value=item.value,
+                low=item.low,
+                high=item.high,
+                n=item.n,
+                better="lower" if _lower(name, lower) else "higher",
+            )
+            for (name, where), item in estimates.items()
+            if name in wanted
+        ],
+    )
+
+
+def write(baseline: Baseline) -> bytes:
+    """The file's bytes, readable in a diff."""
+    return msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
+
+
+def read(path: Path) -> Baseline:
+    """A baseline file; a wrong one is a ConfigError."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Baseline)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(
+            f"{path}: is no baseline: {error} (adjudge gate RUN --write-baseline FILE writes one)"
+        ) from None
+    if found.schema != SCHEMA:
+        raise ConfigError(f"{path}: has schema {found.schema!r}, expected {SCHEMA!r}")
+    return found
+
+
+def hold(run: Run, baseline: Baseline, margins: Mapping[str, float] | None = None) -> list[Regression]:
+    """Every estimate of the baseline against the run; raises NotComparable, with every reason, where they may not be.
+
+    `margins` are by the name of the estimate, "" for all others; a margin in the file stands below them.
+    """
+    given = margins or {}
+    known = {entry.name for entry in baseline.estimates}
+    for name, margin in given.items():
+        if margin < 0.0 or not math.isfinite(margin):
+            raise ConfigError(f"margin {margin} is not a number of 0 or more")
+        if name and name not in known:
+            raise ConfigError(
+                f"the baseline has no estimate {name!r} to give a margin; it has {', '.join(sorted(known))}"
+            )
+    reasons = list(_reasons(run, baseline))
+    if reasons:
+        raise NotComparable(reasons)
+    estimates = run.estimates()
+    held = []
+    for entry in baseline.estimates:
+        stored = given.get("", 0.0) if entry.margin is None else entry.margin
+        held.append(_held(entry, estimates[entry.name, entry.slice], given.get(entry.name, stored)))
+    return held
+
+
+def _reasons(run: Run, baseline: Baseline) -> Iterable[str]:
+    manifest = run.manifest
+    for what, now, before in (
+        ("protocol", manifest.protocol, baseline.protocol),
+        ("protocol version", manifest.protocol_version, baseline.protocol_version),
+    ):
+        if now != before:
+            yield f"the {what} is {now!r}, in the baseline {before!r}"
+    words = {
+        "dataset": "data set",
+        "config": "configuration",
+        "constraint_library": "constraint library",
+        "rules": "rule set",
+    }
+    for name, before in baseline.digests.items():
+        found = manifest.digests.get(name)
+        if found != before:
+            yield f"the {words.get(name, name)} is another one ({(found or 'none')[:16]}, in the baseline {before[:16]})"
+    estimates = run.estimates()
+    for entry in baseline.estimates:
+        if (entry.name, entry.slice) not in estimates:
+            yield f"the run has no {entry.name} for {entry.slice or 'the whole'}"
+
+
+def _held(entry: Entry, now: Estimate, margin: float) -> Regression:
+    before = Estimate(
+        value=entry.value,
+        low=entry.low,
+        high=entry.high,
+        n=entry.n,
+        why=None if entry.value is not None else "the baseline has no value",
+    )
+    difference = difference_of(now, before)
+    outcome, why = _decide(difference, margin, higher=entry.better == "higher")
+    return Regression(
+        name=entry.name,
+        slice=entry.slice,
+        better=entry.better,
+        margin=margin,
+        before=before,
+        now=now,
+        difference=difference,
+        outcome=outcome,
+        why=why,
+    )
+
+
+def difference_of(now: Estimate, before: Estimate) -> Estimate:
+    """The difference, now − before, with the interval that the two intervals give (MOVER).
+
+    Zou and Donner 2008, Stat Med 27:1693-1702: low = d − √((x₁ − l₁)² + (u₂ − x₂)²), high = d + √((u₁ − x₁)² + (x₂ − l₂)²).
+    It takes the two as independent; on the same samples they rarely are, and the interval is then wider than needed.
+    """
+    if now.value is None or before.value is None:
+        why = now.why if now.value is None else before.why
+        return Estimate.null(why or "there is no value", n=now.n, method="MOVER")
+    gap = now.value - before.value
+    if None in {now.low, now.high, before.low, before.high}:
+        return Estimate(value=gap, n=now.n, method="difference, no interval")
+    ends = (now.low, now.high, before.low, before.high)
+    l1, u1, l2, u2 = (float(end) for end in ends if end is not None)
+    return Estimate(
+        value=gap,
+        low=gap - math.hypot(now.value - l1, u2 - before.value),
+        high=gap + math.hypot(u1 - now.value, before.value - l2),
+        level=now.level,
+        n=now.n,
+        method="MOVER",
+    )
+
+
+def _decide(difference: Estimate, margin: float, *, higher: bool) -> tuple[Literal["pass", "fail", "unknown"], str]:
+    if difference.value is None:
+        return "unknown", difference.why or "there is no value"
+    worse = -difference.value if higher else difference.value
+    if worse <= margin:
+        return "pass", "not worse" if worse <= 0.0 else "worse, but within the margin"
+    if difference.low is None or difference.high is None:
+        return "fail", "worse beyond the margin; without an interval the margin alone decides"
+    least = -difference.high if higher else difference.low
+    if least > margin:
+        return "fail", "worse beyond noise and margin"
+    return "pass", "worse, but within the noise"
+
+
+def _lower(name: str, declared: Any) -> bool:
+    if isinstance(declared, list):
+        return name in declared
+    return not _LOWER.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))

@@ -1,0 +1,224 @@
+"""Attack injection: a pure function of a clean flight, an attack, its parameters and a seed.
+
+`bias` and `step` add a constant offset from the onset on; `drift` and `ramp` an offset that grows and, after
+max_drift_duration_s, stays. All random numbers of one injection come from the stream (seed, attack name, flight), not
+from the parameters: a sweep over magnitudes repeats the same onset, direction and noise at another size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.errors import InputError
+from adjudge.protocols.anomaly.catalog import Attack
+from adjudge.protocols.anomaly.flights import Flight, Floats
+from adjudge.stats.resampling import generator
+
+POSITION, VELOCITY = ("gps_x", "gps_y", "gps_z"), ("gps_vx", "gps_vy", "gps_vz")
+ACCELERATION, GYRO = ("imu_ax", "imu_ay", "imu_az"), ("imu_wx", "imu_wy", "imu_wz")
+_GROUPS = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION, "gyro": GYRO}
+
+Offsets = dict[tuple[str, ...], Floats]
+
+
+@dataclass(frozen=True)
+class Injected:
+    """An attacked copy of a flight, and which of its rows are attacked."""
+
+    flight: Flight
+    label: NDArray[np.bool_]
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Times since the onset of the rows in the window, the random stream, and the parameters."""
+
+    elapsed: Floats
+    random: np.random.Generator
+    parameters: Mapping[str, Any]
+
+    def get(self, name: str) -> float:
+        """A parameter, 0 when it is not set."""
+        return float(self.parameters.get(name) or 0.0)
+
+
+def inject(flight: Flight, attack: Attack) -> Injected:
+    """An attacked copy of a clean flight; the flight itself is not touched."""
+    random = generator(attack.seed, f"attack/{attack.name}/{flight.id}")
+    first, last = float(flight.time[0]), float(flight.time[-1])
+    # The onset is always drawn, so that fixing it changes no other random number.
+    share = random.uniform(*attack.onset_range)
+    onset = first + (share * (last - first) if attack.onset_s is None else attack.onset_s)
+    start = int(np.searchsorted(flight.time, onset))
+    duration = attack.duration_s
+    if attack.type == "replay":
+        length = float(attack.parameters["replay_duration_s"])
+        duration = length if duration is None else min(duration, length)
+    end = flight.n
+    if duration is not None and start < flight.n:
+        end = int(np.searchsorted(flight.time, flight.time[start] + duration - 1e-9))
+    if end <= start:
+        raise InputError(f"flight {flight.id} is too short for attack {attack.name}: its window would be empty")
+    columns = {name: values.copy() for name, values in flight.columns.items()}
+    active = np.zeros(flight.n, dtype=bool)
+    active[start:end] = True
+    window = _Window(flight.time[start:end] - flight.time[start], random, attack.parameters)
+    if attack.type == "replay":
+        _replay(flight, columns, start, end, window)
+    else:
+        offsets = _OFFSETS[attack.type](window)
+        if attack.type == "intermittent":
+            active[start:end] = _on(window)
+        for names, offset in offsets.items():
+            present = [name for name in names if name in columns]
+            if not present:
+                raise InputError(
+                    f"attack {attack.name} changes {', '.join(names)}, and flight {flight.id} has none of them"
+                )
+            for name in present:
+                columns[name][start:end] += offset[:, names.index(name)]
+    record = attack.content() | {
+        "flight": flight.id,
+        "start_row": start,
+        "end_row": end,
+        "start_s": float(flight.time[start]),
+        "attacked_rows": int(active.sum()),
+        "source_digest": flight.digest(),
+    }
+    return Injected(Flight(flight.id, flight.time, columns), active, record)
+
+
+def _constant(window: _Window) -> Offsets:
+    direction = _direction(window)
+    sizes = {
+        "position": window.get("position_bias_m"),
+        "velocity": window.get("velocity_bias_mps"),
+        "acceleration": window.get("acceleration_bias_mps2"),
+        "gyro": window.get("gyro_bias_radps"),
+    }
+    return _along({kind: (size, direction) for kind, size in sizes.items()}, window)
+
+
+def _growing(window: _Window) -> Offsets:
+    limit = window.parameters.get("max_drift_duration_s")
+    grown = window.elapsed if limit is None else np.minimum(window.elapsed, float(limit))
+    direction = np.array([1.0, 0.0, 0.0])
+    found: Offsets = {}
+    for names, size in (
+        (POSITION, window.get("position_drift_rate_mps")),
+        (VELOCITY, window.get("velocity_drift_rate_mps2")),
+    ):
+        if size:
+            found[names] = size * grown[:, None] * direction
+    return found
+
+
+def _noise(window: _Window) -> Offsets:
+    draws = {
+        names: window.random.standard_normal((window.elapsed.size, 3)) for names in (POSITION, VELOCITY, ACCELERATION)
+    }
+    sizes = (
+        (POSITION, window.get("position_noise_std_m")),
+        (VELOCITY, window.get("velocity_noise_std_mps")),
+        (ACCELERATION, window.get("acceleration_noise_std_mps2")),
+    )
+    return {names: size * draws[names] for names, size in sizes if size}
+
+
+def _coordinated(window: _Window) -> Offsets:
+    """Offsets whose directions have the given correlation with that of the position."""
+    direction = _unit(window.random.standard_normal(3))
+    factor = float(window.parameters.get("correlation_factor", 1.0))
+    turned = []
+    for _ in range(2):
+        other = window.random.standard_normal(3)
+        other = _unit(other - (other @ direction) * direction)
+        turned.append(factor * direction + math.sqrt(1.0 - factor * factor) * other)
+    return _along(
+        {
+            "position": (window.get("position_bias_m"), direction),
+            "velocity": (window.get("velocity_bias_mps"), turned[0]),
+            "acceleration": (window.get("acceleration_bias_mps2"), turned[1]),
+        },
+        window,
+    )
+
+
+def _intermittent(window: _Window) -> Offsets:
+    return {POSITION: np.outer(_on(window) * window.get("position_bias_m"), [1.0, 0.0, 0.0])}
+
+
+def _on(window: _Window) -> NDArray[np.bool_]:
+    """The rows of the window in which an intermittent attack is on."""
+    period = window.get("on_duration_s") + window.get("off_duration_s")
+    if period <= 0:
+        return np.ones(window.elapsed.size, dtype=bool)
+    cycle = np.floor((window.elapsed + 1e-9) / period)
+    active: NDArray[np.bool_] = window.elapsed - cycle * period < window.get("on_duration_s") - 1e-9
+    cycles = window.parameters.get("n_cycles")
+    return active if cycles is None else active & (cycle < int(cycles))
+
+
+def _autoregressive(window: _Window) -> Offsets:
+    from scipy.signal import lfilter
+
+    channels = window.parameters.get("channels", "position")
+    found: Offsets = {}
+    for names, wanted in ((POSITION, "position"), (VELOCITY, "velocity")):
+        steps = window.random.standard_normal((window.elapsed.size, 3)) * window.get("innovation_std")
+        if channels in {wanted, "both"}:
+            found[names] = np.asarray(lfilter([1.0], [1.0, -window.get("ar_coefficient")], steps, axis=0))
+    return found
+
+
+_OFFSETS: dict[str, Callable[[_Window], Offsets]] = {
+    "bias": _constant,
+    "step": _constant,
+    "drift": _growing,
+    "ramp": _growing,
+    "noise": _noise,
+    "coordinated": _coordinated,
+    "intermittent": _intermittent,
+    "ar1_drift": _autoregressive,
+}
+
+
+def _replay(flight: Flight, columns: dict[str, Floats], start: int, end: int, window: _Window) -> None:
+    """GPS rows of the window become those of `delay_s` before."""
+    delay = float(window.parameters.get("delay_s", window.parameters["replay_duration_s"]))
+    source = int(np.searchsorted(flight.time, flight.time[start] - delay - 1e-9))
+    if flight.time[start] - delay < flight.time[0] - 1e-9 or delay <= 0:
+        raise InputError(
+            f"flight {flight.id}: a replay of {delay:g} s before the onset would begin before the flight (or not before)"
+        )
+    names = [name for name in (*POSITION, *VELOCITY) if name in columns]
+    if not names:
+        raise InputError(f"flight {flight.id} has no gps columns to replay")
+    for name in names:
+        columns[name][start:end] = flight.columns[name][source : source + end - start]
+
+
+def _along(sizes: dict[str, tuple[float, Floats]], window: _Window) -> Offsets:
+    rows = window.elapsed.size
+    return {_GROUPS[kind]: np.tile(size * direction, (rows, 1)) for kind, (size, direction) in sizes.items() if size}
+
+
+def _direction(window: _Window) -> Floats:
+    random = _unit(window.random.standard_normal(3))
+    given = window.parameters.get("direction", "x")
+    if given == "random":
+        return random
+    if isinstance(given, str):
+        return np.asarray(np.eye(3)["xyz".index(given)], dtype=np.float64)
+    return _unit(np.array(given, dtype=np.float64))
+
+
+def _unit(vector: Floats) -> Floats:
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float64)

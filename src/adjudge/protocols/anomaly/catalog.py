@@ -1,0 +1,232 @@
+"""attacks/catalog.json: which attacks are injected, with which parameters, when, and with which seeds."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import ConfigError
+
+_BIAS = ("position_bias_m", "velocity_bias_mps", "acceleration_bias_mps2", "gyro_bias_radps", "direction")
+_DRIFT = ("position_drift_rate_mps", "velocity_drift_rate_mps2", "max_drift_duration_s")
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "bias": _BIAS,
+    "step": _BIAS,
+    "drift": _DRIFT,
+    "ramp": _DRIFT,
+    "noise": ("position_noise_std_m", "velocity_noise_std_mps", "acceleration_noise_std_mps2"),
+    "coordinated": ("position_bias_m", "velocity_bias_mps", "acceleration_bias_mps2", "correlation_factor"),
+    "intermittent": ("position_bias_m", "on_duration_s", "off_duration_s", "n_cycles"),
+    "replay": ("replay_duration_s", "delay_s"),
+    "ar1_drift": ("ar_coefficient", "innovation_std", "channels"),
+}
+_MAGNITUDES: dict[str, tuple[str, ...]] = {
+    "drift": _DRIFT[:2],
+    "ramp": _DRIFT[:2],
+    "replay": ("delay_s", "replay_duration_s"),
+    "ar1_drift": ("innovation_std",),
+}
+_NEEDED = {
+    "intermittent": ("position_bias_m", "on_duration_s", "off_duration_s"),
+    "replay": ("replay_duration_s",),
+    "ar1_drift": ("ar_coefficient", "innovation_std"),
+}
+_NOT_NEGATIVE = frozenset(
+    name for names in PARAMETERS.values() for name in names if name.endswith(("_s", "_std_m", "_std_mps", "_std_mps2"))
+) | {"innovation_std"}
+_KEYS = frozenset(
+    {"type", "parameters", "injection_time", "duration", "seed", "seeds", "onset", "onset_range", "onset_fraction"}
+)
+DEFAULT_RANGE = (0.3, 0.7)
+EXAMPLE: dict[str, Any] = {
+    "bias": {
+        "parameters": {"position_bias_m": [1.0, 2.0, 5.0, 10.0]},
+        "injection_time": "random",
+        "duration": 15.0,
+        "seed": 1,
+    },
+    "drift": {
+        "parameters": {"position_drift_rate_mps": [0.2, 0.5, 1.0], "max_drift_duration_s": 20.0},
+        "onset_range": [0.3, 0.5],
+        "duration": None,
+        "seeds": [2],
+    },
+    "noise": {"parameters": {"position_noise_std_m": 3.0}, "onset_fraction": 0.4, "duration": 15.0, "seed": 3},
+}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack with one value for every parameter and one seed; the onset lies in a range of the flight."""
+
+    name: str
+    type: str
+    parameters: Mapping[str, Any]
+    seed: int
+    onset_range: tuple[float, float] = DEFAULT_RANGE
+    onset_s: float | None = None
+    duration_s: float | None = None
+
+    @property
+    def magnitude(self) -> float | None:
+        """The size of the attack: its first parameter that has one."""
+        for name in _MAGNITUDES.get(self.type, PARAMETERS[self.type]):
+            value = self.parameters.get(name)
+            if isinstance(value, int | float):
+                return float(value)
+        return None
+
+    def content(self) -> dict[str, Any]:
+        """Plain data: everything that an injection depends on beside the flight."""
+        return {
+            "attack": self.name,
+            "type": self.type,
+            "parameters": dict(self.parameters),
+            "magnitude": self.magnitude,
+            "seed": self.seed,
+            "onset_range": list(self.onset_range),
+            "onset_s": self.onset_s,
+            "duration_s": self.duration_s,
+        }
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The catalog as given, and every attack that its lists and seeds unfold to."""
+
+    content: dict[str, Any]
+    attacks: tuple[Attack, ...] = field(default=())
+
+
+def read_catalog(path: Path) -> Catalog:
+    """A catalog from a file."""
+    try:
+        data = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path}: is not JSON: {error}") from None
+    return parse_catalog(data, str(path))
+
+
+def parse_catalog(data: Any, where: str = "catalog") -> Catalog:
+    """A catalog from decoded JSON, short or long form; an unknown attack or parameter is an error that says which."""
+    if not isinstance(data, dict) or not data:
+        raise ConfigError(f'{where}: expected an object of attacks, such as {{"bias": {{"parameters": …}}}}')
+    entries = data["attacks"] if isinstance(data.get("attacks"), dict) and len(data) == 1 else data
+    attacks: list[Attack] = []
+    for name, entry in entries.items():
+        attacks += _unfold(name, entry, f"{where}: {name}")
+    return Catalog(data, tuple(attacks))
+
+
+def _unfold(name: str, entry: Any, where: str) -> list[Attack]:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where}: expected an object with `parameters`, found {type(entry).__name__}")
+    kind = entry.get("type", name)
+    if kind not in PARAMETERS:
+        close = difflib.get_close_matches(str(kind), PARAMETERS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{where}: there is no attack {kind!r} (known: {', '.join(PARAMETERS)}).{hint}")
+    parameters = dict(entry.get("parameters") or {})
+    for key in entry:
+        if key in PARAMETERS[kind]:
+            parameters[key] = entry[key]
+        elif key not in _KEYS:
+            raise ConfigError(f"{where}: unknown key {key!r} (known: {', '.join(sorted(_KEYS))} and the parameters)")
+    for key in parameters:
+        if key not in PARAMETERS[kind]:
+            raise ConfigError(f"{where}: unknown parameter {key!r} (known: {', '.join(PARAMETERS[kind])})")
+    for key in _NEEDED.get(kind, ()):
+        if key not in parameters:
+            raise ConfigError(f"{where}: parameter {key!r} is missing")
+    onset_range, onset_s = _onset(entry, where)
+    duration = entry.get("duration")
+    if duration in {"end", "to_end"}:
+        duration = None
+    if duration is not None and (not isinstance(duration, int | float) or duration <= 0):
+        raise ConfigError(f"{where}: duration is {duration!r}, expected seconds above 0 or null for the end")
+    swept = {key: _values(key, value, where) for key, value in parameters.items()}
+    found = []
+    for values in product(*swept.values()):
+        chosen = dict(zip(swept, values, strict=True))
+        for seed in _seeds(entry, where):
+            attack = Attack(
+                name, kind, chosen, seed, onset_range, onset_s, None if duration is None else float(duration)
+            )
+            if attack.magnitude is None:
+                raise ConfigError(
+                    f"{where}: no parameter gives the attack a size; set one of {', '.join(PARAMETERS[kind])}"
+                )
+            found.append(attack)
+    return found
+
+
+def _values(key: str, value: Any, where: str) -> list[Any]:
+    """The values a parameter is swept over; a direction of three numbers is one value."""
+    values = value if isinstance(value, list) and not (key == "direction" and _is_vector(value)) else [value]
+    if not values:
+        raise ConfigError(f"{where}: {key} is an empty list")
+    for item in values:
+        if key == "direction":
+            good = item in ("x", "y", "z", "random") or _is_vector(item)
+            expected = "x, y, z, random or three numbers"
+        elif key == "channels":
+            good, expected = item in ("position", "velocity", "both"), "position, velocity or both"
+        elif key == "n_cycles":
+            good, expected = isinstance(item, int) and item >= 1, "a whole number from 1"
+        elif key in {"correlation_factor", "ar_coefficient"}:
+            good, expected = _is_number(item) and abs(item) <= 1, "a number from -1 to 1"
+        else:
+            good = _is_number(item) and (item >= 0 or key not in _NOT_NEGATIVE)
+            expected = "a number from 0" if key in _NOT_NEGATIVE else "a number"
+        if not good:
+            raise ConfigError(f"{where}: {key} is {item!r}, expected {expected}")
+    return values
+
+
+def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], float | None]:
+    given = [key for key in ("onset", "onset_range", "onset_fraction") if entry.get(key) is not None]
+    if len(given) > 1:
+        raise ConfigError(f"{where}: give one of {' and '.join(given)}")
+    mode = entry.get("injection_time", "fixed" if given == ["onset_fraction"] else "random")
+    onset = entry.get("onset")
+    if onset in {"random", "fixed"}:
+        mode, onset = onset, None
+    if mode not in {"random", "fixed"}:
+        raise ConfigError(f"{where}: injection_time is {mode!r}, expected random or fixed")
+    if onset is not None:
+        if not _is_number(onset) or onset < 0:
+            raise ConfigError(f"{where}: onset is {onset!r}, expected seconds from 0, random or fixed")
+        return DEFAULT_RANGE, float(onset)
+    low, high = entry.get("onset_range") or DEFAULT_RANGE
+    if mode == "fixed":
+        low = high = entry.get("onset_fraction", 0.5 if not entry.get("onset_range") else (low + high) / 2)
+    if not (_is_number(low) and _is_number(high) and 0 <= low <= high < 1):
+        raise ConfigError(
+            f"{where}: the onset lies in [{low}, {high}], expected fractions of the flight from 0 below 1"
+        )
+    return (float(low), float(high)), None
+
+
+def _seeds(entry: Mapping[str, Any], where: str) -> list[int]:
+    if "seed" in entry and "seeds" in entry:
+        raise ConfigError(f"{where}: give seed or seeds")
+    seeds = entry.get("seeds", [entry.get("seed", 0)])
+    if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) and seed >= 0 for seed in seeds):
+        raise ConfigError(f"{where}: seeds are {seeds!r}, expected whole numbers from 0")
+    return seeds
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(map(_is_number, value)) and any(value)

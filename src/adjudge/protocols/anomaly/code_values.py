@@ -1,0 +1,111 @@
+"""What the code scanner knows of a value, and small questions about syntax."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from adjudge.protocols.anomaly.words import words
+
+LABEL_WORDS = frozenset({"y", "label", "labels", "target", "targets", "classes", "truth", "gt"})
+_CONCATENATIONS = frozenset(
+    {"concat", "concatenate", "vstack", "hstack", "append", "stack", "row_stack", "r_", "chain"}
+)
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is known of a value."""
+
+    splits: frozenset[str] = frozenset()
+    roots: frozenset[str] = frozenset()
+    strings: frozenset[str] = frozenset()
+    fitted: frozenset[int] = frozenset()
+    made_by: str = ""
+    quantile: bool = False
+    parts: tuple[Value, ...] | None = None
+
+    def __or__(self, other: Value) -> Value:
+        return Value(
+            self.splits | other.splits,
+            self.roots | other.roots,
+            self.strings | other.strings,
+            self.fitted | other.fitted,
+            self.made_by if self.made_by == other.made_by else "",
+            self.quantile or other.quantile,
+        )
+
+
+NOTHING = Value()
+
+
+def joined(values: Sequence[Value]) -> Value:
+    """All that is known of several values together."""
+    result = NOTHING
+    for value in values:
+        result |= value
+    return result
+
+
+def dotted(node: ast.AST) -> str | None:
+    """`a.b.c` of a chain of names, else None."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return None if base is None else f"{base}.{node.attr}"
+    return None
+
+
+def called(node: ast.expr) -> str:
+    """The last name of what is called."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def target_names(node: ast.expr) -> Iterator[str]:
+    """The names that a target binds."""
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name):
+            yield item.id
+
+
+def is_label(name: str) -> bool:
+    """Whether a variable of this name holds labels."""
+    return bool(LABEL_WORDS & set(words(name.rpartition(".")[2])))
+
+
+def stem(text: str) -> str:
+    """The name of a file without folder and ending."""
+    return text.rpartition("/")[2].partition(".")[0]
+
+
+def concatenates(node: ast.expr) -> bool:
+    """Whether an expression puts rows one after the other, so that the name of the result says nothing."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return True
+    return any(isinstance(item, ast.Call) and called(item.func) in _CONCATENATIONS for item in ast.walk(node))
+
+
+def is_comparison(node: ast.expr) -> bool:
+    """Whether a value is true or false, or a count of that, under any calls around it."""
+    while isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and not (isinstance(node.func.value, ast.Name) and node.args):
+            node = node.func.value
+        elif node.args:
+            node = node.args[0]
+        else:
+            return False
+    return isinstance(node, ast.Compare | ast.BoolOp)
+
+
+def constants(node: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
+    """The strings of a literal list, also of sums of lists."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value, node
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+        for item in node.elts:
+            yield from constants(item)
+    elif isinstance(node, ast.BinOp):
+        yield from constants(node.left)
+        yield from constants(node.right)

@@ -1,0 +1,75 @@
+"""Controls that can fail: they show whether a detector follows the attack or something that goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjudge.protocols.anomaly.table import ScoreTable
+from adjudge.protocols.anomaly.words import TEST
+from adjudge.stats import ranking
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.resampling import generator
+
+_MOST_ROWS = 5_000_000
+
+
+def controls(table: ScoreTable, auroc: Estimate, *, seed: int, resamples: int, level: float) -> list[dict[str, Any]]:
+    """Each control with its outcome, the estimate behind it, and the reason."""
+    return [
+        _permuted(),
+        _shifted(table, auroc, seed, resamples, level),
+        _random(table, seed, resamples, level),
+    ]
+
+
+def _permuted() -> dict[str, Any]:
+    why = "the detector sees no labels, so exchanged attack windows cannot change what it learns"
+    return {"name": "permuted_windows", "outcome": "not_applicable", "auroc": None, "why": why}
+
+
+def _shifted(table: ScoreTable, auroc: Estimate, seed: int, resamples: int, level: float) -> dict[str, Any]:
+    """Windows moved by half a flight under the same scores: a detector that knows only the flight keeps its AUROC.
+
+    It fails when it keeps more than half of what it had above chance.
+    """
+    name = "shifted_windows"
+    if auroc.value is None or auroc.low is None or auroc.low <= 0.5:
+        return {"name": name, "outcome": "not_applicable", "auroc": None, "why": "the detector is not above chance"}
+    score, label, clusters = _test_rows(table, shift=True)
+    found = ranking.auroc(score, label, clusters=clusters, seed=seed, stream=name, resamples=resamples, level=level)
+    kept = found.value is not None and found.value - 0.5 > (auroc.value - 0.5) / 2
+    why = (
+        "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"
+        if kept
+        else "the AUROC falls when the windows are moved, as it must"
+    )
+    return {"name": name, "outcome": "fail" if kept else "pass", "auroc": found.to_dict(), "why": why}
+
+
+def _random(table: ScoreTable, seed: int, resamples: int, level: float) -> dict[str, Any]:
+    name = "random_detector"
+    score, label, clusters = _test_rows(table, shift=False)
+    if score.size > _MOST_ROWS:
+        why = f"more than {_MOST_ROWS:,} rows"
+        return {"name": name, "outcome": "not_applicable", "auroc": None, "why": why}
+    scores = generator(seed, name).random(score.size)
+    found = ranking.auroc(scores, label, clusters=clusters, seed=seed, stream=name, resamples=resamples, level=level)
+    if found.value is None or found.low is None or found.high is None:
+        why = found.why or "there is no interval"
+        return {"name": name, "outcome": "not_applicable", "auroc": found.to_dict(), "why": why}
+    holds = found.low <= 0.5 <= found.high
+    why = "the interval of random scores contains .5" if holds else "the interval of random scores does not contain .5"
+    return {"name": name, "outcome": "pass" if holds else "fail", "auroc": found.to_dict(), "why": why}
+
+
+def _test_rows(table: ScoreTable, *, shift: bool) -> tuple[Any, Any, Any]:
+    test = table.of(TEST)
+    rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1])) if test else slice(0, 0)
+    label = table.label[rows]
+    if shift:
+        parts = [table.label[table.rows(index)] for index in test]
+        label = np.concatenate([np.roll(part, part.size // 2) for part in parts])
+    _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
+    return table.score[rows], label, np.repeat(code.astype(np.int64), np.diff(table.edges)[test])

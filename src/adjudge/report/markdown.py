@@ -1,0 +1,117 @@
+"""A run as Markdown: a short summary for a pull request or a job page, the rest folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.report import numbers, view
+from adjudge.report.data import failure_modes
+from adjudge.report.untrusted import line
+from adjudge.runs.run import Run
+
+_MODES = 10
+_MARK = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
+_SPECIAL = frozenset("\\`*_{}[]()#+!|~>")
+
+
+def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
+    """Verdict, gates and headline estimates; buckets, ranking and failure modes in a fold; warnings always in sight.
+
+    `gates` are outcomes to show instead of those that the run was made with.
+    """
+    judged = run.metrics["gates"] if gates is None else gates
+    passed = all(gate["outcome"] == "pass" for gate in judged.values())
+    said = "✅ every gate passed" if passed else "❌ not every gate passed"
+    blocks = [f"### adjudge: {escape(view.title(run))}", f"**{said}**" if judged else ""]
+    blocks += [_gates(judged), _headline(run), _warnings(run), _fold(run)]
+    blocks.append(f"`adjudge verify {line(str(run.path)).replace('`', '')}` recomputes every number.")
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is: no markup, no HTML, no mention of anybody."""
+    marked = "".join(f"\\{sign}" if sign in _SPECIAL else sign for sign in line(text))
+    return marked.replace("&", "&amp;").replace("<", "&lt;").replace("@", "&#64;")
+
+
+def rows(head: Sequence[str], body: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """A table whose cells are already escaped."""
+    marks = [":--" if index < left else "--:" for index in range(len(head))]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, marks, *body))
+
+
+def _gates(judged: Mapping[str, Any]) -> str:
+    if not judged:
+        return ""
+    body = [
+        [
+            f"{_MARK[gate['outcome']]} {gate['outcome']}",
+            escape(name),
+            numbers.number(gate["observed"]),
+            escape(gate["why"] or ""),
+        ]
+        for name, gate in judged.items()
+    ]
+    return rows(["gate", "", "observed", "why"], body, left=2)
+
+
+def _headline(run: Run) -> str:
+    found = view.headline(run)
+    if not found.names:
+        return ""
+    body = [
+        [escape(view.label(slice_)), *(found.text(slice_, name) for name in found.names)] for slice_ in found.slices
+    ]
+    return rows([escape(found.key), *(escape(view.words(name)) for name in found.names)], body)
+
+
+def _warnings(run: Run) -> str:
+    return "\n".join(f"> ⚠️ {escape(text)}  " for text in view.warnings(run))
+
+
+def _fold(run: Run) -> str:
+    parts = [part for part in (_buckets(run), _ranking(run), _modes(run), _provenance(run)) if part]
+    return "<details><summary>Details</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
+
+
+def _buckets(run: Run) -> str:
+    counts = view.buckets(run)
+    if not counts:
+        return ""
+    names = view.used_buckets(counts)
+    body = [
+        [escape(name), *(numbers.count(row[bucket]) for bucket in names), numbers.count(row["n"])]
+        for name, row in counts.items()
+    ]
+    return "**Where every sample ended**\n\n" + rows(["", *names, "n"], body)
+
+
+def _ranking(run: Run) -> str:
+    comparison = view.tie_groups(run)
+    if comparison is None:
+        return ""
+    body = [
+        [str(item["rank"]), escape(str(item["model"])), "".join(str(letter) for letter in item.get("tie_groups") or ())]
+        for item in comparison["ranking"]
+    ]
+    metric = escape(view.words(str(comparison.get("metric", "score"))))
+    return f"**Ranking by {metric}** (who shares a letter cannot be told apart)\n\n" + rows(
+        ["rank", "model", "tie group"], body, left=3
+    )
+
+
+def _modes(run: Run) -> str:
+    found = failure_modes(run)["rows"][:_MODES]
+    body = [
+        [escape(row["model"]), escape(row["rule"]), numbers.count(row["samples"]), numbers.count(row["critical"])]
+        for row in found
+    ]
+    return (
+        "**Most frequent failures**\n\n" + rows(["model", "rule", "samples", "critical"], body, left=2) if body else ""
+    )
+
+
+def _provenance(run: Run) -> str:
+    digests = ", ".join(f"{escape(name)} `{value[:16]}`" for name, value in run.manifest.digests.items())
+    return f"Digests: {digests}"

@@ -1,0 +1,79 @@
+"""Estimates held against a baseline, in words: the difference, its interval, the margin and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from adjudge.report import numbers, view
+from adjudge.report.markdown import escape, rows
+from adjudge.runs.run import Run
+from adjudge.stats.estimate import Estimate
+
+_MARK = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
+
+
+class Held(Protocol):
+    """What a held estimate must tell."""
+
+    @property
+    def name(self) -> str:
+        """The estimate."""
+
+    @property
+    def slice(self) -> str:
+        """The slice it is about."""
+
+    @property
+    def margin(self) -> float:
+        """How much worse is tolerated."""
+
+    @property
+    def before(self) -> Estimate:
+        """In the baseline."""
+
+    @property
+    def now(self) -> Estimate:
+        """In the run."""
+
+    @property
+    def difference(self) -> Estimate:
+        """Now − before."""
+
+    @property
+    def outcome(self) -> str:
+        """pass, fail or unknown."""
+
+    @property
+    def why(self) -> str:
+        """The decision in words."""
+
+
+def sentence(item: Held, run: Run) -> str:
+    """One line: `worse beyond noise and margin: 90.2 % was 95.1 %, difference -4.9 % [-8.0, -1.8], margin 1 %`."""
+    percent = numbers.is_share(item.name, view.units(run))
+    now, before = (numbers.point(each, percent=percent) for each in (item.now, item.before))
+    return (
+        f"{item.why}: {now}, was {before}, difference {numbers.estimate(item.difference, percent=percent)}, "
+        f"margin {numbers.number(item.margin, percent=percent)}"
+    )
+
+
+def markdown(held: Sequence[Held], run: Run) -> str:
+    """The table of a job summary."""
+    body = []
+    for item in held:
+        percent = numbers.is_share(item.name, view.units(run))
+        body.append(
+            [
+                f"{_MARK[item.outcome]} {escape(item.why)}",
+                escape(view.label(item.slice)),
+                escape(view.words(item.name)),
+                numbers.point(item.before, percent=percent),
+                numbers.estimate(item.now, percent=percent),
+                numbers.estimate(item.difference, percent=percent),
+                numbers.number(item.margin, percent=percent),
+            ]
+        )
+    head = ["against the baseline", "", "estimate", "was", "is", "difference", "margin"]
+    return rows(head, body, left=3)

@@ -1,0 +1,33 @@
+"""One door to all formats: a run in, the bytes of a file out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjudge.report.charts import FORMATS, draw
+from adjudge.runs.run import Run
+
+
+def render(runs: Sequence[Run], kind: str, chart: str | None = None) -> bytes:
+    """The bytes of a report: html, md, tex, csv, txt, or a chart as png, svg or pdf."""
+    if kind in FORMATS:
+        return draw(runs[0], chart, kind)
+    if kind == "html":
+        from adjudge.report.html import render as page
+
+        return page(runs[0])
+    if kind == "md":
+        from adjudge.report.markdown import markdown
+
+        return markdown(runs[0]).encode()
+    if kind == "tex":
+        from adjudge.report.latex import latex
+
+        return latex(runs).encode()
+    if kind == "csv":
+        from adjudge.report.tables import estimates_csv
+
+        return estimates_csv(runs[0]).encode()
+    from adjudge.report.text import summary
+
+    return (summary(runs[0]) + "\n").encode()

@@ -1,0 +1,30 @@
+"""A run's estimates as CSV: full precision for machines, the rendered text beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from adjudge.report import numbers, view
+from adjudge.runs.run import Run
+
+COLUMNS = ("name", "slice", "value", "low", "high", "level", "n", "method", "seed", "why", "warnings", "text")
+
+
+def estimates_csv(run: Run) -> str:
+    """One line an estimate; a value that does not exist is an empty cell, and `why` says so."""
+    units = view.units(run)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for (name, where), item in run.estimates().items():
+        text = numbers.estimate(item, percent=numbers.is_share(name, units), unit=numbers.unit_of(name, units))
+        plain = item.to_dict() | {"warnings": "; ".join(item.warnings), "name": name, "slice": where, "text": text}
+        writer.writerow(["" if plain[column] is None else _cell(plain[column]) for column in COLUMNS])
+    return out.getvalue()
+
+
+def _cell(value: object) -> str:
+    """A cell that a spreadsheet does not take for a formula; numbers stand as they are."""
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(("=", "+", "-", "@", "\t")) else text

@@ -1,0 +1,225 @@
+"""Simulator, detectors and the harness that holds the data."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import adjudge
+from adjudge.cli.main import main
+from adjudge.errors import ConfigError, InputError
+from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
+from adjudge.protocols.anomaly.simulate import GRAVITY, simulate, write_example
+
+CATALOG = {
+    "bias": {"parameters": {"position_bias_m": 5.0}, "duration": 10.0, "seed": 1},
+    "drift": {"parameters": {"position_drift_rate_mps": 0.5}, "onset_fraction": 0.4, "seed": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """Twelve short flights."""
+    folder = tmp_path_factory.mktemp("example")
+    return write_example(folder, seed=3, flights=14, seconds=40.0, rate=20.0) | {"catalog": CATALOG, "resamples": 500}
+
+
+@pytest.fixture(scope="module")
+def residual(example, tmp_path_factory):
+    """The residual detector judged on them."""
+    return adjudge.evaluate("anomaly", example, out=tmp_path_factory.mktemp("runs") / "residual")
+
+
+def test_integrated_imu_reproduces_gps_to_a_centimetre():
+    flight = simulate("a", seed=5, seconds=60.0, noise=False)
+    force = flight.matrix(ACCELERATION) - [0, 0, GRAVITY]
+    gps, speed = flight.matrix(POSITION), flight.matrix(VELOCITY)
+    dt = 0.01
+    velocity = speed[0] + np.vstack([np.zeros(3), np.cumsum((force[1:] + force[:-1]) / 2 * dt, axis=0)])
+    position = gps[0] + np.vstack([np.zeros(3), np.cumsum((velocity[1:] + velocity[:-1]) / 2 * dt, axis=0)])
+    assert flight.n == 6000
+    assert np.abs(position - gps).max() < 0.01
+    assert np.ptp(gps[:, 0]) > 10
+
+
+def test_simulator_is_seeded():
+    assert simulate("a", seed=5, seconds=2).digest() == simulate("a", seed=5, seconds=2).digest()
+    assert simulate("a", seed=5, seconds=2).digest() != simulate("a", seed=6, seconds=2).digest()
+
+
+def test_residual_detector_sees_bias_and_drift(residual):
+    assert residual.metrics["stamp"] == "VALID"
+    rows = {row["attack"]: row["auroc"] for row in residual.metrics["per_attack"] if row["magnitude"] is None}
+    assert rows["bias"] >= 0.9
+    assert rows["drift"] >= 0.9
+    adjudge.verify(residual)
+
+
+def test_headline_intervals_come_from_flights(residual):
+    estimate = residual.estimates()["auroc", ""]
+    assert "bootstrap" in estimate.method
+    assert estimate.low < estimate.value < estimate.high
+
+
+def test_random_detector_contains_one_half(example, tmp_path):
+    run = adjudge.evaluate("anomaly", {**example, "detector": "random"}, out=tmp_path / "r")
+    estimate = run.estimates()["auroc", ""]
+    assert estimate.low < 0.5 < estimate.high
+
+
+@pytest.mark.parametrize("name", ["sklearn:IsolationForest", "pyod:ECOD"])
+def test_library_detectors_by_name(example, tmp_path, name):
+    pytest.importorskip(name.partition(":")[0])
+    options = {"n_estimators": 10} if "Forest" in name else {}
+    run = adjudge.evaluate("anomaly", {**example, "detector": name, "detector_options": options}, out=tmp_path / "r")
+    assert run.metrics["metrics"]["auroc"] is not None
+
+
+def test_scaler_saw_the_normal_rows_of_train_alone(residual, example):
+    record = json.loads((residual.path / "leakage_report.json").read_bytes())["record"]
+    splits = json.loads((residual.path / "splits.json").read_bytes())
+    assert record["scaler"]["rows"] == 800 * len(splits["train_flights"])
+    assert len(record["injections"]) == 2 * len(splits["test_flights"])
+    assert {item["flight"] for item in record["injections"]} == set(splits["test_flights"])
+
+
+def altered(example, tmp_path, change):
+    table = pq.read_table(example["data"])
+    columns = {name: table.column(name).to_numpy().copy() for name in table.column_names}
+    change(columns)
+    pq.write_table(pa.table(columns), tmp_path / "flights.parquet")
+    return {**example, "data": str(tmp_path / "flights.parquet")}
+
+
+def test_banned_feature_is_caught_by_its_rule_and_no_other(example, tmp_path):
+    noise = np.random.default_rng(0)
+    config = altered(example, tmp_path, lambda c: c.update(baro_alt=noise.normal(size=c["t"].size)))
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    assert [item["code"] for item in run.metrics["violations"]] == ["feature.banned"]
+
+
+def test_circular_feature_is_caught_by_its_rule_and_no_other(example, tmp_path):
+    config = altered(example, tmp_path, lambda c: c.update(imu_wx=c["gps_vx"] * 2))
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    assert [item["code"] for item in run.metrics["violations"]] == ["feature.circular"]
+
+
+def test_undeclared_feature_warns_and_stays_valid(example, tmp_path):
+    noise = np.random.default_rng(0)
+    config = altered(example, tmp_path, lambda c: c.update(airspeed=noise.normal(size=c["t"].size)))
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    assert run.metrics["valid"]
+    assert {atom.severity for atom in run.atoms(run.samples.to_pylist()[0]) if atom.rule == "feature.allowed"} == {
+        "WARNING"
+    }
+
+
+def test_nan_in_a_feature_names_flight_and_column(example, tmp_path):
+    config = altered(example, tmp_path, lambda c: c["gps_x"].__setitem__(10, np.nan))
+    with pytest.raises(InputError, match="flight f00: gps_x is no number at row 11"):
+        adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+
+
+BROKEN = """
+import numpy as np
+
+class Base:
+    def fit(self, X_train, X_val=None):
+        for rows in X_train:
+            rows[:] = 0.0  # only its own copies
+
+class Shape(Base):
+    def score(self, X):
+        return np.zeros(3)
+
+class NotANumber(Base):
+    def score(self, X):
+        return np.full(len(X), np.nan)
+
+class Crash(Base):
+    def score(self, X):
+        raise RuntimeError("boom")
+
+class Mean(Base):
+    def score(self, X):
+        return np.abs(X).mean(axis=1)
+"""
+
+
+@pytest.mark.parametrize(
+    "kind, message",
+    [
+        ("Shape", r"gave shape \(3,\) for flight f07, expected \(800,\)"),
+        ("NotANumber", "800 scores that are no number for flight f07"),
+        ("Crash", "failed on flight f07: RuntimeError: boom"),
+        ("Missing", "cannot be loaded"),
+    ],
+)
+def test_broken_detector_names_the_flight(example, tmp_path, monkeypatch, kind, message):
+    (tmp_path / "broken_detectors.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=message):
+        adjudge.evaluate("anomaly", {**example, "detector": f"broken_detectors:{kind}"}, out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_own_detector_works_on_copies(example, tmp_path, monkeypatch):
+    (tmp_path / "own_detectors.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Mean"}, out=tmp_path / "r")
+    assert run.metrics["valid"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["anomaly", *arguments], standalone_mode=False)
+
+
+def test_reproduce_differs_by_exactly_nothing(residual):
+    result = invoke("reproduce", str(residual.path), "--tolerance", "0")
+    assert result.return_value == 0
+    assert "ok   auroc" in result.stderr
+    assert all(line.endswith("difference 0") for line in result.stderr.splitlines())
+
+
+def test_reproduce_names_the_metric_that_moved(example, tmp_path):
+    config = altered(example, tmp_path, dict)
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+
+    def shake(columns):
+        rows = np.isin(columns["flight"].astype(str), ["f10", "f11"])
+        columns["gps_x"][rows] += np.cumsum(np.random.default_rng(1).normal(0, 0.5, rows.sum()))
+
+    altered(config, tmp_path, shake)
+    result = invoke("reproduce", str(run.path))
+    assert result.return_value == 1
+    assert "FAIL auroc" in result.stderr
+
+
+def test_init_writes_a_configuration_that_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert invoke("init", "--out", "e", "--flights", "14", "--seconds", "40", "--rate", "10").return_value == 0
+    result = invoke("--config", "e/eval.yaml", "--resamples", "500", "--out", "run", "--quiet")
+    assert result.return_value == 0
+    adjudge.verify("run")
+
+
+def test_inject_and_catalog_commands(example, tmp_path):
+    (tmp_path / "c.json").write_text(json.dumps(CATALOG))
+    assert invoke("catalog", "check", str(tmp_path / "c.json")).stdout.endswith(
+        "2 attacks, 2 with all parameters and seeds\n"
+    )
+    assert "bias: position_bias_m=5.0; seed 1; 10 s" in invoke("catalog", "show", str(tmp_path / "c.json")).stdout
+    result = invoke(
+        *("inject", "--data", example["data"], "--splits", example["splits"]),
+        *("--catalog", str(tmp_path / "c.json"), "-o", str(tmp_path / "a.parquet")),
+    )
+    assert result.return_value == 0
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert set(table.column("attack").to_pylist()) == {"bias", "drift"}
+    bias = table.filter(pa.compute.equal(table.column("attack"), "bias")).column("label").to_numpy()
+    assert bias.sum() == 200 * len(set(table.column("flight").to_pylist()))
