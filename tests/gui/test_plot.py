@@ -119,3 +119,11 @@ def test_the_strip_chart_has_a_cell_a_step(judge):
     [strip] = [chart["spec"] for chart in run.charts if chart["name"] == "episodes"]
     rows = [(row["episode"], row["step"], row["outcome"]) for row in strip["data"]["values"]]
     assert rows == [("a", 0, "correct"), ("a", 1, "unparsed"), ("b", 0, "wrong type")]
+
+
+def test_the_overlay_names_the_points_it_cannot_draw(judge):
+    click = {"type": "click", "x": 0.5, "y": 0.5}
+    run = judge({"e": [click, click, click]}, {"e": ["CLICK(x=512, y=3)", *["CLICK(x=0.5, y=0.5)"] * 2]})
+    spec = overlay(run, "e")
+    assert spec["title"]["subtitle"][-1] == "outside the space and not drawn: step 0"
+    assert len(spec["layer"][3]["data"]["values"]) == 2

@@ -86,6 +86,7 @@ def test_forms(text, expected):
         ("CLICK([1])\nAction: I give up", (18, 28), "after `Action:`"),
         ('TYPE(text="CLICK([3])"', (0, 22), "ends inside"),
         ('TYPE(text="CLICK([3])', (0, 21), "not closed"),
+        ('TYPE("say Action: DONE()', (0, 24), "not closed"),
         ("CLICK(x=0.1)", (0, 12), "x and y"),
         ("CLICK(x=0.1, y=0.2", (0, 18), "ends inside"),
         ("CLICK(0.1, 0.2)", (0, 6), "expected an argument"),

@@ -27,6 +27,7 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
     space = run.metrics["space"]
     width, height = _extent(rows, space)
     boxes, targets, points, lines = [], [], [], []
+    outside: list[str] = []
     for row in rows:
         step = str(row["step"])
         state = _state(row)
@@ -40,8 +41,9 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
         if target is not None:
             targets.append({"step": step, "x": target[0], "y": target[1], "state": state})
         if row["said_x"] is not None:
-            inside = 0 <= row["said_x"] <= width and 0 <= row["said_y"] <= height
-            if inside:
+            if not (0 <= row["said_x"] <= width and 0 <= row["said_y"] <= height):
+                outside.append(step)
+            else:
                 points.append({"step": step, "x": row["said_x"], "y": row["said_y"], "state": state})
                 if target is not None:
                     start = {"step": step, "x": target[0], "y": target[1], "state": state}
@@ -80,6 +82,7 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
             "subtitle": [
                 f"{verdicts} of {steps} steps fully correct",
                 "boxes: recorded · crosses: targets · dots: predicted, numbered by step",
+                *([f"outside the space and not drawn: step {', '.join(outside)}"] if outside else ()),
             ],
         },
         "width": _WIDTH,

@@ -17,7 +17,8 @@ from adjudge.protocols.gui import samples as columns
 from adjudge.protocols.gui.batch import GuiBatch
 from adjudge.protocols.gui.measure import finish
 from adjudge.protocols.gui.partials import Partial, partial
-from adjudge.protocols.gui.read import GuiReader, episode_key
+from adjudge.protocols.gui.read import GuiReader
+from adjudge.protocols.gui.records import episode_key
 from adjudge.protocols.gui.rules import GuiContext
 from adjudge.provenance.canonical import digest
 from adjudge.readers.gui.model import BOXES, SPACES, TYPES
