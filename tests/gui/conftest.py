@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from click.testing import CliRunner
 
+from adjudge.cli.export import export
+from adjudge.cli.gui import gui
+from adjudge.cli.schema import schema
 from adjudge.engine.evaluate import Options, evaluate
 from adjudge.protocols.base import protocol
 from adjudge.runs.run import Run
@@ -66,3 +70,18 @@ def judge(tmp_path):
 def measured(judge):
     """`measured(episodes, predictions, **config)` is the flat `metrics`."""
     return lambda *args, **config: judge(*args, **config).metrics["metrics"]
+
+
+@pytest.fixture
+def command():
+    """`command("gui", "validate", …)` runs a command in this process; errors stand in `exception`.
+
+    The command is called itself and not through `adjudge`, because click remembers the help flags of the group it was
+    first called in, and the generated command-line reference would then depend on which tests ran before.
+    """
+    known = {"gui": gui, "export": export, "schema": schema}
+
+    def run(name, *words):
+        return CliRunner().invoke(known[name], [str(word) for word in words], standalone_mode=False)
+
+    return run

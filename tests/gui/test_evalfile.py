@@ -6,9 +6,7 @@ import json
 
 import jsonschema
 import pytest
-from click.testing import CliRunner
 
-from adjudge.cli.main import main
 from adjudge.errors import InputError
 from adjudge.protocols.gui.aggregate import aggregate
 from adjudge.protocols.gui.evalfile import eval_json, load, metrics_of, migrate, numerator, problems, shape
@@ -225,27 +223,26 @@ def test_aggregate_weighs_by_what_a_metric_is_over():
     assert found["metrics"]["num_steps"] == {"sum": 624, "files": 3, "null_files": 1}
 
 
-def test_commands(tmp_path, monkeypatch):
+def test_commands(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     for name, document in SHAPES.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "bad.json").write_text(json.dumps(ONLY_OURS[0][0]))
-    run = CliRunner().invoke
-    good = run(main, ["gui", "validate", *(f"{name}.json" for name in SHAPES)], standalone_mode=False)
+    good = command("gui", "validate", *(f"{name}.json" for name in SHAPES))
     assert good.return_value == 0
     assert "bare.json: valid, of an older shape" in good.stdout
-    bad = run(main, ["gui", "validate", "full.json", "bad.json"], standalone_mode=False)
+    bad = command("gui", "validate", "full.json", "bad.json")
     assert bad.return_value == 2
     assert "16/19 = 0.8421" in bad.stdout
     untouched = (tmp_path / "bare.json").read_bytes()
-    moved = run(main, ["gui", "migrate", "bare.json", "-o", "new.json"], standalone_mode=False)
+    moved = command("gui", "migrate", "bare.json", "-o", "new.json")
     assert moved.return_value == 0
     assert "metrics.num_steps is not in the file" in moved.stderr
     assert (tmp_path / "bare.json").read_bytes() == untouched
     assert json.loads((tmp_path / "new.json").read_text())["metrics"]["click_hit_rate"] == 0.85
-    refused = run(main, ["gui", "migrate", "bare.json", "-o", "bare.json"], standalone_mode=False)
+    refused = command("gui", "migrate", "bare.json", "-o", "bare.json")
     assert "stays untouched" in str(refused.exception)
-    joined = run(main, ["gui", "aggregate", "full.json", "bare.json"], standalone_mode=False)
+    joined = command("gui", "aggregate", "full.json", "bare.json")
     assert json.loads(joined.stdout)["files"] == ["full", "bare"]
-    printed = run(main, ["schema", "gui-eval"], standalone_mode=False)
+    printed = command("schema", "gui-eval")
     assert json.loads(printed.stdout) == json.loads(json.dumps(gui_eval()))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from adjudge.cli.main import main
 from adjudge.errors import InputError
 from adjudge.protocols.gui.grounding import grounding, iou
 
@@ -68,10 +66,10 @@ def test_refusals(tmp_path, lines, record, words):
     assert words in str(error.value)
 
 
-def test_the_command(tmp_path, lines):
+def test_the_command(tmp_path, lines, command):
     path = lines(tmp_path / "r.jsonl", RECORDS)
     flags = ["gui", "grounding", "--records", path, "--space", "normalized", "--bbox", "xyxy"]
-    shown = CliRunner().invoke(main, flags, standalone_mode=False)
+    shown = command(*flags)
     assert "top1_hit_rate: 0.5000" in shown.stdout
-    printed = CliRunner().invoke(main, [*flags, "--json", "--k", "2"], standalone_mode=False)
+    printed = command(*flags, "--json", "--k", "2")
     assert json.loads(printed.stdout)["metrics"]["oracle_at_2"] == 0.75

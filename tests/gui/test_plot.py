@@ -7,9 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from click.testing import CliRunner
 
-from adjudge.cli.main import main
 from adjudge.errors import ConfigError
 from adjudge.protocols.gui.overlay import overlay
 from adjudge.protocols.gui.plot import comparison
@@ -21,18 +19,14 @@ def document(**metrics):
     return {"config_path": "c", "backend": "b", "metrics": metrics}
 
 
-def invoke(*words):
-    return CliRunner().invoke(main, [str(word) for word in words], standalone_mode=False)
-
-
 @pytest.fixture
-def drawn(tmp_path):
+def drawn(tmp_path, command):
     """The SVG of three files, the last of which is not there."""
     zero = {"action_type_accuracy": 0.0, "action_type_accuracy_ci": [0.0, 0.2], "mean_coord_error": 0.04}
     (tmp_path / "zero.json").write_text(json.dumps(document(**zero)))
     (tmp_path / "null.json").write_text(json.dumps(document(action_type_accuracy=None, mean_coord_error=None)))
     files = [tmp_path / name for name in ("zero.json", "null.json", "gone.json")]
-    result = invoke(
+    result = command(
         "gui", "plot", "--files", *files, "--labels", "Zero", "Null", "Gone", "--output", tmp_path / "c.svg"
     )
     assert result.return_value == 0, result.exception
@@ -76,27 +70,27 @@ def test_error_bars_stand_where_intervals_do():
 
 
 @pytest.mark.parametrize("ending, magic", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")])
-def test_other_endings(tmp_path, ending, magic):
+def test_other_endings(tmp_path, command, ending, magic):
     (tmp_path / "a.json").write_text(json.dumps({"action_type_accuracy": 0.5}))
     out = tmp_path / f"c.{ending}"
-    assert invoke("gui", "plot", "--files", tmp_path / "a.json", "-o", out).return_value == 0
+    assert command("gui", "plot", "--files", tmp_path / "a.json", "-o", out).return_value == 0
     assert out.read_bytes().lstrip()[: len(magic)] == magic
     if ending == "html":
         assert b"https://cdn" not in out.read_bytes()
 
 
-def test_refusals(tmp_path):
+def test_refusals(tmp_path, command):
     (tmp_path / "a.json").write_text(json.dumps({"action_type_accuracy": 0.5}))
-    wrong = invoke("gui", "plot", "--files", tmp_path / "a.json", "-o", tmp_path / "c.gif")
+    wrong = command("gui", "plot", "--files", tmp_path / "a.json", "-o", tmp_path / "c.gif")
     assert isinstance(wrong.exception, ConfigError)
     assert ".gif" in str(wrong.exception)
-    labels = invoke("gui", "plot", "--files", tmp_path / "a.json", "--labels", "a", "b", "-o", tmp_path / "c.png")
+    labels = command("gui", "plot", "--files", tmp_path / "a.json", "--labels", "a", "b", "-o", tmp_path / "c.png")
     assert "2 labels for 1 files" in str(labels.exception)
-    nothing = invoke("gui", "plot", "--files", tmp_path / "b.json", "-o", tmp_path / "c.png")
+    nothing = command("gui", "plot", "--files", tmp_path / "b.json", "-o", tmp_path / "c.png")
     assert "nothing to plot" in str(nothing.exception)
 
 
-def test_overlay_draws_boxes_targets_and_points(judge, tmp_path):
+def test_overlay_draws_boxes_targets_and_points(judge, tmp_path, command):
     click = {"type": "click", "element": {"id": 1, "bbox": [0.1, 0.1, 0.3, 0.3]}}
     run = judge(
         {"e": [click, click, {"type": "done"}]}, {"e": ["CLICK(x=0.2, y=0.2)", "CLICK(x=0.8, y=0.8)", "DONE()"]}
@@ -105,11 +99,11 @@ def test_overlay_draws_boxes_targets_and_points(judge, tmp_path):
     assert [(point["step"], point["state"]) for point in points] == [("0", "hit"), ("1", "missed")]
     assert (len(boxes), len(lines), len(targets)) == (2, 2, 2)
     assert targets[0]["x"] == pytest.approx(0.2)
-    result = invoke("gui", "overlay", run.path, "e", "-o", tmp_path / "o.svg")
+    result = command("gui", "overlay", run.path, "e", "-o", tmp_path / "o.svg")
     assert result.return_value == 0
     assert "1 of 3" not in (tmp_path / "o.svg").read_text()
     assert "2 of 3 steps fully correct" in (tmp_path / "o.svg").read_text()
-    unknown = invoke("gui", "overlay", run.path, "f", "-o", tmp_path / "o.svg")
+    unknown = command("gui", "overlay", run.path, "f", "-o", tmp_path / "o.svg")
     assert "no episode 'f'; the first are e" in str(unknown.exception)
 
 

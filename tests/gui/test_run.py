@@ -9,10 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import adjudge
-from adjudge.cli.main import main
 from adjudge.engine.evaluate import Options, evaluate
 from adjudge.engine.verify import verify
 from adjudge.protocols.base import protocol
@@ -159,25 +157,22 @@ def test_records_cite_their_evidence(data, tmp_path):
     assert sum(1 for _ in run.records()) == run.metrics["metrics"]["num_steps"]
 
 
-def test_the_command_line(data, tmp_path):
-    def invoke(*words):
-        return CliRunner().invoke(main, [str(word) for word in words], standalone_mode=False)
-
+def test_the_command_line(data, tmp_path, command):
     flags = ["--space", "normalized", "--bbox", "xyxy", "--backend", "qwen3", "--device", "cuda", "--no-report"]
     files = ["--episodes", data / "episodes.jsonl", "--predictions", data / "predictions_careful.jsonl"]
-    done = invoke("gui", *files, *flags, "--types", "zoom,pan", "--out", tmp_path / "run", "--json")
+    done = command("gui", *files, *flags, "--types", "zoom,pan", "--out", tmp_path / "run", "--json")
     assert done.return_value == 0, done.exception
     assert done.stdout_bytes == (tmp_path / "run" / "metrics.json").read_bytes()
     assert json.loads(done.stdout)["backend"] == "qwen3"
-    exported = invoke("export", tmp_path / "run", "--eval-json", "--about", "gpu_model=T4")
+    exported = command("export", tmp_path / "run", "--eval-json", "--about", "gpu_model=T4")
     document = json.loads(exported.stdout)
     assert (document["device"], document["gpu_model"], document["backend"]) == ("cuda", "T4", "qwen3")
-    limited = invoke("gui", *files, *flags, "--limit", 3, "--out", tmp_path / "few", "--json")
+    limited = command("gui", *files, *flags, "--limit", 3, "--out", tmp_path / "few", "--json")
     assert json.loads(limited.stdout)["metrics"]["num_episodes"] == 3
-    missing = invoke("gui", *files, "--bbox", "xyxy")
+    missing = command("gui", *files, "--bbox", "xyxy")
     assert "--space is missing" in str(missing.exception)
     assert (
-        invoke(
+        command(
             "gui", *files, *flags, "--out", tmp_path / "gate", "--gate", "click_hit_rate >= 1.1", "--quiet"
         ).return_value
         == 1
