@@ -21,20 +21,14 @@ class _Default(click.Group):
         formatter.write_usage(ctx.command_path, "make-tasks | predict | generate | library …")
 
 
-def _many(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Files given by repeating the flag."""
-    del ctx, parameter
-    return value
-
-
 class _Flight(Spread, _Default):
     spread = ("--outputs", "--reference")
 
 
 @click.group(cls=_Flight, invoke_without_command=True)
 @click.option("--task", help="S1, M1 or M3.")
-@click.option("--outputs", multiple=True, callback=_many, help="Model outputs (JSONL …); several files may follow.")
-@click.option("--reference", multiple=True, callback=_many, help="Reference (JSONL …) with the true next states.")
+@click.option("--outputs", multiple=True, help="Model outputs (JSONL …); several files may follow.")
+@click.option("--reference", multiple=True, help="Reference (JSONL …) with the true next states.")
 @click.option("--confidence", type=click.Path(), help='Confidence prior: {"results": [{"model_name", "c_score"}]}.')
 @click.option("--library", help="Constraint library, by name or file [ga-light/1].")
 @click.option("--scores", type=click.Choice(["fixed", "rubric", "both"]), help="Scoring profile [both].")

@@ -26,7 +26,6 @@ from adjudge.protocols.flight.read import TEXT_LIMIT, ReadBatch
 from adjudge.protocols.flight.scores import DIMENSIONS, GRADES, NO_GRADE, Scores
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
-METHODS = ("whole", "fenced", "embedded", "nested")
 _WORD = pa.dictionary(pa.int32(), pa.string())
 _SCORES = (
     "mae",
