@@ -27,6 +27,7 @@ from adjudge.readers.scan import (
     TRUE,
     Wanted,
     crc32,
+    newlines,
     scan,
 )
 
@@ -214,3 +215,12 @@ def test_the_hash_of_a_key_is_zlibs(keys):
     array = pa.array(["before", *keys], pa.string())[1:]
     expected = [zlib.crc32(key.encode()) for key in keys]
     assert crc32(array, fast=True).tolist() == crc32(array, fast=False).tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=64) | st.text("\n\x0b\x0a\x8a ab", max_size=64).map(str.encode), st.integers(0, 8))
+def test_newlines_are_found_where_they_are(data, cut):
+    size = max(0, len(data) - cut)
+    padded = data + b"\n" * (-len(data) % 8)
+    expected = [place for place in range(size) if data[place] == ord("\n")]
+    assert newlines(padded, size, fast=True).tolist() == newlines(padded, size, fast=False).tolist() == expected

@@ -34,7 +34,8 @@ _EXACT = np.uint64(1 << 53)
 _ONE, _TWO, _FOUR, _FIVE, _SIX, _EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
 _THREE, _SEVEN = np.uintp(3), np.uintp(7)
 _ALL, _LOWS, _HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01, 0x80))
-_QUOTES, _SLASHES, _SPACES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ ')
+_QUOTES, _SLASHES, _SPACES, _NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
+_NO_BITS, _UNIT, _BYTE = np.uint64(0), np.uint64(1), np.uint64(255)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 _HEX = np.full(256, 255, dtype=np.uint8)
@@ -369,6 +370,25 @@ def scan_rows(
             i = past_blank(data, i + _ONE, end)
             if i >= end:
                 break
+
+
+@_compiled
+def find_newlines(words: Any, size: Place, places: Ints) -> None:
+    """The place of every newline in the first `size` bytes; there are exactly as many as `places` has room for."""
+    found = np.uintp(0)
+    room = np.uintp(places.shape[0])
+    at = np.uintp(0)
+    while found < room:
+        x = words[at] ^ _NEWLINES
+        marks = (x - _LOWS) & ~x & _HIGHS
+        while marks:
+            place = (at << _THREE) + (np.uintp(trailing_zeros(marks)) >> _THREE)
+            # A mark above the first may be carried there.
+            if place < size and found < room and (x >> ((place & _SEVEN) << _THREE)) & _BYTE == _NO_BITS:
+                places[found] = place
+                found += _ONE
+            marks &= marks - _UNIT
+        at += _ONE
 
 
 @_compiled
