@@ -69,8 +69,7 @@ class RunWriter:
             self._samples = pq.ParquetWriter(
                 self.folder / SAMPLES,
                 table.schema,
-                compression="zstd",
-                compression_level=1,
+                compression="lz4",
                 use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
                 column_encoding={
                     f"{f.name}.list.element": "BYTE_STREAM_SPLIT" for f in table.schema if _is_numbers(f.type)
@@ -143,7 +142,7 @@ class PartWriter:
             SCHEMA,
             compression="zstd",
             compression_level=1,
-            use_dictionary=["rule", "field", "outcome", "severity", "why", "step"],
+            use_dictionary=["rule", "field", "outcome", "severity", "why"],
             column_encoding={"sample": "DELTA_BINARY_PACKED", "observed": "BYTE_STREAM_SPLIT"},
             write_statistics=["sample"],
             store_schema=True,
@@ -161,8 +160,7 @@ class PartWriter:
             self._outputs = pq.ParquetWriter(
                 self._outputs_path,
                 outputs.schema,
-                compression="zstd",
-                compression_level=1,
+                compression="lz4",
                 use_dictionary=False,
                 write_statistics=["row"],
             )
