@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -137,8 +138,10 @@ class PartWriter:
 
     def __init__(self, folder: Path, part: int) -> None:
         self.rows = 0
+        # Under a name of its own until it is whole: the same partition may be written twice where a worker was lost.
+        self._whole: dict[Path, Path] = {}
         self._evidence = pq.ParquetWriter(
-            folder / "evidence" / f"part-{part:05d}.parquet",
+            self._growing(folder / "evidence" / f"part-{part:05d}.parquet"),
             SCHEMA,
             compression="zstd",
             compression_level=1,
@@ -158,7 +161,7 @@ class PartWriter:
         outputs = outputs.add_column(0, "row", _row_numbers(first, outputs.num_rows))
         if self._outputs is None:
             self._outputs = pq.ParquetWriter(
-                self._outputs_path,
+                self._growing(self._outputs_path),
                 outputs.schema,
                 compression="lz4",
                 use_dictionary=False,
@@ -173,6 +176,13 @@ class PartWriter:
         self._evidence.close()
         if self._outputs is not None:
             self._outputs.close()
+        for growing, whole in self._whole.items():
+            growing.replace(whole)
+
+    def _growing(self, path: Path) -> Path:
+        growing = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+        self._whole[growing] = path
+        return growing
 
 
 def _empty(path: Path) -> bool:
