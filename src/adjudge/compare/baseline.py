@@ -82,7 +82,10 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
-    """The baseline of a run: the estimates named, otherwise the headline ones, otherwise the first eight."""
+    """The baseline of a run: the estimates named, otherwise the headline ones, otherwise the first eight.
+
+    What has no value cannot be held and is left out; a baseline of nothing is refused.
+    """
     estimates = run.estimates()
     known = list(dict.fromkeys(name for name, _ in estimates))
     for name in names:
@@ -90,6 +93,8 @@ def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
             raise ConfigError(f"there is no estimate {name!r}; the run has {', '.join(known)}")
     wanted = list(names) or [str(name) for name in run.metrics.get("headline") or known[:8]]
     lower = run.metrics.get("lower_is_better")
+    if all(item.value is None for (name, _), item in estimates.items() if name in wanted):
+        raise ConfigError(f"{run.path}: none of {', '.join(wanted)} has a value, so there is nothing to hold")
     return Baseline(
         protocol=run.manifest.protocol,
         protocol_version=run.manifest.protocol_version,
@@ -105,7 +110,7 @@ def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
                 better="lower" if _lower(name, lower) else "higher",
             )
             for (name, where), item in estimates.items()
-            if name in wanted
+            if name in wanted and item.value is not None
         ],
     )
 
