@@ -12,7 +12,7 @@ from adjudge.runs.query import query
 from adjudge.runs.run import Run
 
 ATOMS = 24
-_BEFORE, _INSIDE = 400, 2400
+_BEFORE, _INSIDE, _ITEMS = 400, 2400, 12
 
 
 def rows_of(run: Run, samples: Sequence[str]) -> list[dict[str, Any]]:
@@ -99,12 +99,15 @@ def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _facts(output: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What a protocol keeps of an output instead of a text."""
-    return [
-        {"label": view.words(name), "text": str(value)[:_BEFORE]}
-        for name, value in output.items()
-        if name not in {"row", "file", "line"} and isinstance(value, str | int | float)
-    ]
+    """What a protocol keeps of an output instead of a text; a list, such as the answers of several runs, item by item."""
+    found = []
+    for name, value in output.items():
+        items = value if isinstance(value, list) else [value]
+        for number, item in enumerate(items[:_ITEMS], 1):
+            if name not in {"row", "file", "line"} and isinstance(item, str | int | float):
+                label = f"{view.words(name)} {number}" if isinstance(value, list) else view.words(name)
+                found.append({"label": label, "text": str(item)[:_BEFORE]})
+    return found
 
 
 def _answer(row: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any] | None:
