@@ -9,7 +9,7 @@ import pytest
 
 from adjudge.cli.compare import held, sides
 from adjudge.errors import OutputError
-from adjudge.report import eee, eee_schema, html, side_by_side
+from adjudge.report import eee, eee_schema, html, latex, side_by_side, view
 from adjudge.report.samples import rendered
 
 PROTOCOLS = ("anomaly", "consistency", "flight", "gui", "stability", "triage")
@@ -67,6 +67,37 @@ def test_the_answers_of_several_runs_are_listed(demo, hostile):
     facts = rendered(demo["stability"], row)["facts"]
     assert [fact["label"] for fact in facts] == [f"claims {number}" for number in range(1, len(facts) + 1)]
     assert {fact["text"] for fact in facts} == {hostile}
+
+
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name != "flight"])
+def test_the_latex_table_holds_the_metrics_to_the_digits_shown(demo, name):
+    run = demo[name]
+    body = latex.latex([run]).split(r"\label{tab:adjudge-estimates}")[1].split(r"\end{tabular}")[0]
+    lines = [
+        row.removesuffix(r" \\").replace(r"\%", "%").split(" & ") for row in body.splitlines() if row.endswith(r"\\")
+    ]
+    found = view.headline(run)
+    assert [len(line) for line in lines] == [1 + len(found.names)] * (1 + len(found.slices))
+    compared = 0
+    for slice_, cells in zip(found.slices, lines[1:], strict=True):
+        for measure, cell in zip(found.names, cells[1:], strict=True):
+            item = found.cells.get((slice_, measure))
+            if item is None or item.value is None:
+                assert cell == ("--" if item is None else "n/a")
+                continue
+            point, _, rest = cell.partition(" [")
+            shown = [point.removesuffix(" %"), *(end for end in rest.rstrip("]").split(", ") if end)]
+            scale = 100 if point.endswith(" %") else 1
+            true = [item.value, *(end for end in (item.low, item.high) if end is not None)]
+            for text, value in zip(shown, true, strict=True):
+                places = len(text.partition(".")[2])
+                assert abs(float(text.replace(",", "")) - scale * value) <= 0.5000001 * 10**-places, (
+                    measure,
+                    cell,
+                    item,
+                )
+                compared += 1
+    assert compared >= len(found.slices)
 
 
 @pytest.fixture(scope="module")
