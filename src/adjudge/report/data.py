@@ -21,6 +21,8 @@ from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-report/1"
 WORST, PASSED, ESTIMATES, MODES = 40, 3, 3000, 400
+_HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
+_SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 
 
 def data_block(run: Run) -> dict[str, Any]:
@@ -63,6 +65,8 @@ def gates(run: Run) -> list[dict[str, Any]]:
             "name": name,
             **gate,
             "text": numbers.number(gate["observed"]),
+            "must": f"{view.words(gate['metric'])}{'' if gate['on'] == 'value' else ', ' + gate['on'] + ' end'} "
+            f"{_SIGNS.get(gate['op'], gate['op'])} {numbers.number(gate['bound'])}",
         }
         for name, gate in run.metrics["gates"].items()
     ]
@@ -119,13 +123,13 @@ def _headline(run: Run) -> dict[str, Any]:
 
 
 def _scale(cells: Sequence[Estimate], *, percent: bool) -> dict[str, Any]:
-    """The ends of a column's scale: 0 to 1 for shares, otherwise what its intervals span."""
+    """The ends of a column's scale: 0 to 1 where that is what the numbers fill, otherwise what their intervals span."""
     seen = [end for cell in cells for end in (cell.low, cell.value, cell.high) if end is not None]
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
-    if percent and low >= 0.0 and high <= 1.0:
+    if low >= 0.0 and high <= 1.0 and (percent or high > _HALF or low == high):
         low, high = 0.0, 1.0
     if low == high:
-        low, high = low - 0.5, high + 0.5
+        low, high = min(0.0, low), max(0.0, high)
     texts = [numbers.number(end, percent=percent) for end in (low, high)]
     return {"low": low, "high": high, "low_text": texts[0], "high_text": texts[1]}
 
