@@ -143,6 +143,7 @@ def test_what_may_not_be_compared_is_3_and_has_reasons_and_no_numbers(specs, ref
     code, said = command("report", specs[0], f"{refused.path}::owl-c", "-o", tmp_path / name)
     assert code == 3
     assert "top_k" in said
+    assert "gates" not in said
     text = (tmp_path / name).read_text(encoding="utf-8")
     assert "top_k" in text.replace("\\", "")
     assert "points" not in text
