@@ -105,11 +105,11 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
 
 
 def _changes(first: System, second: System) -> list[str]:
-    """The settings that differ, as `name: A's value, B's value`; the names of input files are not settings."""
+    """The settings that differ, as `name: A's value, B's value`; input files and gates change no judgement."""
     found: list[str] = []
     inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
     a, b = first.run.manifest.config, second.run.manifest.config
-    for key in sorted({*a, *b}):
+    for key in sorted({*a, *b} - {"gates"}):
         if not (_is_input(a.get(key), inputs) or _is_input(b.get(key), inputs)):
             _walk(key, a.get(key), b.get(key), found)
     if len(found) > _NAMED_DIFFERENCES:

@@ -15,7 +15,9 @@ _FLIPS_SHOWN = 10
 
 
 def text(comparison: Mapping[str, Any]) -> str:
-    """The comparison, made from its JSON."""
+    """The comparison, made from its JSON; one that was refused has its reasons alone."""
+    if not comparison["pairs"]:
+        return f"{comparison['status']}\n\n{_wrapped(sentence(comparison))}"
     parts = [f"{comparison['status']} · {comparison['protocol']}", _wrapped(sentence(comparison))]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
