@@ -280,8 +280,9 @@ def retry_after(value: str | None) -> float | None:
 def _messages(request: Request) -> list[dict[str, Any]]:
     assert request.prompt is not None  # noqa: S101 -- `needs_prompt` holds the runner to it
     messages: list[dict[str, Any]] = []
-    if request.prompt.system:
-        messages.append({"role": "system", "content": request.prompt.system})
+    system = request.prompt.system_text
+    if system:
+        messages.append({"role": "system", "content": system})
     content: str | list[dict[str, Any]] = request.prompt.user
     if request.image is not None:
         content = [

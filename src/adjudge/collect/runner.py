@@ -11,16 +11,15 @@ import contextlib
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import msgspec
 
 from adjudge.collect.cache import Cache, Entry, cache_key
+from adjudge.collect.clock import Clock
 from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
 from adjudge.collect.parse import parsed
@@ -103,10 +102,13 @@ class Runner:
         configs: dict[str, dict[str, Any]] | None = None,
         on_progress: Callable[[Tally], None] | None = None,
         on_interrupt: Callable[[Tally], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._dataset, self._subjects, self._settings, self._output = dataset, subjects, settings, output
-        self._template, self._cache = template, cache
+        self._template, self._cache, self._clock = template, cache, clock or Clock()
         self._configs = configs or run_configs(dataset, subjects, template, settings)
+        if self._clock.name is not None:
+            self._configs = {model: {**config, "clock": self._clock.name} for model, config in self._configs.items()}
         self._identity = {subject.model: subject.identity() for subject in subjects}
         self._progress, self._on_interrupt = on_progress, on_interrupt
         self._random = random.Random(settings.seed)  # noqa: S311 -- jitter
@@ -134,7 +136,8 @@ class Runner:
 
     def run(self) -> Tally:
         """Collect until all is done or the user interrupts; a first signal lets what is in flight finish."""
-        return asyncio.run(self._run())
+        with asyncio.Runner(loop_factory=self._clock.loop) as runner:
+            return runner.run(self._run())
 
     async def _run(self) -> Tally:
         jobs = self._jobs()
@@ -199,8 +202,8 @@ class Runner:
 
     async def _record(self, job: _Job) -> dict[str, Any]:
         """Ask, or find in the cache, and put down all that is known."""
-        start = time.perf_counter()
-        stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        start = self._clock.seconds()
+        stamp = self._clock.now().isoformat(timespec="milliseconds")
         prompt: Prompt | None = None
         key: str | None = None
         payload: str | None = None
@@ -217,12 +220,12 @@ class Runner:
             if isinstance(job.subject, ReplaySubject):
                 recorded = job.subject.recorded(request)
         except Unanswered as error:
-            asked = _Asked(None, error, 0, 0.0, time.perf_counter() - start)
+            asked = _Asked(None, error, 0, 0.0, self._clock.seconds() - start)
         hit = entry is not None or job.subject.replays
-        total = time.perf_counter() - start
+        total = self._clock.seconds() - start
         reply = asked.reply
         timings = {**({} if reply is None or hit else reply.timings), "total_seconds": total}
-        latency = asked.seconds if asked.attempts and not job.subject.replays else None
+        latency = asked.seconds if reply is not None and not job.subject.replays else None
         if entry is not None:
             # What this run waited for is the look into the cache; what the answer once took stands apart.
             latency, recorded = total, entry.recorded
@@ -281,11 +284,11 @@ class Runner:
 
     async def _ask(self, job: _Job, request: Request) -> _Asked:
         """Ask until there is an answer, asking again would not help, or the retries are used up."""
-        start = time.perf_counter()
+        start = self._clock.seconds()
         attempts = 0
         while True:
             attempts += 1
-            began = time.perf_counter()
+            began = self._clock.seconds()
             reply: Reply | None = None
             failed: Unanswered | None = None
             try:
@@ -297,7 +300,7 @@ class Runner:
                 failed = error
             except asyncio.CancelledError:
                 failed = _cancelled()
-            seconds = time.perf_counter() - began
+            seconds = self._clock.seconds() - began
             if failed is not None and failed.retry and attempts <= self._settings.retries:
                 try:
                     failed = await self._wait(failed, attempts)
@@ -305,7 +308,7 @@ class Runner:
                     failed = _cancelled()
                 if failed is None:
                     continue
-            return _Asked(reply, failed, attempts, seconds, time.perf_counter() - start)
+            return _Asked(reply, failed, attempts, seconds, self._clock.seconds() - start)
 
     async def _wait(self, failed: Unanswered, attempts: int) -> Unanswered | None:
         """Back off: doubling, with jitter, and never less than the server asked for; a longer wait gives up."""

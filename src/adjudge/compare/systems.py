@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from adjudge.compare.outcomes import plain
 from adjudge.errors import ConfigError, RunError
+from adjudge.provenance.canonical import digest
 from adjudge.runs.run import Run
 
 SEPARATOR = "::"
@@ -28,6 +29,7 @@ SYSTEM_COLUMNS = ("configuration", "model")
 _COLUMNS_OF = {"tools": ("tools", "use_tools", "mode"), "vision": ("vision",), "prompt": ("prompt", "prompts")}
 _DIGESTS_OF = {"prompt": ("prompts", "prompt")}
 _LABELS = ("label", "gold")
+_MOST_WORDS = 4
 
 
 @dataclass
@@ -89,11 +91,20 @@ class System:
         for column in _COLUMNS_OF.get(name, ()):
             if column in self.run.column_names:
                 words = {str(value) for value in plain(self.column(column)).unique().to_pylist() if value is not None}
+                if len(words) > _MOST_WORDS:
+                    return f"{len(words)} of them, together {digest(sorted(words))[:16]}"
                 return ", ".join(sorted(words)) or None
         for key in _DIGESTS_OF.get(name, ()):
             if key in self.run.manifest.digests:
                 return self.run.manifest.digests[key]
         return self.model if name == "model" else None
+
+    def prompts(self, keys: Sequence[str]) -> pa.Array | None:
+        """The prompt of each key, or None where the run says nothing by sample."""
+        if "prompt" in self.run.metrics.get("factors", {}).get(self.model, {}):
+            return None
+        name = next((name for name in _COLUMNS_OF["prompt"] if name in self.run.column_names), None)
+        return None if name is None else plain(self.table([name], keys).column(0))
 
     def describe(self) -> dict[str, Any]:
         """What was compared, for the record."""

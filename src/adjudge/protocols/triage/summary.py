@@ -35,6 +35,7 @@ from adjudge.stats.proportions import wilson
 
 SLICE_VALUES = 50
 FAR_FROM_BALANCED = 0.2
+PROMPTS_SHOWN = 20
 QUANTILES = (50, 90, 95, 99)
 
 
@@ -263,7 +264,8 @@ class _View:
             "records": own.received,
             "carried": carried,
             "missing": [name for name, count in carried.items() if count < own.received],
-            "prompts": _tally(own.prompts),
+            "prompts": _tally(own.prompts)[:PROMPTS_SHOWN],
+            "prompts_distinct": len(own.prompts),
             "models": _tally(own.models),
             "temperatures": _tally(own.temperatures),
         }
