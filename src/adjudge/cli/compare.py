@@ -32,7 +32,9 @@ def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, .
 @click.option("--metric", "metrics", multiple=True, help="Compare this metric only; repeat.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also compare within each value; repeat.")
 @click.option(
-    "--factor", type=click.Choice(["model", "tools", "vision", "prompt"]), help="The one thing that may vary."
+    "--factor",
+    type=click.Choice(["model", "tools", "vision", "prompt"]),
+    help="The one thing that may vary; of one run, pairs what differs in it alone.",
 )
 @click.option(
     "--margin",
@@ -65,6 +67,7 @@ def compare(
     Examples:
       adjudge compare runs/before runs/after --margin 0.02
       adjudge compare runs/demo::falcon-a runs/demo::owl-c --json
+      adjudge compare demo/triage/run --factor tools
     """
     from adjudge.compare.comparison import compare as run_comparison
     from adjudge.provenance.canonical import pretty

@@ -56,6 +56,24 @@ def examine(systems: Sequence[System], *, factor: str | None = None) -> Guard:
     return Guard("NOT_COMPARABLE" if reasons else status, keys, reasons, notes, varied)
 
 
+def combined(guards: Sequence[Guard]) -> Guard:
+    """What several guards found, as one: the worst status, every reason once, the samples of any."""
+    if len(guards) == 1:
+        return guards[0]
+    worst: tuple[Status, ...] = ("NOT_COMPARABLE", "COMPARABLE_ON_INTERSECTION", "COMPARABLE")
+    varied: dict[str, list[Any]] = {}
+    for guard in guards:
+        for name, values in guard.varied.items():
+            varied[name] = [*varied.get(name, []), *values]
+    return Guard(
+        min((guard.status for guard in guards), key=worst.index),
+        sorted({key for guard in guards for key in guard.keys}),
+        list(dict.fromkeys(reason for guard in guards for reason in guard.reasons)),
+        list(dict.fromkeys(note for guard in guards for note in guard.notes)),
+        varied,
+    )
+
+
 def latency_refused(first: System, second: System, keys: Sequence[str]) -> str | None:
     """Why the latencies of two systems cannot be compared, or None when they can."""
     states = {system.name: cache_state(system, keys) for system in (first, second)}

@@ -165,6 +165,21 @@ def select(
     return systems
 
 
+def grouped(systems: Sequence[System], factor: str | None) -> list[list[System]]:
+    """The systems of one run by everything but the factor: each group differs in the factor alone.
+
+    Without a factor, or where no group has two, all are one group, and the guard says what is wrong with it.
+    """
+    if factor is None or len(systems) == 2 or any(system.run is not systems[0].run for system in systems):
+        return [list(systems)]
+    groups: dict[tuple[str, ...], list[System]] = {}
+    for system in systems:
+        # Prompts may belong to a mode; the guard holds them.
+        fixed = tuple(str(system.factor(name)) for name in FACTORS if name not in {factor, "prompt"})
+        groups.setdefault(fixed, []).append(system)
+    return [group for group in groups.values() if len(group) > 1] or [list(systems)]
+
+
 def sample_of(key: str) -> str:
     """The sample of a key."""
     return key.partition("\x1f")[0]

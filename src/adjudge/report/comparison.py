@@ -16,7 +16,8 @@ _FLIPS_SHOWN = 10
 
 def text(comparison: Mapping[str, Any]) -> str:
     """The comparison, made from its JSON."""
-    parts = [f"{comparison['status']} · {comparison['protocol']}", _wrapped(sentence(comparison))]
+    parts = [f"{comparison['status']} · {comparison['protocol']}"]
+    parts += [_wrapped(said) for said in sentence(comparison).split("\n")]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
     if len(pairs) == 1:
@@ -93,20 +94,14 @@ def _tests(pair: Mapping[str, Any]) -> str:
 
 
 def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
-    """One table a metric, one row a pair."""
-    found = []
-    for place, metric in enumerate(pairs[0]["metrics"]):
-        rows = [
-            (
-                f"{line(pair['b'])} against {line(pair['a'])}",
-                pair["metrics"][place]["verdict"],
-                numbers.count(pair["metrics"][place]["n"]),
-                *_tested(pair["metrics"][place]),
-            )
-            for pair in pairs
-        ]
-        found.append(table((_name(metric), "verdict", "n", *_TESTED), rows, left=2))
-    return "\n\n".join(found)
+    """One table a metric, one row for each pair that has it."""
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for pair in pairs:
+        who = f"{line(pair['b'])} against {line(pair['a'])}"
+        for metric in pair["metrics"]:
+            row = (who, metric["verdict"], numbers.count(metric["n"]), *_tested(metric))
+            rows.setdefault(_name(metric), []).append(row)
+    return "\n\n".join(table((name, "verdict", "n", *_TESTED), found, left=2) for name, found in rows.items())
 
 
 def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:

@@ -13,14 +13,23 @@ _SMALLEST_P = 1e-300
 
 
 def sentence(comparison: Mapping[str, Any]) -> str:
-    """The verdict on a comparison: every metric of two systems, or the ranking of more."""
+    """The verdict on a comparison: every metric of two systems, or the ranking of more; one line for each pair alone."""
     if not comparison.get("pairs"):
         return _ended("Not comparable: " + "; ".join(comparison["reasons"]))
     if comparison["rankings"]:
         clauses = [_ranking(comparison["rankings"][0])]
+    elif len(comparison["pairs"]) > 1:
+        return "\n".join(_pair(pair, comparison) for pair in comparison["pairs"])
     else:
         clauses = _clauses(comparison["pairs"][0], alone=comparison["tests"] == 1)
     return _ended(_opening(comparison) + "; ".join(clauses))
+
+
+def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
+    """One of several pairs that are told apart by more than the factor."""
+    own = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
+    opening = _opening({**comparison, "systems": own, "n": pair["n"]})
+    return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1)))
 
 
 def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
