@@ -22,7 +22,12 @@ def test_the_compared_rates_are_the_estimates_of_the_run(run):
     comparison = adjudge.compare(f"{run.path}::{A}", f"{run.path}::{B}")
     found = {metric.name: metric for metric in comparison.pairs[0].metrics}
     assert found.pop("latency_seconds").clusters is not None
-    assert list(found) == ["fake_catch_rate", "real_pass_rate", "coverage", "accuracy"]
+    names = ["fake_catch_rate", "real_pass_rate", "coverage", "accuracy", "accuracy_answered", "f1_fake"]
+    assert list(found) == names
+    asked = ["f1_real", *(f"{kind}_{label}" for kind in ("precision", "recall") for label in ("fake", "real"))]
+    more = adjudge.compare(f"{run.path}::{A}", f"{run.path}::{B}", metrics=asked)
+    found |= {metric.name: metric for metric in more.pairs[0].metrics}
+    assert list(found) == names + asked
     for name, metric in found.items():
         assert metric.clusters is not None
         for value, configuration in ((metric.a, A), (metric.b, B)):
@@ -58,7 +63,7 @@ def test_one_run_by_factor_pairs_what_differs_in_it_alone(run):
 def test_the_correction_is_over_both_pairs(run):
     both = adjudge.compare(run.path, factor="tools")
     alone = adjudge.compare(f"{run.path}::hawk-1|no-tools", f"{run.path}::hawk-1|tools", factor="tools")
-    assert both.tests == alone.tests + 4
+    assert both.tests == alone.tests + 6
     first = [metric.p for metric in both.pairs[0].metrics]
     assert first == [metric.p for metric in alone.pairs[0].metrics]
     assert both.pairs[0].metrics[2].p_holm > alone.pairs[0].metrics[2].p_holm

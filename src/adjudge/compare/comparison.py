@@ -20,7 +20,6 @@ from adjudge.compare.systems import SYSTEM_COLUMNS, System, grouped, sample_of, 
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
-from adjudge.stats.exact import mean_of
 from adjudge.stats.multiplicity import benjamini_hochberg, holm
 from adjudge.stats.ties import ranking
 
@@ -236,7 +235,11 @@ class _Pair:
         use = outcome.inside(a) & outcome.inside(b)
         if inside is not None:
             use = use & inside
-        keep = use & ~np.isnan(first) & ~np.isnan(second)
+        if outcome.kind == "ratio":
+            keep = use & ((first[:, 1] > 0.0) | (second[:, 1] > 0.0))
+            use = keep  # a row in neither base has no part in the ratio
+        else:
+            keep = use & ~np.isnan(first) & ~np.isnan(second)
         clusters = self._clusters(outcome, a)
         return pair(
             outcome,
@@ -323,11 +326,14 @@ def _rankings(
     for outcome in outcomes:
         tables = [system.table(sorted(outcome.columns()), keys) for system in systems]
         values = np.stack([outcome.values(table) for table in tables])
-        use = ~np.isnan(values).any(axis=0) & np.all([outcome.inside(table) for table in tables], axis=0)
-        if not use.any():
+        there = ~np.isnan(values).any(axis=(0, *range(2, values.ndim)))
+        use = there & np.all([outcome.inside(table) for table in tables], axis=0)
+        found_of = [outcome.whole(row[use]) for row in values]
+        known = [value for value in found_of if value is not None]
+        if len(known) < len(systems):
             continue
         up = 1.0 if outcome.higher_is_better else -1.0
-        scores = [up * mean_of(row[use]) for row in values]
+        scores = [up * value for value in known]
         told = {
             (item.a, item.b): metric.p_holm
             for item in pairs

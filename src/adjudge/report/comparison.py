@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from adjudge.report import numbers
-from adjudge.report.sentence import amount, gap, place_value, sentence
+from adjudge.report.sentence import amount, gap, is_share, place_value, sentence
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 
@@ -57,7 +57,7 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
 def _table(pair: Mapping[str, Any]) -> str:
     rows = []
     for metric in pair["metrics"]:
-        percent = metric["kind"] == "binary"
+        percent = is_share(metric)
         found = metric["detectable"]["value"]
         rows.append(
             (
