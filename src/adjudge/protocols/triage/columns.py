@@ -52,6 +52,7 @@ _FIELDS = attrgetter(
     "timings.vision_llm_seconds",
     "timings.agent_graph_seconds",
     "latency_seconds",
+    "timings.model_seconds",
     "cache.hit",
     "tool_usage",
     "tool_details",

@@ -14,13 +14,13 @@ from adjudge.protocols.triage.batch import (
     ABSTAINED,
     ANSWERS,
     CACHE_STATES,
+    COMPONENTS,
     CONFIDENCE_STATES,
     ERRORED,
     MISSING,
     NEGATIVE,
     POSITIVE,
     PROVENANCE,
-    TIMES,
     UNPARSED,
 )
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
@@ -241,7 +241,7 @@ class _View:
             if states[name]:
                 found[name] = {
                     "n": states[name],
-                    **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(TIMES)},
+                    **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(COMPONENTS)},
                 }
         why = None
         if states["unknown"]:
