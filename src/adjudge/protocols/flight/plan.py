@@ -20,10 +20,8 @@ from adjudge.protocols.flight.measure import Partial, finish, partial
 from adjudge.protocols.flight.read import (
     FlightReader,
     output_key,
-    output_keys,
     output_line_key,
     reference_key,
-    reference_keys,
     reference_line_key,
 )
 from adjudge.protocols.flight.rules import FlightContext
@@ -89,7 +87,6 @@ class FlightPlan(Plan):
                 output_key if by_id else output_line_key,
                 "an output line is a JSON object with `id`, `response` and `model`",
                 limited=True,
-                keys=output_keys if by_id else None,
             )
         ]
         if self.settings.reference:
@@ -99,7 +96,6 @@ class FlightPlan(Plan):
                     tuple(self.settings.reference),
                     reference_key if by_id else reference_line_key,
                     "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)",
-                    keys=reference_keys if by_id else None,
                 )
             )
         return roles

@@ -88,12 +88,6 @@ def output_key(path: str, line: int, text: bytes) -> tuple[str, str]:
     return str(key.id), key.model or Path(path).stem
 
 
-def output_keys(path: str, lines: bytes) -> list[tuple[str, str]]:
-    """The keys of many output lines."""
-    stem = Path(path).stem
-    return [(str(key.id), key.model or stem) for key in _output_key.decode_lines(lines)]
-
-
 def output_line_key(path: str, line: int, text: bytes) -> tuple[str, str]:
     """The key under `--match line`: the line number."""
     found = msgspec.json.decode(text, type=_Output)
@@ -107,14 +101,6 @@ def reference_key(path: str, line: int, text: bytes) -> tuple[str, None]:
     if found is None:
         raise InputError("has neither `id` nor `sample_id`", file=path, line=line)
     return str(found), None
-
-
-def reference_keys(path: str, lines: bytes) -> list[tuple[str, None]]:
-    """The keys of many reference lines."""
-    found = [key.sample_id if key.id is None else key.id for key in _reference_key.decode_lines(lines)]
-    if None in found:
-        raise InputError("has neither `id` nor `sample_id`", file=path)
-    return [(str(key), None) for key in found]
 
 
 def reference_line_key(path: str, line: int, text: bytes) -> tuple[str, None]:
