@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
 from adjudge.collect.parse import parsed
 from adjudge.collect.replay import ReplaySubject
-from adjudge.collect.request import Prompt, Reply, Request, Unanswered
+from adjudge.collect.request import Image, Prompt, Reply, Request, Unanswered
 from adjudge.collect.settings import Settings
 from adjudge.collect.subject import Subject
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
@@ -49,11 +50,36 @@ class Tally:
     interrupted: bool = False
 
 
+class _Question:
+    """One sample, and what its subjects and trials share: the picture and the prompts, each made once."""
+
+    def __init__(self, sample: Sample, dataset: Dataset, template: Template | None) -> None:
+        self.sample, self._dataset, self._template = sample, dataset, template
+        self._prompts: dict[bool, Prompt | None] = {}
+
+    @cached_property
+    def image(self) -> Image | None:
+        return self._dataset.image(self.sample)
+
+    def prompt(self, *, use_tools: bool) -> Prompt | None:
+        """The prompt of a mode; ConfigError where the template asks for what the sample has not."""
+        if use_tools not in self._prompts:
+            shown = self.sample.shown
+            self._prompts[use_tools] = (
+                plain_prompt(shown) if self._template is None else self._template.render(shown, use_tools=use_tools)
+            )
+        return self._prompts[use_tools]
+
+
 class _Job(NamedTuple):
     subject: Subject
-    sample: Sample
+    question: _Question
     use_tools: bool
     trial: int
+
+    @property
+    def sample(self) -> Sample:
+        return self.question.sample
 
 
 class _Asked(NamedTuple):
@@ -109,6 +135,7 @@ class Runner:
         self._configs = configs or run_configs(dataset, subjects, template, settings)
         if self._clock.name is not None:
             self._configs = {model: {**config, "clock": self._clock.name} for model, config in self._configs.items()}
+        self._encoded = {model: msgspec.Raw(msgspec.json.encode(config)) for model, config in self._configs.items()}
         self._identity = {subject.model: subject.identity() for subject in subjects}
         self._progress, self._on_interrupt = on_progress, on_interrupt
         self._random = random.Random(settings.seed)  # noqa: S311 -- jitter
@@ -120,19 +147,14 @@ class Runner:
 
     def _try_prompt(self) -> None:
         """Render the first sample before anything is asked, so that a wrong template costs nothing."""
-        first = next(iter(self._dataset))
+        first = _Question(next(iter(self._dataset)), self._dataset, self._template)
         for use_tools in self._settings.modes:
-            prompt = self._prompt(first, use_tools=use_tools)
+            prompt = first.prompt(use_tools=use_tools)
             needy = [subject.model for subject in self._subjects if subject.needs_prompt]
             if prompt is None and needy:
                 raise ConfigError(
                     f"{needy[0]} needs a prompt: give --prompt FILE.j2, or put `prompt`, `question` or `text` in the samples"
                 )
-
-    def _prompt(self, sample: Sample, *, use_tools: bool) -> Prompt | None:
-        if self._template is not None:
-            return self._template.render(sample.shown, use_tools=use_tools)
-        return plain_prompt(sample.shown)
 
     def run(self) -> Tally:
         """Collect until all is done or the user interrupts; a first signal lets what is in flight finish."""
@@ -167,6 +189,7 @@ class Runner:
     def _jobs(self) -> Iterator[_Job]:
         """Sample by sample, so that the data set is read once and an interrupted run has whole samples."""
         for sample in self._dataset:
+            question = _Question(sample, self._dataset, self._template)
             for subject in self._subjects:
                 for use_tools in self._settings.modes:
                     for trial in range(self._settings.trials):
@@ -175,7 +198,7 @@ class Runner:
                             self._tally.done += 1
                             self._tally.earlier += 1
                         else:
-                            yield _Job(subject, sample, use_tools, trial)
+                            yield _Job(subject, question, use_tools, trial)
 
     async def _work(self, jobs: Iterator[_Job]) -> None:
         tally = self._tally
@@ -251,13 +274,13 @@ class Runner:
             "prompt_hashes": prompt_hashes(prompt),
             "payload_sha256": payload,
             "seed": self._settings.request_seed(job.trial),
-            "run_config": self._configs[job.subject.model],
+            "run_config": self._encoded[job.subject.model],
             "timestamp": stamp,
         }
 
     def _request(self, job: _Job) -> Request:
         try:
-            prompt = self._prompt(job.sample, use_tools=job.use_tools)
+            prompt = job.question.prompt(use_tools=job.use_tools)
         except ConfigError as error:
             raise Unanswered("invalid", str(error)) from None
         if prompt is None and job.subject.needs_prompt:
@@ -268,7 +291,7 @@ class Runner:
             use_tools=job.use_tools,
             trial=job.trial,
             prompt=prompt,
-            image=self._dataset.image(job.sample),
+            image=job.question.image,
             temperature=self._settings.temperature,
             seed=self._settings.request_seed(job.trial),
         )
