@@ -91,3 +91,8 @@ def test_a_mode_in_a_run_of_its_own_is_compared_as_in_the_whole(paths, records, 
     together = adjudge.compare(both.path, factor="tools")
     assert apart.status == "COMPARABLE"
     assert apart.pairs == together.pairs
+    again = adjudge.evaluate("triage", config, out=tmp_path / "again", report=False)
+    (same,) = adjudge.compare(both.path, again.path, model="hawk-1|tools").pairs
+    assert same.identical
+    assert {metric.verdict for metric in same.metrics} == {"equivalent"}
+    assert (same.flipped.lost, same.flipped.gained) == (0, 0)

@@ -198,6 +198,11 @@ def test_components_as_collect_measures_them(judge, record):
     miss = run.metrics["configurations"][KEY]["latency"]["by_cache"]["miss"]
     assert miss["model_seconds"] == {"n": 10, "mean": 5.5, "p50": 5.0, "p90": 9.0, "p95": 10.0, "p99": 10.0}
     assert (miss["tool_seconds"]["n"], miss["tool_seconds"]["mean"]) == (5, 0.75)
+    charts = {chart["name"]: chart["spec"]["data"]["values"] for chart in run.charts if "data" in chart["spec"]}
+    assert [row["group"] for row in charts["latency_components"]] == [
+        f"{KEY}, model (n = 10)",
+        f"{KEY}, tool (n = 5)",
+    ]
     assert run.record("s0003")["timings"]["model_seconds"] == 3.0
 
 
