@@ -80,7 +80,7 @@ def generate(folder: Path, *, seed: int = 0, force: bool = False) -> Paths:
     random = np.random.default_rng([seed, 0])
     _write(paths.manifest, _samples(random, "img", SAMPLES))
     _write(paths.calibration_manifest, _samples(random, "cal", CALIBRATION))
-    clock = SimulatedClock(_START)
+    clock = SimulatedClock(_START, tick=1e-3)
     hawk, wren = (PythonSubject(reference, name) for name, reference in _SUBJECTS.items())
     three = Settings(modes=_MODES, trials=TRIALS, seed=seed, workers=_WORKERS)
     once = Settings(modes=_MODES, seed=seed, workers=_WORKERS)
