@@ -137,6 +137,7 @@ def main(argv: list[str]) -> int:
         for _ in range(given.turns):
             for what, rows in found.items():
                 rows.append(measure(what, url, data))
+                print(f"{what}: {rows[-1]['cpu']:.2f} CPU s, {rows[-1]['seconds']:.1f} s", file=sys.stderr, flush=True)
     best: dict[str, Any] = {what: min(rows, key=lambda row: row["cpu"]) for what, rows in found.items()}
     print(f"{given.records} records, {IN_FLIGHT} in flight, best of {given.turns}")
     print("| | records/s (wall) | CPU s | of the faster bare loop | most memory MB |\n|---|---|---|---|---|")
