@@ -129,6 +129,7 @@ def test_the_example_runs_and_holds(tmp_path):
         "risk_coverage",
         "scores",
         "latency",
+        "latency_components",
     }
     adjudge.verify(found)
 
