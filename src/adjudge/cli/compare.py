@@ -37,7 +37,9 @@ def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, .
 @click.option("--metric", "metrics", multiple=True, help="Compare this metric only; repeat.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also compare within each value; repeat.")
 @click.option(
-    "--factor", type=click.Choice(["model", "tools", "vision", "prompt"]), help="The one thing that may vary."
+    "--factor",
+    type=click.Choice(["model", "tools", "vision", "prompt"]),
+    help="The one thing that may vary; of one run, pairs what differs in it alone.",
 )
 @click.option(
     "--margin",
@@ -76,6 +78,7 @@ def compare(
       adjudge compare runs/before runs/after --margin 0.02
       adjudge compare runs/demo::falcon-a runs/demo::owl-c --json
       adjudge compare runs/before runs/after --margin 0.02 -o compared.html
+      adjudge compare demo/triage/run --factor tools
     """
     from adjudge.provenance.canonical import pretty
     from adjudge.report.comparison import text
