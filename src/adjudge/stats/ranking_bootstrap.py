@@ -8,6 +8,7 @@ sorted rows, and exactly within the one block where the target is passed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,15 +41,52 @@ class Ranked:
 
     def average_precision(self) -> float:
         """The average precision of the rows as they are."""
-        code = self.positive.astype(np.int64)
-        return float(_average_precisions(code, self.ends, np.ones((1, 1)))[0])
+        return float(_average_precisions(self.positive.view(np.int8), self.ends, np.ones((1, 1)))[0])
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """Rows by rising score, sorted once for every measure of them: 2 · cluster + positive, and where ties start."""
+
+    score: FloatArray
+    code: IntArray
+    starts: BoolArray
+    m: int
+
+    @classmethod
+    def of(cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int) -> RankedRows:
+        """Sort rows with a score, a class and a cluster 0 … m-1; the order within equal scores is free."""
+        order = np.argsort(scores)
+        return cls.sorted(scores[order], ((place << 1) | positive)[order], m)
+
+    @classmethod
+    def sorted(cls, score: FloatArray, code: IntArray, m: int) -> RankedRows:
+        """Rows that are sorted already."""
+        starts = np.ones(score.size, dtype=bool)
+        np.not_equal(score[1:], score[:-1], out=starts[1:])
+        return cls(score, code, starts, m)
+
+    @property
+    def one_class(self) -> bool:
+        """Whether positives or negatives are missing, so that nothing can be ranked."""
+        ups = int(np.count_nonzero(self.code & 1))
+        return ups in {0, self.code.size}
+
+    def falling(self) -> tuple[Ranked, IntArray]:
+        """By falling score: classes and ties, and the cluster of each row."""
+        positive = (self.code & 1).astype(bool)[::-1]
+        return Ranked(np.ascontiguousarray(positive), np.ascontiguousarray(self.starts[::-1])), self.code[::-1] >> 1
 
 
 def mann_whitney_matrix(
     scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
 ) -> IntArray:
     """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives, from one sort."""
-    code, starts = _ranked_codes(scores, positive, place)
+    return _matrix(RankedRows.of(scores, positive, place, m), fast=fast)
+
+
+def _matrix(rows: RankedRows, *, fast: bool | None = None) -> IntArray:
+    code, starts, m = rows.code, rows.starts, rows.m
     compiled = _fast.kernel(_fast.mann_whitney_matrix, fast=fast)
     if compiled is not None:
         matrix: IntArray = compiled(code, starts, m)
@@ -60,15 +98,6 @@ def mann_whitney_matrix(
     without = np.argsort(group + ((code & 1) ^ 1), kind="stable")
     including = np.argsort(group + (code & 1), kind="stable")
     return _wins(code[without], m) + _wins(code[including], m)
-
-
-def _ranked_codes(scores: FloatArray, positive: BoolArray, place: IntArray) -> tuple[IntArray, BoolArray]:
-    # 2 · cluster + positive by rising score, and where groups of equal scores start; the order within a group is free.
-    order = np.argsort(scores)
-    ordered = scores[order]
-    starts = np.ones(ordered.size, dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
-    return ((place << 1) | positive)[order], starts
 
 
 def _wins(code: IntArray, m: int) -> IntArray:
@@ -110,12 +139,15 @@ class PairCounts:
         cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
     ) -> PairCounts:
         """From rows with a score, a class and a cluster 0 … m-1."""
-        sizes = np.bincount((place << 1) | positive, minlength=2 * m).reshape(m, 2)
-        if m <= MATRIX_UP_TO:
-            matrix = mann_whitney_matrix(scores, positive, place, m, fast=fast)
-            return cls(sizes[:, 1], sizes[:, 0], matrix)
-        code, starts = _ranked_codes(scores, positive, place)
-        return cls(sizes[:, 1], sizes[:, 0], None, code, starts)
+        return cls.of_ranked(RankedRows.of(scores, positive, place, m), fast=fast)
+
+    @classmethod
+    def of_ranked(cls, rows: RankedRows, *, fast: bool | None = None) -> PairCounts:
+        """From rows that are sorted already."""
+        sizes = np.bincount(rows.code, minlength=2 * rows.m).reshape(rows.m, 2)
+        if rows.m <= MATRIX_UP_TO:
+            return cls(sizes[:, 1], sizes[:, 0], _matrix(rows, fast=fast))
+        return cls(sizes[:, 1], sizes[:, 0], None, rows.code, rows.starts)
 
     @property
     def value(self) -> float:
@@ -182,9 +214,7 @@ def auroc(
 
 
 def recall_at_fpr(
-    ranked: Ranked,
-    place: IntArray,
-    m: int,
+    curve: Curve,
     target: float,
     *,
     seed: int,
@@ -193,21 +223,21 @@ def recall_at_fpr(
     level: float = 0.95,
     method: bootstrap.Method = "expanded",
 ) -> Estimate:
-    """Recall@FPR with its interval; `place` is the cluster of each ranked row."""
-    curve = Curve.of(ranked, place, m)
+    """Recall@FPR with its interval."""
+    m = curve.downs.shape[1]
     value = float(curve.recall_at(np.ones((1, m)), target)[0])
     return bootstrap.resample(
         value,
         m,
         lambda drawn: curve.recall_at(drawn, target),
         lambda: curve.recall_at(1.0 - np.eye(m), target),
-        n=ranked.positive.size,
+        n=curve.place.size,
         seed=seed,
         stream=stream,
         resamples=resamples,
         level=level,
         method=method,
-        sizes=np.bincount(place, minlength=m),
+        sizes=(curve.downs[-1] + curve.ups[-1]).astype(np.int64),
     )
 
 
@@ -240,7 +270,9 @@ def average_precision(
     )
 
 
-def _average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None) -> FloatArray:
+def _average_precisions(
+    code: npt.NDArray[np.signedinteger[Any]], ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None
+) -> FloatArray:
     compiled = _fast.kernel(_fast.average_precisions, fast=fast)
     if compiled is not None:
         areas: FloatArray = compiled(code, ends, drawn)
@@ -277,18 +309,26 @@ class Curve:
         n = place.size
         size = max(64, int(np.sqrt(n)) // 2)
         blocks = -(-n // size)
-        code = (np.arange(n) // size) * (2 * m) + (place << 1) + ranked.positive
-        counts = np.bincount(code, minlength=blocks * 2 * m).reshape(blocks, m, 2)
+        counts = np.empty((blocks, m, 2), dtype=np.int64)
+        # Some blocks at a time: whole columns of 64-bit codes would be several times the rows themselves.
+        some = max(1, _ROW_CELLS // size)
+        for first in range(0, blocks, some):
+            last = min(first + some, blocks)
+            rows = slice(first * size, min(last * size, n))
+            code = (np.arange(rows.stop - rows.start) // size) * (2 * m) + (place[rows] << 1) + ranked.positive[rows]
+            counts[first:last] = np.bincount(code, minlength=(last - first) * 2 * m).reshape(-1, m, 2)
         cumulative = np.zeros((blocks + 1, m, 2))
         np.cumsum(counts, axis=0, out=cumulative[1:])
         # last_end[r] = rows in whole groups of equal scores among the first r rows.
         last_end = np.zeros(n + 1, dtype=np.int64)
-        np.maximum.accumulate(np.where(ranked.ends, np.arange(1, n + 1), 0), out=last_end[1:])
+        ends = np.flatnonzero(ranked.ends) + 1
+        last_end[ends] = ends
+        np.maximum.accumulate(last_end, out=last_end)
         return cls(place, ranked.positive, last_end, cumulative[:, :, 0], cumulative[:, :, 1], size)
 
     def recall_at(self, drawn: FloatArray, target: float) -> FloatArray:
         """The largest TPR with FPR at most the target in each resample; NaN where one class was not drawn."""
-        from adjudge.stats.ranking import largest_allowed
+        from adjudge.stats.ranked import largest_allowed
 
         some = max(1, _ROW_CELLS // self.size)
         if len(drawn) > some:

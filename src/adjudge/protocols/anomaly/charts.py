@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.protocols.anomaly.decide import Decisions
+from adjudge.protocols.anomaly.measure import Measures
 from adjudge.protocols.anomaly.table import ScoreTable
 from adjudge.protocols.anomaly.words import TEST
 from adjudge.stats import bootstrap
@@ -20,54 +22,50 @@ _BLUE, _RED, _GREY = "#2b6cb0", "#c53030", "#a0aec0"
 
 
 def charts(
-    table: ScoreTable,
-    decisions: Decisions,
+    measures: Measures,
     per_attack: Sequence[dict[str, Any]],
     worst: str | None,
-    threshold: float | None,
     *,
     seed: int,
     resamples: int,
     watermark: str | None,
+    model: str | None = None,
 ) -> list[dict[str, Any]]:
-    """All charts for which there are numbers."""
+    """All charts for which there are numbers; of several detectors, each chart names its own."""
+    table, decisions = measures.table, measures.decisions
     specs = [
-        ("roc", _roc(table, seed, min(resamples, 500))),
+        ("roc", _roc(measures, seed, min(resamples, 500))),
         ("recall_by_magnitude", _recall(per_attack)),
         ("latency", _latency(table, decisions)),
-        ("worst_attack", _timeline(table, decisions, worst, threshold)),
+        ("worst_attack", _timeline(table, decisions, worst, measures.threshold)),
     ]
     found = []
     for name, spec in specs:
         if spec is None:
             continue
-        title = spec.pop("title")
+        title = spec.pop("title") if model is None else f"{model}: {spec.pop('title')}"
         if watermark:
             title = {"text": title, "subtitle": watermark, "subtitleColor": _RED, "subtitleFontSize": 14}
         size = {} if "facet" in spec else {"width": 420, "height": 280}
-        found.append({"name": name, "spec": {"$schema": _SCHEMA, "title": title, **size, **spec}})
+        called = name if model is None else f"{model}/{name}"
+        found.append({"name": called, "spec": {"$schema": _SCHEMA, "title": title, **size, **spec}})
     return found
 
 
-def _roc(table: ScoreTable, seed: int, resamples: int) -> dict[str, Any] | None:
-    test = table.of(TEST)
-    if not test:
+def _roc(measures: Measures, seed: int, resamples: int) -> dict[str, Any] | None:
+    rows = measures.sorted.slice(measures.test)
+    if rows.one_class:
         return None
-    rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1]))
-    score, label = table.score[rows], table.label[rows]
-    if label.all() or not label.any():
-        return None
-    flights = np.array([table.sequences[index].flight for index in test])
-    _, code = np.unique(flights, return_inverse=True)
-    m = int(code.max()) + 1
+    m = rows.m
     # Thresholds at which the pooled false positive rate passes the grid; the band is over flights at each of them.
-    clean = score[~label]
-    cuts = np.unique(np.quantile(clean, 1.0 - np.array(_GRID[1:-1]), method="higher"))
-    cell = np.repeat(code.astype(np.int64), np.diff(table.edges)[test]) * (cuts.size + 1)
-    cell += np.searchsorted(cuts, score)
-    width = m * (cuts.size + 1)
-    ups = _above(np.bincount(cell[label], minlength=width).reshape(m, -1))
-    downs = _above(np.bincount(cell[~label], minlength=width).reshape(m, -1))
+    clean = np.flatnonzero(rows.code & 1 == 0)
+    place = np.ceil((1.0 - np.array(_GRID[1:-1])) * (clean.size - 1)).astype(np.int64)
+    cuts = np.unique(rows.score[clean[place]])
+    edges = [0, *np.searchsorted(rows.score, cuts, side="right").tolist(), rows.score.size]
+    counts = np.array(
+        [np.bincount(rows.code[a:b], minlength=2 * m).reshape(m, 2) for a, b in pairwise(edges)], dtype=np.int64
+    )
+    ups, downs = _above(counts[:, :, 1].T), _above(counts[:, :, 0].T)
     values: list[dict[str, float | None]] = [{"fpr": 0.0, "tpr": 0.0, "low": 0.0, "high": 0.0}]
     for k in reversed(range(cuts.size + 1)):
         found = bootstrap.ratio_of_sums(
