@@ -174,6 +174,22 @@ def test_two_test_flights_warn_of_three_distinct_resamples(made, rows):
     assert "all 3 distinct resamples" in run.estimates()["recall", ""].method
 
 
+@pytest.mark.parametrize("flights, method", [(9, "all 24310 distinct resamples"), (10, "500 resamples")])
+def test_below_ten_test_flights_all_distinct_resamples_are_enumerated(made, flights, method):
+    random = np.random.default_rng(1)
+    names = ["v1", *(f"a{k}" for k in range(flights))]
+    rows = {
+        "flight": np.repeat(names, 100),
+        "t": np.tile(np.arange(100.0), len(names)),
+        "score": random.random(100 * len(names)),
+        "label": np.tile(np.arange(100) >= 60, len(names)) & (np.arange(100 * len(names)) >= 100),
+    }
+    run = made(rows, {"train": ["t1"], "val": ["v1"], "test": names[1:]})
+    for name in ("auroc", "recall_at_1pct_fpr", "fpr"):
+        assert method in run.estimates()[name, ""].method
+    assert any(f"only {flights} test flights" in note for note in run.metrics["notes"]) is (flights < 10)
+
+
 def test_threshold_from_outside_is_invalid_and_shown_only_watermarked(made):
     hidden = made(threshold=0.5)
     assert failed(hidden) == {"threshold.clean_val_only"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import bootstrap, ranking_bootstrap
+from adjudge.stats import _fast, bootstrap, ranking_bootstrap
 from adjudge.stats._checks import IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson
@@ -50,22 +50,25 @@ def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **options
 
 def average_precision(rows: RankedRows, *, level: float = 0.95, **options: Any) -> Estimate:
     """Average precision with its cluster interval."""
-    ranked, place = rows.falling()
+    ranked, place = rows.falling
     if not ranked.positive.any():
         return Estimate.null("no positives", n=rows.code.size, level=level)
     value = ranked.average_precision()
     return ranking_bootstrap.average_precision(value, ranked, place, rows.m, level=level, **options)
 
 
-def best_f1(rows: RankedRows) -> tuple[float, float] | None:
+def best_f1(rows: RankedRows, *, fast: bool | None = None) -> tuple[float, float] | None:
     """The largest F1 of any threshold on these very rows, and the threshold (calls at or above it); an upper bound."""
-    ranked, _ = rows.falling()
-    total = int(np.count_nonzero(ranked.positive))
+    ranked, _ = rows.falling
+    total = int(rows.sizes[:, 1].sum())
     if total == 0:
         return None
+    compiled = _fast.kernel(_fast.best_f1, fast=fast)
+    if compiled is not None:
+        value, last = compiled(ranked.positive, ranked.ends, total)
+        return float(value), float(rows.score[rows.score.size - 1 - last])
     at = np.flatnonzero(ranked.ends)
-    f1 = np.cumsum(ranked.positive)[at] * 2.0
-    f1 /= at + (1 + total)
+    f1 = 2.0 * np.cumsum(ranked.positive)[at] / (at + 1 + total)
     best = int(np.argmax(f1))
     return float(f1[best]), float(rows.score[rows.score.size - 1 - at[best]])
 

@@ -143,7 +143,7 @@ def average_precision(
             level=level,
             method=method,
         )
-    rows, _ = RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1).falling()
+    rows, _ = RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1).falling
     value = rows.average_precision()
     if value >= 1.0:
         low, high, says = wilson(ups, ups, level=level).low, 1.0, "wilson over the positives"
@@ -180,7 +180,7 @@ def recall_at_fpr(
     if _one_class(positive):
         return Estimate.null(ONE_CLASS, n=column.size, level=level)
     if clusters is not None:
-        rows, place = _ranked(column, positive, clusters).falling()
+        rows, place = _ranked(column, positive, clusters).falling
         return ranked.recall_at_fpr(
             ranking_bootstrap.Curve.of(rows, place, int(place.max()) + 1),
             target,

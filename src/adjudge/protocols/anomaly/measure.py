@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from adjudge.stats import bootstrap, latency, ranked
 from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
+from adjudge.stats.resampling import ENUMERATE_UP_TO
 from adjudge.stats.thresholds import first_reaching
 
 PRIMARY = (
@@ -32,7 +33,7 @@ PRIMARY = (
     "detection_latency_ms",
 )
 _LATENCY = ("median", "p95", "restricted_mean", "detected_fraction")
-_EXACT_AREA_ROWS = 100_000
+_AREA_PASSES = 200_000_000
 NO_SHIFT = "unknown: no shifted condition in the data"
 NO_THRESHOLD = "there is no threshold: no clean validation scores"
 
@@ -54,9 +55,7 @@ class Measures:
         self.threshold, self.seed, self.resamples, self.level = threshold, seed, resamples, level
         self.test = np.array(table.of(TEST), dtype=np.intp)
         self.flights = np.array([item.flight for item in table.sequences])
-        start = perf_counter()
         self.sorted = SortedRows.of(table, self.test)
-        self.sort_seconds = perf_counter() - start
 
     def slice(self, where: str, chosen: NDArray[np.intp]) -> list[Named]:
         """Every measure over some sequences of test."""
@@ -95,7 +94,7 @@ class Measures:
         rows = self.sorted.slice(chosen)
         n = int(rows.code.size)
         found = [("auroc", ranked.auroc(rows, stream=f"auroc/{where}", **options))]
-        curve = None if rows.one_class else Curve.of(*rows.falling(), rows.m)
+        curve = None if rows.one_class else Curve.of(*rows.falling, rows.m)
         for name, target in (("recall_at_1pct_fpr", 0.01), ("recall_at_5pct_fpr", 0.05)):
             estimate = (
                 Estimate.null(ranked.ONE_CLASS, n=n, level=self.level)
@@ -122,12 +121,13 @@ class Measures:
 
     def _area(self, where: str, chosen: NDArray[np.intp], rows: RankedRows, options: dict[str, Any]) -> Estimate:
         n = int(rows.code.size)
-        if chosen.size == self.test.size and n <= _EXACT_AREA_ROWS:
+        resamples = comb(2 * rows.m - 1, rows.m) if rows.m <= ENUMERATE_UP_TO else self.resamples
+        if chosen.size == self.test.size and n * resamples <= _AREA_PASSES:
             return ranked.average_precision(rows, stream=f"ap/{where}", **options)
-        falling, _ = rows.falling()
-        if not falling.positive.any():
+        falling, _ = rows.falling
+        if not rows.sizes[:, 1].any():
             return Estimate.null("no positives", n=n, level=self.level)
-        why = f"no interval for slices and above {_EXACT_AREA_ROWS} rows: resamples would pass over every row"
+        why = f"no interval for slices, nor where {resamples:,} resamples would pass over {n:,} rows"
         return Estimate(value=falling.average_precision(), level=self.level, n=n, method="no interval", warnings=(why,))
 
     def _decided(self, where: str, chosen: NDArray[np.intp], options: dict[str, Any]) -> list[tuple[str, Estimate]]:

@@ -14,38 +14,58 @@ from adjudge.stats.ranking_bootstrap import RankedRows
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Score, sequence and class of each row of test by rising score; `order` leads back to the rows of test."""
+    """Score, group and 2 · flight + attacked of each row of test by rising score; `order` leads back to its row.
+
+    A group is the sequences of one attack and size, or the clean ones; every slice is made of whole groups.
+    """
 
     score: Floats
-    sequence: NDArray[np.int32]
-    label: NDArray[np.bool_]
+    group: NDArray[np.int16]
+    code: NDArray[np.int32]
     order: NDArray[np.uint32]
-    flight: NDArray[np.int64]
-    """The flight of each sequence of the table, as a code."""
+    distinct: bool
+    groups: NDArray[np.int16]
+    """The group of each sequence of the table."""
+    flights: NDArray[np.int32]
+    """The flight of each sequence of test, as a code."""
 
     @classmethod
     def of(cls, table: ScoreTable, test: NDArray[np.intp]) -> SortedRows:
         """Sort; the sequences of test stand together in the table."""
         rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1])) if test.size else slice(0, 0)
-        score = table.score[rows]
-        order = np.argsort(score).astype(np.uint32)
-        owner = np.repeat(test.astype(np.int32), np.diff(table.edges)[test])
-        _, flight = np.unique([item.flight for item in table.sequences], return_inverse=True)
-        return cls(score[order], owner[order], table.label[rows][order], order, flight.astype(np.int64))
+        order = np.argsort(table.score[rows]).astype(np.uint32)
+        score = table.score[rows][order]
+        kinds = [f"{item.attack}/{item.magnitude}" for item in table.sequences]
+        groups = np.unique(kinds, return_inverse=True)[1].astype(np.int16)
+        flights = np.full(len(table.sequences), -1, dtype=np.int32)
+        flights[test] = np.unique([table.sequences[index].flight for index in test], return_inverse=True)[1]
+        sizes = np.diff(table.edges)[test]
+        code = np.repeat(flights[test] << 1, sizes)
+        code |= table.label[rows]
+        return cls(
+            score,
+            np.repeat(groups[test], sizes)[order],
+            code[order],
+            order,
+            bool((score[1:] != score[:-1]).all()),
+            groups,
+            flights,
+        )
 
     def slice(self, chosen: NDArray[np.intp], label: NDArray[np.bool_] | None = None) -> RankedRows:
         """Some sequences, with the flights among them as clusters; `label` are other classes of all rows."""
-        label = self.label if label is None else label
-        wanted = np.zeros(self.flight.size, dtype=bool)
-        wanted[chosen] = True
-        names, code = np.unique(self.flight[chosen], return_inverse=True)
-        place = np.zeros(self.flight.size, dtype=np.int64)
-        place[chosen] = code << 1
-        score, sequence = self.score, self.sequence
-        kept = wanted[sequence]
+        code = self.code if label is None else (self.code & ~1) | label
+        score, wanted = self.score, np.unique(self.groups[chosen])
+        kept = np.zeros(score.size, dtype=bool)
+        for group in wanted:
+            kept |= self.group == group
         if not kept.all():
             rows = np.flatnonzero(kept)
-            score, sequence, label = score[rows], sequence[rows], label[rows]
-        codes = place[sequence]
-        codes |= label
-        return RankedRows.sorted(score, codes, names.size)
+            score, code = score[rows], code[rows]
+        flights = np.unique(self.flights[chosen])
+        if flights.size <= self.flights.max(initial=-1):
+            codes = np.zeros(2 * (int(self.flights.max()) + 1), dtype=np.int32)
+            codes[2 * flights] = 2 * np.arange(flights.size)
+            codes[2 * flights + 1] = 2 * np.arange(flights.size) + 1
+            code = codes[code]
+        return RankedRows.sorted(score, code, flights.size, distinct=self.distinct)
