@@ -15,6 +15,7 @@ import adjudge
 from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
+from adjudge.protocols.anomaly.measure import PRIMARY
 from adjudge.protocols.anomaly.simulate import GRAVITY, simulate, write_example
 
 CATALOG = {
@@ -327,22 +328,30 @@ def invoke(*arguments):
 def test_reproduce_differs_by_exactly_nothing(residual):
     result = invoke("reproduce", str(residual.path), "--tolerance", "0")
     assert result.return_value == 0
-    assert "ok   auroc" in result.stderr
-    assert all(line.endswith("difference 0") for line in result.stderr.splitlines())
+    names = ["valid", *(name for name in PRIMARY if name != "detection_latency_ms")]
+    names += [f"detection_latency_ms.{name}" for name in ("median", "p95", "restricted_mean", "detected_fraction")]
+    lines = result.stderr.splitlines()
+    assert sorted(line.split(":")[0] for line in lines) == sorted(f"ok   {name}" for name in names)
+    assert all(line.endswith("difference 0") for line in lines)
 
 
 def test_reproduce_names_the_metric_that_moved(example, tmp_path):
     config = altered(example, tmp_path, dict)
     run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
 
-    def shake(columns):
-        rows = np.isin(columns["flight"].astype(str), ["f10", "f11"])
-        columns["gps_x"][rows] += np.cumsum(np.random.default_rng(1).normal(0, 0.5, rows.sum()))
+    def jump(columns):
+        rows = np.flatnonzero(columns["flight"].astype(str) == "f10")
+        columns["gps_x"][rows[20:97]] += 30.0
 
-    altered(config, tmp_path, shake)
+    altered(config, tmp_path, jump)
+    again = adjudge.evaluate("anomaly", config, out=tmp_path / "again")
+    before, after = (each.metrics["metrics"]["auroc"] for each in (run, again))
+    assert (before - after) / before == pytest.approx(0.03, abs=0.003)
     result = invoke("reproduce", str(run.path))
     assert result.return_value == 1
-    assert "FAIL auroc" in result.stderr
+    assert f"FAIL auroc: {before:.6g} then {after:.6g}" in result.stderr
+    assert "ok   valid" in result.stderr
+    assert invoke("reproduce", str(run.path), "--tolerance", "10").return_value == 0
 
 
 def test_init_writes_a_configuration_that_runs(tmp_path, monkeypatch):

@@ -173,10 +173,10 @@ class AnomalyPlan(Plan):
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Every number of every detector that kept the contract."""
         del partials
-        found = [
-            (item, result(item, self.settings, several=self.several, reproduced=self.reproduced))
-            for item in self.judgements
-        ]
+        attacks = () if self.catalog is None else self.catalog.attacks
+        sizes = {attack.name: attack.sized_by for attack in attacks if attack.sized_by is not None}
+        options: dict[str, Any] = {"several": self.several, "reproduced": self.reproduced, "sizes": sizes}
+        found = [(item, result(item, self.settings, **options)) for item in self.judgements]
         counts = {item.name: item.buckets() for item in self.judgements}
         total = {key: sum(each[key] for each in counts.values()) for key in next(iter(counts.values()))}
         notes = [*self.splits.notes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -54,8 +54,18 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
 
-def result(judgement: Judgement, settings: AnomalyConfig, *, several: bool, reproduced: bool | None) -> Result:
-    """Every number, or none of them where the contract was violated; of several, slices name the detector."""
+def result(
+    judgement: Judgement,
+    settings: AnomalyConfig,
+    *,
+    several: bool,
+    reproduced: bool | None,
+    sizes: Mapping[str, str],
+) -> Result:
+    """Every number, or none of them where the contract was violated; of several, slices name the detector.
+
+    `sizes` names the parameter that is an attack's magnitude, where a catalog says it.
+    """
     failed = judgement.violations
     found = Result(
         {
@@ -73,7 +83,7 @@ def result(judgement: Judgement, settings: AnomalyConfig, *, several: bool, repr
     if failed and not settings.show_invalid:
         found.notes.append(WITHHELD)
         return found
-    _numbers(found, judgement, settings, f", model={judgement.name}" if several else "")
+    _numbers(found, judgement, settings, f", model={judgement.name}" if several else "", sizes)
     if failed:
         found.top["watermark"] = WATERMARK
         found.notes.insert(0, WATERMARK)
@@ -82,7 +92,9 @@ def result(judgement: Judgement, settings: AnomalyConfig, *, several: bool, repr
     return found
 
 
-def _numbers(found: Result, judgement: Judgement, settings: AnomalyConfig, suffix: str) -> None:
+def _numbers(
+    found: Result, judgement: Judgement, settings: AnomalyConfig, suffix: str, sizes: Mapping[str, str]
+) -> None:
     table, decisions, test = judgement.table, judgement.decisions, judgement.test
     options: dict[str, Any] = {"seed": settings.seed, "resamples": settings.resamples, "level": settings.level}
     threshold = judgement.calibration.threshold
@@ -125,6 +137,9 @@ def _numbers(found: Result, judgement: Judgement, settings: AnomalyConfig, suffi
         seed=settings.seed,
         resamples=settings.resamples,
         watermark=WATERMARK if judgement.violations else None,
+        n_consecutive=judgement.n_consecutive,
+        point=(found.metrics.get("fpr"), found.metrics.get("recall")),
+        sizes=sizes,
         model=judgement.name if suffix else None,
     )
 
