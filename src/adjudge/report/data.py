@@ -15,6 +15,7 @@ import msgspec
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
+from adjudge.report.contract import contracts
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
@@ -44,6 +45,9 @@ def data_block(run: Run) -> dict[str, Any]:
         "estimates": _estimates(run),
         "provenance": _provenance(run),
     }
+    stamped = contracts(run)
+    if stamped:
+        block["contracts"] = stamped
     plain: dict[str, Any] = msgspec.json.decode(encode(block))
     return plain
 
