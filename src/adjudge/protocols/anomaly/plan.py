@@ -28,7 +28,7 @@ from adjudge.protocols.anomaly.contract import (
 from adjudge.protocols.anomaly.judgement import Judgement
 from adjudge.protocols.anomaly.leakage import Check, not_applicable
 from adjudge.protocols.anomaly.recorded import missing_reasons
-from adjudge.protocols.anomaly.results import Result, per_attack_csv, result
+from adjudge.protocols.anomaly.results import HEADLINE, UNITS, Result, per_attack_csv, result
 from adjudge.protocols.anomaly.settings import parse
 from adjudge.protocols.anomaly.splits import parse_splits, read_splits
 from adjudge.protocols.anomaly.table import FILE, Part, ScoreTable, load, read_scores, write
@@ -221,8 +221,9 @@ class AnomalyPlan(Plan):
         return {f"{item.name}/{name}": value for item, each in found for name, value in each.metrics.items()}
 
     def _top(self, found: Sequence[tuple[Judgement, Result]]) -> dict[str, Any]:
+        shown = {"headline": list(HEADLINE), "units": UNITS} if any(each.estimates for _, each in found) else {}
         if not self.several:
-            return found[0][1].top
+            return found[0][1].top | shown
         valid = all(each.top["valid"] for _, each in found)
         return {
             "valid": valid,
@@ -231,6 +232,7 @@ class AnomalyPlan(Plan):
                 {"model": item.name, **violation} for item, each in found for violation in each.top["violations"]
             ],
             "detectors": {item.name: each.top for item, each in found},
+            **shown,
         }
 
     def _parts(self) -> Iterator[Part]:

@@ -31,6 +31,12 @@ from adjudge.protocols.base import Named
 WATERMARK = "INVALID: the contract was violated; these numbers are no result"
 WITHHELD = "the contract was violated: the metrics are withheld (--show-invalid shows them, watermarked)"
 REPRODUCED = "one-command reproduction tested"
+HEADLINE = (*(name for name in PRIMARY if name != "detection_latency_ms"), "detection_latency_ms.median")
+UNITS = {
+    **dict.fromkeys(("fpr", "f1", "event_recall", "event_precision", "detection_latency_ms.detected_fraction"), "%"),
+    **{f"detection_latency_ms.{name}": "ms" for name in ("median", "p95", "restricted_mean")},
+    "false_alarms_per_hour": "/h",
+}
 _FEW = 10
 _CHECKLIST = (
     ("code leakage check passes", ("code.clean",)),
