@@ -62,6 +62,35 @@ def test_residual_detector_sees_bias_and_drift(residual):
     adjudge.verify(residual)
 
 
+def test_attacks_that_differ_in_another_parameter_are_sequences_of_their_own(example, tmp_path):
+    parameters = {"position_bias_m": 5.0, "acceleration_bias_mps2": 1.0, "correlation_factor": [0.1, 0.9]}
+    catalog = {"coordinated": {"parameters": parameters, "duration": 10.0, "seed": 1}}
+    run = adjudge.evaluate("anomaly", {**example, "catalog": catalog, "detector": "random"}, out=tmp_path / "r")
+    names = run.samples.column("sample").to_pylist()
+    assert len(set(names)) == len(names) == 15
+    assert {name.partition("|")[2] for name in names} == {"", "coordinated:5#1", "coordinated:5#1~1"}
+    adjudge.verify(run)
+
+
+@pytest.mark.parametrize("name", ["residual", "random", "sklearn:IsolationForest"])
+def test_unknown_option_of_a_detector_is_a_wrong_configuration(example, tmp_path, name):
+    with pytest.raises(ConfigError, match="does not take these options"):
+        adjudge.evaluate(
+            "anomaly", {**example, "detector": name, "detector_options": {"colour": 1}}, out=tmp_path / "r"
+        )
+
+
+def test_several_detectors_by_flag(example, tmp_path):
+    (tmp_path / "catalog.json").write_text(json.dumps(CATALOG))
+    (tmp_path / "eval.yaml").write_text("detector: residual\ndetector_options: {gate: 2.0}\nresamples: 500\n")
+    files = ["--data", example["data"], "--splits", example["splits"], "--catalog", str(tmp_path / "catalog.json")]
+    words = ["--config", str(tmp_path / "eval.yaml"), *files, "--detector", "random", "--detector", "residual"]
+    result = invoke(*words, "--out", str(tmp_path / "r"), "--no-report", "--quiet")
+    assert result.return_value == 0
+    assert list(adjudge.load_run(tmp_path / "r").metrics["detectors"]) == ["random", "residual"]
+    assert invoke("reproduce", str(tmp_path / "r"), "--quiet").return_value == 0
+
+
 def test_headline_intervals_come_from_flights(residual):
     estimate = residual.estimates()["auroc", ""]
     assert "bootstrap" in estimate.method

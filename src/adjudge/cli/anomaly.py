@@ -53,7 +53,9 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
     wanted = flags.pop("detectors")
     settings = configuration(own.pop("config_file"), flags)
     if wanted:
-        for key in ("detector", "detectors") + (("name", "detector_options") if len(wanted) > 1 else ()):
+        # Options and name in the file belong to the file's own detector.
+        named = flags["name"] is not None and len(wanted) == 1
+        for key in ("detector", "detectors", "detector_options", *(() if named else ("name",))):
             settings.pop(key, None)
         settings |= {"detector": wanted[0]} if len(wanted) == 1 else {"detectors": list(wanted)}
     if not settings:

@@ -140,12 +140,14 @@ class _Library:
         return -np.asarray(self._made.score_samples(X), dtype=np.float64)
 
 
+_OWN = {"random": RandomDetector, "residual": ResidualDetector}
+
+
 def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
     """A detector by name: random, residual, pyod:NAME, sklearn:NAME, or module:Class."""
-    if name == "random":
-        return RandomDetector(seed)
-    if name == "residual":
-        return ResidualDetector(**options)
+    if name in _OWN:
+        own: Detector = _make(_OWN[name], _seeded(_OWN[name], options, seed), name)
+        return own
     library, _, kind = name.partition(":")
     if not kind:
         raise ConfigError(f"detector {name!r} is not random, residual, pyod:NAME, sklearn:NAME or module:Class")
