@@ -143,7 +143,7 @@ def block_counts(place: IntArray, positive: BoolArray, size: int, m: int) -> Flo
             for i in range(m):
                 counts[block + 1, c, i] = counts[block, c, i]
         for k in range(block * size, min((block + 1) * size, place.size)):
-            counts[block + 1, 1 if positive[k] else 0, place[k]] += 1.0
+            counts[block + 1, int(positive[k]), place[k]] += 1.0
     return counts
 
 

@@ -308,8 +308,10 @@ class Curve:
 
     place: Codes
     positive: BoolArray
-    last_end: IntArray | None
-    """Rows in whole groups of equal scores among the first r rows; None where no two scores are equal."""
+    inner: IntArray
+    """Rows that are not the last of their group of equal scores."""
+    first: IntArray
+    """For each of them the first row of its group."""
     downs: FloatArray
     ups: FloatArray
     size: int
@@ -320,13 +322,11 @@ class Curve:
         n = place.size
         size = max(64, min(int(np.sqrt(n)) // 2, n * m // _TABLE_CELLS))
         cumulative = _block_counts(place, ranked.positive, size, m)
-        last_end = None
-        if not ranked.ends.all():
-            last_end = np.zeros(n + 1, dtype=np.int64)
-            ends = np.flatnonzero(ranked.ends) + 1
-            last_end[ends] = ends
-            np.maximum.accumulate(last_end, out=last_end)
-        return cls(place, ranked.positive, last_end, cumulative[:, 0], cumulative[:, 1], size)
+        inner = np.flatnonzero(~ranked.ends)
+        begins = np.ones(inner.size, dtype=bool)
+        np.not_equal(inner[1:], inner[:-1] + 1, out=begins[1:])
+        first = inner[np.maximum.accumulate(np.where(begins, np.arange(inner.size), 0))]
+        return cls(place, ranked.positive, inner, first, cumulative[:, 0], cumulative[:, 1], size)
 
     def recall_at(self, drawn: FloatArray, target: float) -> FloatArray:
         """The largest TPR with FPR at most the target in each resample; NaN where one class was not drawn."""
@@ -349,14 +349,19 @@ class Curve:
         weight = self._weights(drawn, rows, positive=False)
         passed = np.einsum("bm,bm->b", drawn, self.downs[block])[:, None] + np.cumsum(weight, axis=1)
         inside = (passed <= allowed[:, None]).sum(axis=1)
-        reach = np.minimum(block * self.size + inside, n)
-        if self.last_end is not None:
-            reach = self.last_end[reach]
+        reach = self._whole_groups(np.minimum(block * self.size + inside, n))
         block = reach // self.size
         rows = block[:, None] * self.size + np.arange(self.size)
         weight = np.where(rows < reach[:, None], self._weights(drawn, rows, positive=True), 0.0)
         hits = np.einsum("bm,bm->b", drawn, self.ups[block]) + weight.sum(axis=1)
         return np.where(all_downs > 0, _share(hits, all_ups), np.nan)
+
+    def _whole_groups(self, rows: IntArray) -> IntArray:
+        """Of so many first rows, those in whole groups of equal scores: a threshold lets a group in or leaves it out."""
+        if not self.inner.size:
+            return rows
+        place = np.minimum(np.searchsorted(self.inner, rows - 1), self.inner.size - 1)
+        return np.where(self.inner[place] == rows - 1, self.first[place], rows)
 
     def _weights(self, drawn: FloatArray, rows: IntArray, *, positive: bool) -> FloatArray:
         known = np.minimum(rows, self.place.size - 1)

@@ -12,12 +12,14 @@ from adjudge.protocols.anomaly.decide import Decisions
 from adjudge.protocols.anomaly.measure import Measures
 from adjudge.protocols.anomaly.table import ScoreTable
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats.ranking_bootstrap import Curve
 from adjudge.stats.resampling import weights
 from adjudge.stats.sequences import runs
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_GRID = (0.0, 0.001, 0.002, *(k / 200 for k in range(1, 21)), *(k / 20 for k in range(3, 21)))
+_GRID = (
+    *(0.0, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08),
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+)
 _POINTS = 600
 _BLUE, _RED, _GREY = "#2b6cb0", "#c53030", "#a0aec0"
 
@@ -65,11 +67,10 @@ def charts(
 def _roc(
     measures: Measures, seed: int, resamples: int, point: tuple[float | None, float | None], n_consecutive: int
 ) -> dict[str, Any] | None:
-    rows = measures.sorted.slice(measures.test)
+    rows = measures.sorted.whole
     if rows.one_class:
         return None
-    m = rows.m
-    curve = Curve.of(*rows.falling, m)
+    m, curve = rows.m, measures.sorted.curve
     # At each rate of the grid the largest recall whose rate stays within it, over all flights and in each resample.
     drawn = next(weights(m, resamples, seed, "roc"))
     values: list[dict[str, float]] = []

@@ -49,11 +49,15 @@ def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> di
 
 def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     name = "random_detector"
-    label, clusters = _test_rows(table)
-    if label.size > _MOST_ROWS:
+    test = table.of(TEST)
+    rows = int(np.diff(table.edges)[test].sum())
+    if rows > _MOST_ROWS:
         why = f"more than {_MOST_ROWS:,} rows"
         return {"name": name, "outcome": "not_applicable", "auroc": None, "why": why}
-    scores = generator(options["seed"], name).random(label.size)
+    label = table.label[int(table.edges[test[0]]) : int(table.edges[test[-1] + 1])] if test else np.zeros(0, dtype=bool)
+    _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
+    clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])
+    scores = generator(options["seed"], name).random(rows)
     found = ranking.auroc(scores, label, clusters=clusters, stream=name, **options)
     if found.value is None or found.low is None or found.high is None:
         why = found.why or "there is no interval"
@@ -61,10 +65,3 @@ def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     holds = found.low <= 0.5 <= found.high
     why = "the interval of random scores contains .5" if holds else "the interval of random scores does not contain .5"
     return {"name": name, "outcome": "pass" if holds else "fail", "auroc": found.to_dict(), "why": why}
-
-
-def _test_rows(table: ScoreTable) -> tuple[Any, Any]:
-    test = table.of(TEST)
-    rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1])) if test else slice(0, 0)
-    _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
-    return table.label[rows], np.repeat(code.astype(np.int64), np.diff(table.edges)[test])

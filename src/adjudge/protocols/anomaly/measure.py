@@ -94,7 +94,10 @@ class Measures:
         rows = self.sorted.slice(chosen)
         n = int(rows.code.size)
         found = [("auroc", ranked.auroc(rows, stream=f"auroc/{where}", **options))]
-        curve = None if rows.one_class else Curve.of(*rows.falling, rows.m)
+        curve = None
+        if not rows.one_class:
+            whole = chosen.size == self.test.size
+            curve = self.sorted.curve if whole else Curve.of(*rows.falling, rows.m)
         for name, target in (("recall_at_1pct_fpr", 0.01), ("recall_at_5pct_fpr", 0.05)):
             estimate = (
                 Estimate.null(ranked.ONE_CLASS, n=n, level=self.level)

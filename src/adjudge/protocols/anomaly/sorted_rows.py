@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.protocols.anomaly.flights import Floats
 from adjudge.protocols.anomaly.table import ScoreTable
-from adjudge.stats.ranking_bootstrap import RankedRows
+from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class SortedRows:
     code: NDArray[np.int32]
     order: NDArray[np.uint32]
     distinct: bool
+    test: NDArray[np.intp]
     groups: NDArray[np.int16]
     """The group of each sequence of the table."""
     flights: NDArray[np.int32]
@@ -48,18 +50,31 @@ class SortedRows:
             code[order],
             order,
             bool((score[1:] != score[:-1]).all()),
+            test,
             groups,
             flights,
         )
 
+    @cached_property
+    def whole(self) -> RankedRows:
+        """All rows of test."""
+        return RankedRows.sorted(self.score, self.code, int(self.flights.max(initial=-1)) + 1, distinct=self.distinct)
+
+    @cached_property
+    def curve(self) -> Curve:
+        """The ROC curve of all rows of test."""
+        return Curve.of(*self.whole.falling, self.whole.m)
+
     def slice(self, chosen: NDArray[np.intp], label: NDArray[np.bool_] | None = None) -> RankedRows:
         """Some sequences, with the flights among them as clusters; `label` are other classes of all rows."""
+        if label is None and np.array_equal(chosen, self.test):
+            return self.whole
         code = self.code if label is None else (self.code & ~1) | label
         score, wanted = self.score, np.unique(self.groups[chosen])
-        kept = np.zeros(score.size, dtype=bool)
-        for group in wanted:
-            kept |= self.group == group
-        if not kept.all():
+        if wanted.size < np.unique(self.groups[self.test]).size:
+            kept = self.group == wanted[0]
+            for group in wanted[1:]:
+                kept |= self.group == group
             rows = np.flatnonzero(kept)
             score, code = score[rows], code[rows]
         flights = np.unique(self.flights[chosen])
