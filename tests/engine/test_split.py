@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from adjudge.engine import split as module
+from adjudge.engine import blocks
+from adjudge.engine.runner import Serial
 from adjudge.engine.split import split
 from adjudge.errors import InputError
 from adjudge.protocols.base import Input
-from adjudge.protocols.flight.read import output_key, output_keys
 
 
-def found(tmp_path, data, *, keys=output_keys, limit=None):
+class Key(msgspec.Struct):
+    id: str
+    model: str | None = None
+
+
+def key_of(path, line, text):
+    key = msgspec.json.decode(text, type=Key)
+    return key.id, key.model
+
+
+def found(tmp_path, data, *, limit=None):
     path = tmp_path / "outputs.jsonl"
     path.write_bytes(data)
-    item = Input("outputs", (str(path),), output_key, "an output line is an object", limited=True, keys=keys)
-    cut = split([item], tmp_path, limit=limit)
+    item = Input("outputs", (str(path),), key_of, "an output line is an object", limited=True)
+    cut = split([item], tmp_path, Serial(), limit=limit)
     return sorted((line, bytes(text).strip()) for part in cut.partitions for _, line, text in part["outputs"].rows())
 
 
@@ -23,15 +34,14 @@ def record(number):
     return b'{"id":"s%05d","model":"m","response":"x"}' % number
 
 
-@pytest.mark.parametrize("keys", [output_keys, None])
 @pytest.mark.parametrize(
     "before, between, last",
     [(b"", b"\n", b"\n"), (b"", b"\n", b""), (b"\xef\xbb\xbf", b"\n", b"\n"), (b"", b"\r\n", b"\r\n")],
 )
-def test_every_record_is_found_at_its_line_in_one_block_or_many(tmp_path, monkeypatch, keys, before, between, last):
-    monkeypatch.setattr(module, "_BLOCK", 500)
+def test_every_record_is_found_at_its_line_in_one_block_or_many(tmp_path, monkeypatch, before, between, last):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 500)
     records = [record(number) for number in range(300)]
-    rows = found(tmp_path, before + between.join(records) + last, keys=keys)
+    rows = found(tmp_path, before + between.join(records) + last)
     assert rows == list(enumerate(records, 1))
 
 
@@ -40,7 +50,7 @@ def test_blank_lines_are_no_records_but_count_as_lines(tmp_path):
 
 
 def test_a_limit_keeps_the_first_records(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 100)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     data = b"\n".join(record(number) for number in range(50))
     assert [line for line, _ in found(tmp_path, data, limit=7)] == list(range(1, 8))
 
@@ -56,7 +66,7 @@ def test_a_limit_keeps_the_first_records(tmp_path, monkeypatch):
     ],
 )
 def test_a_bad_record_is_named_by_its_line(tmp_path, monkeypatch, bad):
-    monkeypatch.setattr(module, "_BLOCK", 500)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 500)
     data = b"".join(record(number) + b"\n" for number in range(100)) + bad + record(101) + b"\n"
     with pytest.raises(InputError) as caught:
         found(tmp_path, data)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from adjudge.engine.metrics import metrics_document
+from adjudge.engine.plans import Recipe, recipe
+from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, config_bytes, no_collector, work
-from adjudge.errors import AdjudgeError, ConfigError
+from adjudge.engine.work import Done, Job, no_collector, work
+from adjudge.errors import ConfigError
 from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
@@ -49,14 +51,19 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     clock = _Clock()
     plan = chosen.plan(config)
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
-    with RunWriter(out, force=options.force) as writer:
-        cut = split(plan.inputs(), writer.scratch, limit=options.limit)
+    runner: Runner = Serial() if options.workers == 1 else Pool(options.workers)
+    with RunWriter(out, force=options.force) as writer, runner:
+        made = recipe(chosen.name, plan)
+        cut = split(plan.inputs(), writer.scratch, runner, made, limit=options.limit)
         clock.lap("read")
-        jobs = _jobs(chosen, plan, cut, writer.folder, limited=options.limit is not None)
+        jobs = _jobs(made, cut, writer.folder, limited=options.limit is not None)
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
         whole = plan.whole(writer.folder)
-        results = _run(jobs, plan, options.workers) if whole is None else [_judged(plan, whole, writer.folder)]
+        if whole is not None:
+            results: Iterable[Done] = [_judged(plan, whole, writer.folder)]
+        else:
+            results = runner.map(work if runner.shared else partial(work, plan=plan), jobs)
         for done in results:
             for first, table in done.samples:
                 writer.add_samples(done.part, table, first)
@@ -124,55 +131,6 @@ def _judged(plan: Plan, whole: Iterable[Judged], folder: Path) -> Done:
         writer.close()
 
 
-def _jobs(chosen: Protocol, plan: Plan, cut: Split, folder: Path, *, limited: bool) -> Iterator[Job]:
-    config = config_bytes(plan)
-    for part, slices in enumerate(cut.partitions):
-        yield Job(chosen.name, config, part, slices, cut.groups, cut.files, limited, folder)
-
-
-def _run(jobs: Iterable[Job], plan: Plan, workers: int) -> Iterator[Done]:
-    """Results in the order of the partitions, whoever did the work."""
-    if workers == 1:
-        for job in jobs:
-            yield work(job, plan)
-        return
-    yield from _pool(list(jobs), workers)
-
-
-def _pool(jobs: Sequence[Job], workers: int) -> Iterator[Done]:
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    pool = ProcessPoolExecutor(
-        max_workers=min(workers, max(1, len(jobs))), mp_context=get_context("spawn"), initializer=_ignore_interrupt
-    )
-    waiting: list[Future[Done]] = []
-    ahead = iter(jobs)
-    try:
-        for job in ahead:
-            waiting.append(pool.submit(work, job))
-            if len(waiting) >= 2 * workers:
-                break
-        while waiting:
-            done = waiting.pop(0).result()
-            with suppress(StopIteration):
-                waiting.append(pool.submit(work, next(ahead)))
-            yield done
-        pool.shutdown()
-    except BrokenProcessPool:
-        raise AdjudgeError("a worker process died (out of memory?); try fewer --workers") from None
-    finally:
-        for future in waiting:
-            future.cancel()
-        for process in list((pool._processes or {}).values()):  # noqa: SLF001 -- there is no public way to stop at once
-            if waiting:
-                process.terminate()
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _ignore_interrupt() -> None:
-    """Ctrl-C is the parent's to handle; it stops the workers."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _jobs(made: Recipe, cut: Split, folder: Path, *, limited: bool) -> Iterator[Job]:
+    for part, parts in enumerate(cut.partitions):
+        yield Job(made, part, parts, cut.groups, cut.files, limited, folder)

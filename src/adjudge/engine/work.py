@@ -6,26 +6,24 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from adjudge.engine.split import Slice
-from adjudge.protocols.base import Partition, Plan, protocol
-from adjudge.provenance.canonical import canonical
+from adjudge.engine.plans import Recipe, plan_of
+from adjudge.engine.split import Part
+from adjudge.protocols.base import Partition, Plan
 from adjudge.runs.writer import PartWriter
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs; the plan is rebuilt from its configuration."""
+    """What a worker needs."""
 
-    protocol: str
-    config: bytes
+    recipe: Recipe
     part: int
-    slices: dict[str, Slice]
+    parts: dict[str, Part]
     groups: tuple[str, ...]
     files: tuple[str, ...]
     limited: bool
@@ -40,14 +38,6 @@ class Done:
     samples: list[tuple[int, pa.Table]]
     partials: list[Any]
     rows: int
-
-
-@lru_cache(maxsize=2)
-def plan_of(name: str, config: bytes) -> Plan:
-    """The plan of a configuration, made once a process."""
-    import msgspec
-
-    return protocol(name).plan(msgspec.json.decode(config))
 
 
 @contextmanager
@@ -65,9 +55,10 @@ def no_collector() -> Iterator[None]:
 @no_collector()
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest."""
-    made = plan or plan_of(job.protocol, job.config)
+    made = plan or plan_of(job.recipe)
     partition = Partition(
-        rows={role: piece.rows() for role, piece in job.slices.items()},
+        rows={role: part.rows() for role, part in job.parts.items() if part.raw},
+        tables={role: part.table() for role, part in job.parts.items() if not part.raw},
         groups=job.groups,
         files=job.files,
         limited=job.limited,
@@ -83,8 +74,3 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     finally:
         writer.close()
     return Done(job.part, samples, partials, writer.rows)
-
-
-def config_bytes(plan: Plan) -> bytes:
-    """The configuration as it crosses to a worker."""
-    return canonical(plan.config)

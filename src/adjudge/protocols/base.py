@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from adjudge.errors import ConfigError
+from adjudge.errors import ConfigError, InputError
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import InputFile
@@ -24,34 +27,77 @@ from adjudge.stats.estimate import Estimate
 from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some records of one file: the JSON of record k is data[starts[k]:ends[k]], and stands at line lines[k].
+
+    `fast` says that the input is large enough for compiled loops (`readers.scan`) to be worth loading.
+    """
+
+    path: str
+    file: int
+    data: bytes
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    lines: NDArray[np.int64]
+    fast: bool = False
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def each(self, rows: Iterable[int], read: Callable[[int, bytes], T], expected: str) -> list[T]:
+        """What `read(line, json)` makes of some records; one that it cannot read is an InputError with its line."""
+        found: list[T] = []
+        line = 0
+        try:
+            for row in rows:
+                line = int(self.lines[row])
+                found.append(read(line, self.data[self.starts[row] : self.ends[row]]))
+        except msgspec.ValidationError as error:
+            raise InputError(f"{error}; {expected}", file=self.path, line=line) from None
+        except msgspec.DecodeError as error:
+            raise InputError(f"is not JSON: {error}; {expected}", file=self.path, line=line) from None
+        except UnicodeError as error:
+            raise InputError(f"is not UTF-8: {error}", file=self.path, line=line) from None
+        except RecursionError:
+            raise InputError("is nested too deep to be read", file=self.path, line=line) from None
+        return found
 
 
 @dataclass(frozen=True)
 class Input:
-    """One role of input: its files, and how a record's key is read.
+    """One role of input: its files, and how its records are read.
 
     `key(path, line, json)` gives the sample id and the group (for flight, the model) or None; it may raise msgspec
-    errors, to which `expected` is added. `keys(path, lines)` may give the keys of many lines at once, which is faster;
-    where it raises, or finds another number of keys than there are lines, `key` is asked line by line. `limited` roles
-    are cut by --limit.
+    errors, to which `expected` is added. A role with `read` instead becomes columns at once: a table with a row for
+    every record of the block, its id in the column `key` and its group, if it has any, in `group`. `limited` roles are
+    cut by --limit.
     """
 
     role: str
     paths: tuple[str, ...]
-    key: Callable[[str, int, bytes], tuple[str, str | None]]
+    key: Callable[[str, int, bytes], tuple[str, str | None]] | None
     expected: str
     limited: bool = False
-    keys: Callable[[str, bytes], Sequence[tuple[str, str | None]]] | None = None
+    read: Callable[[Block], pa.Table] | None = None
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The records of one partition by role, each as (index of its file, line, JSON), and what is known of the input."""
+    """One partition of the input: the records of every role, and what is known of the whole.
+
+    `tables` are what `Input.read` made of the records, in the order of the input. Roles without it are in `rows`, each
+    record as (index of its file, line, JSON).
+    """
 
     rows: Mapping[str, Iterable[tuple[int, int, bytes]]]
     groups: tuple[str, ...]
     files: tuple[str, ...]
     limited: bool = False
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 class Judged(NamedTuple):

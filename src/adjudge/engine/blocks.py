@@ -1,0 +1,110 @@
+"""From a file to blocks of records: whole lines of JSON with their line numbers, whatever the file's format."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from adjudge.errors import InputError
+from adjudge.protocols.base import Block
+from adjudge.readers.records import is_json_lines, records
+from adjudge.readers.scan import newlines
+from adjudge.readers.sources import Source
+
+BLOCK_BYTES = 1 << 22
+_BLOCK_ROWS = 2048
+_NEWLINE, _OPEN = b"\n{"
+_BOM = b"\xef\xbb\xbf"
+
+
+def blocks(source: Source, file: int, *, fast: bool, limit: int | None = None) -> Iterator[Block]:
+    """The records of a source in order, at most `limit`; blank lines are none. A source without any is refused."""
+    found = _lines(source, file, fast) if is_json_lines(source) else _rewritten(source, file, fast)
+    left, empty = limit, True
+    for block in found:
+        empty = False
+        kept = block if left is None or len(block) <= left else _first(block, left)
+        yield kept
+        if left is not None:
+            left -= len(kept)
+            if left == 0:
+                return
+    if empty:
+        raise InputError("is empty; expected one record a line", file=source.name)
+
+
+def _lines(source: Source, file: int, fast: bool) -> Iterator[Block]:
+    line = 1
+    while data := source.stream.read(BLOCK_BYTES):
+        block, count = _of_lines(source.name, file, (data, source.stream.readline()), line, fast=fast)
+        line += count
+        if len(block):
+            yield block
+
+
+def blocks_of_range(path: str, file: int, start: int, end: int) -> Iterator[tuple[Block, int]]:
+    """The records of some whole lines of a large file, with the number of lines of each block; the first is line 1."""
+    line = 1
+    with Path(path).open("rb") as stream:
+        stream.seek(start)
+        while (left := end - stream.tell()) > 0:
+            data = stream.read(min(left, BLOCK_BYTES))
+            rest = b"" if stream.tell() >= end else stream.readline()
+            block, count = _of_lines(path, file, (data, rest), line, fast=True)
+            line += count
+            yield block, count
+
+
+def _of_lines(path: str, file: int, pieces: tuple[bytes, bytes], line: int, *, fast: bool) -> tuple[Block, int]:
+    """A block of whole lines of JSON Lines, the first of them `line`; and how many lines it has, blank ones too."""
+    size = len(pieces[0]) + len(pieces[1])
+    data = b"".join([*pieces, b" " * (-size % 8)])  # padded as `scan` wants it
+    view = np.frombuffer(data, dtype=np.uint8)[:size]
+    ends = newlines(data, size, fast=fast)
+    if view[-1] != _NEWLINE:
+        ends = np.append(ends, np.int32(size))
+    starts = np.concatenate([np.zeros(1, dtype=np.int32), ends[:-1] + np.int32(1)])
+    if line == 1 and data.startswith(_BOM):
+        starts[0] = len(_BOM)
+    count = len(ends)
+    lines = np.arange(line, line + count)
+    strange = view[np.minimum(starts, size - 1)] != _OPEN
+    if strange.any():
+        rows = np.flatnonzero(strange).tolist()
+        blank = [row for row in rows if not data[starts[row] : ends[row]].strip()]
+        starts, ends, lines = (np.delete(column, blank) for column in (starts, ends, lines))
+    block = Block(path, file, data, starts, ends, lines, fast)
+    _check_utf8(block)
+    return block, count
+
+
+def _rewritten(source: Source, file: int, fast: bool) -> Iterator[Block]:
+    """Any other format, record by record as JSON."""
+    found = records(source)
+    while rows := list(itertools.islice(found, _BLOCK_ROWS)):
+        ends = np.cumsum([len(text) for _, text in rows])
+        starts = ends - [len(text) for _, text in rows]
+        lines = np.array([line for line, _ in rows], dtype=np.int64)
+        data = b"".join(text for _, text in rows)
+        block = Block(source.name, file, data, starts.astype(np.int32), ends.astype(np.int32), lines, fast)
+        _check_utf8(block)
+        yield block
+
+
+def _first(block: Block, rows: int) -> Block:
+    return replace(block, starts=block.starts[:rows], ends=block.ends[:rows], lines=block.lines[:rows])
+
+
+def _check_utf8(block: Block) -> None:
+    """A reader that skips what it does not want would not notice a broken character there."""
+    if block.data.isascii():
+        return
+    try:
+        block.data.decode()
+    except UnicodeDecodeError:
+        block.each(range(len(block)), lambda _, text: text.decode(), "")
+        raise

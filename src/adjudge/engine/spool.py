@@ -1,0 +1,95 @@
+"""Columns of records, cut by the hash of their key: in memory while they are few, then in files of the scratch folder."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+BUCKETS = 256
+SPILL_BYTES = 32_000_000
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Records in the order of their bucket, bucket b from edges[b] to edges[b + 1]: a table, or the batches of a file.
+
+    In a file every bucket that is not empty is a batch of its own, so that a partition reads its own rows only. Lines
+    count from `first_line`.
+    """
+
+    edges: NDArray[np.int64]
+    table: pa.Table | None = None
+    path: str = ""
+    first_line: int = 0
+
+    def rows(self, low: int, high: int) -> pa.Table:
+        """The records of the buckets low..high."""
+        if self.table is not None:
+            found = self.table.slice(self.edges[low], self.edges[high] - self.edges[low])
+        else:
+            held = np.cumsum(np.concatenate([[0], np.diff(self.edges) > 0]))
+            reader = _reader(self.path)
+            batches = [reader.get_batch(k) for k in range(int(held[low]), int(held[high]))]
+            found = pa.Table.from_batches(batches, schema=reader.schema)
+        if self.first_line and "line" in found.column_names:
+            at = found.column_names.index("line")
+            moved = found.column(at).combine_chunks().to_numpy() + self.first_line
+            found = found.set_column(at, "line", pa.array(moved))
+        return found
+
+
+@functools.lru_cache(maxsize=256)
+def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
+    return pa.ipc.open_file(pa.OSFile(path))
+
+
+@dataclass
+class Spool:
+    """Takes the records of one role and gives them back by bucket; `name` makes its files unique in the folder."""
+
+    folder: Path
+    name: str
+    pieces: list[Piece] = field(default_factory=list)
+    rows: int = 0
+    _tables: list[pa.Table] = field(default_factory=list)
+    _buckets: list[NDArray[np.uint8]] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, table: pa.Table, bucket: NDArray[np.uint8]) -> None:
+        """Append records."""
+        self._tables.append(table)
+        self._buckets.append(bucket)
+        self._bytes += table.nbytes
+        self.rows += table.num_rows
+        if self._bytes > SPILL_BYTES:
+            self.spill()
+
+    def hold(self) -> None:
+        """What is left becomes a piece in memory."""
+        if self._tables:
+            table, edges = self._sorted()
+            self.pieces.append(Piece(edges, table))
+
+    def spill(self) -> None:
+        """What is left goes into a file."""
+        if not self._tables:
+            return
+        table, edges = self._sorted()
+        path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            for low, high in zip(edges.tolist(), edges[1:].tolist(), strict=False):
+                if high > low:
+                    writer.write_table(table.slice(low, high - low))
+        self.pieces.append(Piece(edges, path=str(path)))
+
+    def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
+        bucket = np.concatenate(self._buckets)
+        order = np.argsort(bucket, kind="stable")
+        table = pa.concat_tables(self._tables).combine_chunks()
+        self._tables, self._buckets, self._bytes = [], [], 0
+        return table.take(order), np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)

@@ -1,0 +1,181 @@
+"""Many lines of JSON into columns at once: what stands at the wanted paths of every row, without an object a row.
+
+`scan` reads a block of rows with compiled loops. A row it is not certain about is `odd`: the caller reads it the ordinary
+way, and for all other rows the columns hold what the ordinary way would give. Where Numba is not installed, or for an
+input too small to be worth loading it, every row is odd.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
+"""What stands at a path; a string with escapes is ESCAPED."""
+
+Path = tuple[str | int, ...]
+Rows = NDArray[np.intp]
+WORTH_IT: Final = 8_000_000  # bytes of input; loading the compiled loops takes as long as reading this much otherwise
+
+
+@functools.cache
+def available() -> bool:
+    """Whether the compiled loops can be had (the `fast` extra)."""
+    return importlib.util.find_spec("numba") is not None
+
+
+class Wanted:
+    """Paths into a JSON object, keys and indices of arrays; every step on the way has columns too."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.nodes: dict[Path, int] = {(): 0}
+        kids: list[list[tuple[str | int, int]]] = [[]]
+        for path in paths:
+            for depth in range(1, len(path) + 1):
+                if path[:depth] not in self.nodes:
+                    self.nodes[path[:depth]] = len(kids)
+                    kids[self.nodes[path[: depth - 1]]].append((path[depth - 1], len(kids)))
+                    kids.append([])
+        edges = np.cumsum([0, *(len(own) for own in kids)]).astype(np.int32)
+        flat = [kid for own in kids for kid in own]
+        names = [b"" if isinstance(name, int) else name.encode() for name, _ in flat]
+        places = np.cumsum([0, *(len(name) for name in names)]).astype(np.int32)
+        self.tables = (
+            np.frombuffer(b"".join(names) or b"\0", dtype=np.uint8),
+            places[:-1],
+            places[1:],
+            edges[:-1],
+            edges[1:],
+            np.array([node for _, node in flat], dtype=np.int32),
+            np.array([name if isinstance(name, int) else -1 for name, _ in flat], dtype=np.int32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+@dataclass
+class Scanned:
+    """The columns of a block: `kind` and, where it is one, `number` of every node and row (of a list, its length)."""
+
+    wanted: Wanted
+    data: NDArray[np.uint8]
+    kind: NDArray[np.uint8]
+    number: NDArray[np.float64]
+    odd: NDArray[np.bool_]
+    _first: NDArray[np.int32]
+    _last: NDArray[np.int32]
+
+    def kinds(self, *path: str | int) -> NDArray[np.uint8]:
+        """What stands at a path, row by row."""
+        found: NDArray[np.uint8] = self.kind[self.wanted.nodes[path]]
+        return found
+
+    def numbers(self, *path: str | int) -> NDArray[np.float64]:
+        """The numbers at a path; what is none is 0."""
+        found: NDArray[np.float64] = self.number[self.wanted.nodes[path]]
+        return found
+
+    def expect(self, *path: str | int, kinds: Sequence[int]) -> None:
+        """Rows with anything else at the path are odd."""
+        self.odd |= ~_among(kinds)[self.kinds(*path)]
+
+    def plain(self) -> Rows:
+        """The rows that are not odd."""
+        return np.flatnonzero(~self.odd)
+
+    def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Where the value stands in the block; a string without its quotes."""
+        node = self.wanted.nodes[path]
+        return self._first[node], self._last[node]
+
+    def texts(
+        self, *path: str | int, rows: Rows | None = None, kinds: Sequence[int] = (TEXT, ESCAPED)
+    ) -> pa.StringArray:
+        """The strings at a path, escapes resolved, in some rows or in all; null where there is none or a row is odd.
+
+        With INTEGER among the kinds a number is taken as it is written.
+        """
+        from adjudge.readers import _kernels
+
+        node = self.wanted.nodes[path]
+        some = slice(None) if rows is None else rows
+        kind = self.kind[node][some]
+        there = _among(kinds)[kind] & ~self.odd[some]
+        first, last = (np.where(there, place[node][some], 0).astype(np.int32) for place in (self._first, self._last))
+        # Padded, so that the strings can be scanned in their turn.
+        out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
+        offsets = np.zeros(there.size + 1, dtype=np.int32)
+        _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
+        bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        return pa.StringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
+
+
+def scan(
+    wanted: Wanted, data: bytes | NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool
+) -> Scanned:
+    """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd.
+
+    What has a length that is a multiple of 8 is not copied.
+    """
+    width, n = len(wanted), len(starts)
+    kind = np.zeros((width, n), dtype=np.uint8)
+    number = np.zeros((width, n))
+    first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
+    odd = np.ones(n, dtype=np.bool_)
+    view = np.frombuffer(data, dtype=np.uint8)
+    if len(view) % 8:
+        view = np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)])
+    if fast and available():
+        from adjudge.readers import _kernels
+
+        _kernels.scan_rows(view, view.view(np.uint64), starts, ends, *wanted.tables, kind, first, last, number, odd)
+    return Scanned(wanted, view, kind, number, odd, first, last)
+
+
+def newlines(data: bytes, size: int, *, fast: bool) -> NDArray[np.int32]:
+    """The places of all newlines in the first `size` bytes; fast where the length of `data` is a multiple of 8."""
+    view = np.frombuffer(data, dtype=np.uint8)
+    if not fast or not available():
+        return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32)
+    from adjudge.readers import _kernels
+
+    places = np.empty(data.count(b"\n", 0, size), dtype=np.int32)
+    _kernels.find_newlines(view.view(np.uint64), np.uintp(size), places)
+    return places
+
+
+def crc32(texts: pa.StringArray, *, fast: bool) -> NDArray[np.uint32]:
+    """The CRC-32 of every string, the same as that of zlib."""
+    if not fast or not available():
+        crc = zlib.crc32
+        return np.array([crc(text.encode()) for text in texts.to_pylist()], dtype=np.uint32)
+    from adjudge.readers import _kernels
+
+    _, offsets, data = texts.buffers()
+    places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    out = np.empty(len(texts), dtype=np.uint32)
+    _kernels.crc32_rows(np.frombuffer(data or b"\0", dtype=np.uint8), places, _crc_table(), out)
+    return out
+
+
+@functools.cache
+def _crc_table() -> NDArray[np.uint32]:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
+    return table
+
+
+def _among(kinds: Sequence[int]) -> NDArray[np.bool_]:
+    allowed = np.zeros(ARRAY + 1, dtype=np.bool_)
+    allowed[list(kinds)] = True
+    return allowed

@@ -1,0 +1,226 @@
+"""The scanner: for every row that is not odd its columns are what an ordinary JSON reader finds, to the bit."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+
+import hypothesis.strategies as st
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+
+from adjudge.readers import scan as module
+from adjudge.readers.scan import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    INTEGER,
+    NULL,
+    OBJECT,
+    REAL,
+    TEXT,
+    TRUE,
+    Wanted,
+    crc32,
+    newlines,
+    scan,
+)
+
+PATHS = [("id",), ("a",), ("o", "x"), ("o", "é"), ("l", 0), ("l", 2), ("l", 0, "x")]
+
+
+def scanned(rows, paths=PATHS, *, fast=True):
+    data = b"\n".join(rows)
+    ends = np.cumsum([len(row) + 1 for row in rows]) - 1
+    starts = ends - [len(row) for row in rows]
+    return scan(Wanted(paths), data, starts.astype(np.int32), ends.astype(np.int32), fast=fast)
+
+
+def at(document, path):
+    """(whether it is there, the value) by the ordinary way."""
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(document, list) or len(document) <= step:
+                return False, None
+        elif not isinstance(document, dict) or step not in document:
+            return False, None
+        document = document[step]
+    return True, document
+
+
+def check(row, found, index):
+    document = msgspec.json.decode(row)
+    for path in [*PATHS, ("o",), ("l",)]:
+        there, value = at(document, path)
+        kind = found.kinds(*path)[index]
+        number = found.numbers(*path)[index]
+        if not there:
+            assert kind == ABSENT
+        elif value is None:
+            assert kind == NULL
+        elif isinstance(value, bool):
+            assert kind == (TRUE if value else FALSE)
+        elif isinstance(value, int):
+            assert (kind, number) == (INTEGER, float(value))
+        elif isinstance(value, float):
+            assert (kind, number) == (REAL, value)
+            assert math.copysign(1, number) == math.copysign(1, value)
+        elif isinstance(value, str):
+            assert kind in {TEXT, ESCAPED}
+            assert found.texts(*path)[index].as_py() == value
+        else:
+            assert kind == (ARRAY if isinstance(value, list) else OBJECT)
+            assert number == len(value)
+            first, last = found.spans(*path)
+            assert msgspec.json.decode(bytes(found.data[first[index] : last[index]])) == value
+
+
+numbers = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), numbers, texts),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(["x", "é", "id", "q\"'\\"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+documents = st.dictionaries(st.sampled_from(["id", "a", "o", "l", "other"]), values, max_size=5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(documents, min_size=1, max_size=5), st.booleans(), st.booleans(), st.sampled_from([None, 1]))
+def test_a_row_that_is_not_odd_reads_as_msgspec_reads_it(rows, ascii_only, spaced, indent):
+    separators = (", ", ": ") if spaced else (",", ":")
+    written = [json.dumps(row, ensure_ascii=ascii_only, separators=separators, indent=indent).encode() for row in rows]
+    found = scanned(written)
+    for index, row in enumerate(written):
+        if not found.odd[index]:
+            check(row, found, index)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.binary(max_size=40) | st.text('{}[]",:0123456789.eE+-truefalsn \\"axid', max_size=40).map(str.encode))
+@example(b'{"a":01}')
+@example(b'{"a":1.}')
+@example(b'{"a":.5}')
+@example(b'{"a":1e}')
+@example(b'{"a":-}')
+@example(b'{"a" 1}')
+@example(b'{"a":1,}')
+@example(b"{,}")
+@example(b'{"a":[1,]}')
+@example(b'{"a":"\\x"}')
+@example(b'{"a":"\\ud800"}')
+@example(b'{"a":"\\u12g4"}')
+@example(b'{"a":"tab\there"}')
+@example(b'{"a":tru}')
+@example(b'{"a":1}}')
+@example(b'{"a":1}{"a":2}')
+@example(b'{"a":[}')
+@example(b"[1]")
+@example(b'"a"')
+def test_what_is_no_json_object_is_odd(row):
+    try:
+        row.decode()
+        well_formed = isinstance(msgspec.json.decode(row), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        well_formed = False
+    if not well_formed and b"\xff" not in row and _utf8(row):
+        assert scanned([row]).odd[0]
+
+
+def _utf8(row):
+    try:
+        row.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+ORDINARY = [
+    b'{"id":"a","a":1.5,"o":{"x":null,"y":{"x":3}},"l":[{"x":true},2,"z"]}',
+    b' { "a" : -0.0 , "l" : [ ] , "o" : { } } ',
+    b'{"a":"caf\\u00e9 \\ud7ff \\"quoted\\"\\n","id":"' + "ünï".encode() + b'"}',
+    b'{"a":12345678901234567,"id":"0123456789012345678901234567890123456789"}',
+    b'{"a":0.30000000000000004}',
+    b'{"a":1E5,"o":{"x":2.5e-7}}',
+    b"{}",
+]
+
+
+@pytest.mark.parametrize("row", ORDINARY)
+def test_ordinary_rows_are_not_odd(row):
+    found = scanned([row])
+    assert not found.odd[0]
+    check(row, found, 0)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        b'{"a":1,"a":2}',  # the last one counts, says the ordinary reader
+        b'{"o":{"x":1},"o":{}}',
+        b'{"\\u0061":1}',  # a key in disguise
+        b'{"a":1e300}',
+        b'{"a":123456789012345678901234567890}',
+        b'{"a":"\\ud83d\\ude00"}',
+        b'{"other":' + b"[" * 70 + b"]" * 70 + b"}",
+    ],
+)
+def test_what_is_in_doubt_is_left_to_the_ordinary_reader(row):
+    assert scanned([row]).odd[0]
+
+
+def test_numbers_are_rounded_as_python_rounds_them():
+    random = np.random.default_rng(5)
+    written = [repr(value) for value in random.lognormal(0, 2, 20_000).tolist()]
+    written += [f"{a}.{b}" for a, b in random.integers(0, 10**9, (20_000, 2)).tolist()]
+    written += [
+        f"{a}e{b}" for a, b in zip(random.integers(1, 10**18, 5000), random.integers(-25, 25, 5000), strict=True)
+    ]
+    found = scanned([f'{{"a":{text}}}'.encode() for text in written])
+    sure = ~found.odd
+    assert (found.numbers("a")[sure] == np.array([float(text) for text in written])[sure]).all()
+    assert sure[:40_000].mean() > 0.99
+
+
+def test_halfway_cases_are_not_guessed():
+    # Halfway between two doubles, and one unit in the last digit beside it.
+    written = [f"{(2**53 + 1) / 2:.1f}", "9007199254740993.0", "9007199254740993.1", "4503599627370496.5"]
+    found = scanned([f'{{"a":{text}}}'.encode() for text in written])
+    for index, text in enumerate(written):
+        assert found.odd[index] or found.numbers("a")[index] == float(text)
+
+
+def test_rows_of_an_unexpected_kind_become_odd():
+    found = scanned([b'{"a":1}', b'{"a":"1"}', b"{}"])
+    found.expect("a", kinds=(INTEGER, ABSENT))
+    assert found.odd.tolist() == [False, True, False]
+    assert found.texts("a").to_pylist() == [None, None, None]
+
+
+def test_without_the_compiled_loops_every_row_is_odd(monkeypatch):
+    monkeypatch.setattr(module, "available", lambda: False)
+    assert scanned([b'{"a":1}']).odd.all()
+
+
+@settings(deadline=None)  # the first call loads the compiled loop
+@given(st.lists(texts, max_size=5))
+def test_the_hash_of_a_key_is_zlibs(keys):
+    array = pa.array(["before", *keys], pa.string())[1:]
+    expected = [zlib.crc32(key.encode()) for key in keys]
+    assert crc32(array, fast=True).tolist() == crc32(array, fast=False).tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=64) | st.text("\n\x0b\x0a\x8a ab", max_size=64).map(str.encode), st.integers(0, 8))
+def test_newlines_are_found_where_they_are(data, cut):
+    size = max(0, len(data) - cut)
+    padded = data + b"\n" * (-len(data) % 8)
+    expected = [place for place in range(size) if data[place] == ord("\n")]
+    assert newlines(padded, size, fast=True).tolist() == newlines(padded, size, fast=False).tolist() == expected
