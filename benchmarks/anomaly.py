@@ -7,14 +7,18 @@ import json
 import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import adjudge
+from adjudge.protocols.anomaly.plan import AnomalyPlan
+from adjudge.protocols.anomaly.sorted_rows import SortedRows
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,19 +29,56 @@ def main(argv: Sequence[str]) -> int:
     chosen = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = _write(folder, chosen.flights, chosen.samples, chosen.attacks)
-        config = {"scores": str(folder / "scores.parquet"), "splits": str(folder / "splits.json"), "resamples": 2000}
-        start = time.perf_counter()
-        run = adjudge.evaluate("anomaly", config, out=folder / "run")
-        took = time.perf_counter() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        scores = pq.read_table(folder / "run" / "scores.parquet", columns=["score"]).column(0).to_numpy()
-        start = time.perf_counter()
-        np.argsort(scores)
-        sort = time.perf_counter() - start
-    print(f"{rows:,} rows: {took:.1f} s, peak {peak:.2f} GiB; one sort of the scores {sort:.1f} s")
-    print(f"judge {run.manifest.timings['judge']:.1f} s, measure {run.manifest.timings['measure']:.1f} s")
-    return 0
+        _judge(folder / "small", 4, 200, 2)  # libraries are loaded and loops compiled before the clock runs
+        found = _judge(folder / "large", chosen.flights, chosen.samples, chosen.attacks)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    sort, finish = found["sort"], found["finish"]
+    print(f"{found['rows']:,} rows: {found['all'].wall:.1f} s from file to run, of which {finish.wall:.1f} s measure")
+    print(f"sort once                {sort.wall:6.1f} s, {sort.cpu:6.1f} s of processor time")
+    rest = Took(finish.wall - sort.wall, finish.cpu - sort.cpu)
+    print(f"statistics after sorting {rest.wall:6.1f} s, {rest.cpu:6.1f} s of processor time")
+    print(f"peak memory {peak:.2f} GiB (limit 4)")
+    return 0 if rest.cpu < sort.cpu and peak < 4 else 1
+
+
+class Took(NamedTuple):
+    """Seconds on the clock, and of the processor, which other work on the machine does not lengthen."""
+
+    wall: float
+    cpu: float
+
+
+def _judge(folder: Path, flights: int, samples: int, attacks: int) -> dict[str, Any]:
+    folder.mkdir()
+    rows = _write(folder, flights, samples, attacks)
+    config = {"scores": str(folder / "scores.parquet"), "splits": str(folder / "splits.json"), "resamples": 2000}
+    found: dict[str, Any] = {"rows": rows}
+    with _timed(SortedRows, "of", "sort", found), _timed(AnomalyPlan, "finish", "finish", found):
+        start = time.perf_counter(), time.process_time()
+        adjudge.evaluate("anomaly", config, out=folder / "run")
+        found["all"] = Took(time.perf_counter() - start[0], time.process_time() - start[1])
+    return found
+
+
+@contextmanager
+def _timed(owner: type, name: str, label: str, found: dict[str, Any]) -> Iterator[None]:
+    """Note what one call of a method takes while the block runs; a second call is an error."""
+    kept = owner.__dict__[name]
+    call = kept.__func__ if isinstance(kept, classmethod) else kept
+
+    def timed(*given: Any) -> Any:
+        if label in found:
+            raise RuntimeError(f"{label} ran twice")
+        start = time.perf_counter(), time.process_time()
+        result = call(*given)
+        found[label] = Took(time.perf_counter() - start[0], time.process_time() - start[1])
+        return result
+
+    setattr(owner, name, classmethod(timed) if isinstance(kept, classmethod) else timed)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
 
 
 def _write(folder: Path, flights: int, samples: int, attacks: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,9 @@ from click.testing import CliRunner
 
 import adjudge
 from adjudge.cli.main import main
-from adjudge.errors import ConfigError, InputError
+from adjudge.errors import ConfigError, InputError, VerificationFailed
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
+from adjudge.protocols.anomaly.measure import PRIMARY
 from adjudge.protocols.anomaly.simulate import GRAVITY, simulate, write_example
 
 CATALOG = {
@@ -60,6 +62,35 @@ def test_residual_detector_sees_bias_and_drift(residual):
     adjudge.verify(residual)
 
 
+def test_attacks_that_differ_in_another_parameter_are_sequences_of_their_own(example, tmp_path):
+    parameters = {"position_bias_m": 5.0, "acceleration_bias_mps2": 1.0, "correlation_factor": [0.1, 0.9]}
+    catalog = {"coordinated": {"parameters": parameters, "duration": 10.0, "seed": 1}}
+    run = adjudge.evaluate("anomaly", {**example, "catalog": catalog, "detector": "random"}, out=tmp_path / "r")
+    names = run.samples.column("sample").to_pylist()
+    assert len(set(names)) == len(names) == 15
+    assert {name.partition("|")[2] for name in names} == {"", "coordinated:5#1", "coordinated:5#1~1"}
+    adjudge.verify(run)
+
+
+@pytest.mark.parametrize("name", ["residual", "random", "sklearn:IsolationForest"])
+def test_unknown_option_of_a_detector_is_a_wrong_configuration(example, tmp_path, name):
+    with pytest.raises(ConfigError, match="does not take these options"):
+        adjudge.evaluate(
+            "anomaly", {**example, "detector": name, "detector_options": {"colour": 1}}, out=tmp_path / "r"
+        )
+
+
+def test_several_detectors_by_flag(example, tmp_path):
+    (tmp_path / "catalog.json").write_text(json.dumps(CATALOG))
+    (tmp_path / "eval.yaml").write_text("detector: residual\ndetector_options: {gate: 2.0}\nresamples: 500\n")
+    files = ["--data", example["data"], "--splits", example["splits"], "--catalog", str(tmp_path / "catalog.json")]
+    words = ["--config", str(tmp_path / "eval.yaml"), *files, "--detector", "random", "--detector", "residual"]
+    result = invoke(*words, "--out", str(tmp_path / "r"), "--no-report", "--quiet")
+    assert result.return_value == 0
+    assert list(adjudge.load_run(tmp_path / "r").metrics["detectors"]) == ["random", "residual"]
+    assert invoke("reproduce", str(tmp_path / "r"), "--quiet").return_value == 0
+
+
 def test_headline_intervals_come_from_flights(residual):
     estimate = residual.estimates()["auroc", ""]
     assert "bootstrap" in estimate.method
@@ -96,17 +127,72 @@ def altered(example, tmp_path, change):
     return {**example, "data": str(tmp_path / "flights.parquet")}
 
 
-def test_banned_feature_is_caught_by_its_rule_and_no_other(example, tmp_path):
-    noise = np.random.default_rng(0)
-    config = altered(example, tmp_path, lambda c: c.update(baro_alt=noise.normal(size=c["t"].size)))
-    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
-    assert [item["code"] for item in run.metrics["violations"]] == ["feature.banned"]
+def broken_rules(run):
+    """The rules that the run and the atoms of its first sequence name."""
+    atoms = run.atoms(run.samples.to_pylist()[0])
+    named = {item["code"] for item in run.metrics["violations"]}
+    assert {atom.rule for atom in atoms if atom.failed and atom.scope == "RUN" and atom.severity == "CRITICAL"} == named
+    return named
 
 
-def test_circular_feature_is_caught_by_its_rule_and_no_other(example, tmp_path):
-    config = altered(example, tmp_path, lambda c: c.update(imu_wx=c["gps_vx"] * 2))
+def with_copied_flight(columns):
+    """Train flight f01 under the name of test flight f10."""
+    name = columns["flight"].astype(str)
+    for key, values in columns.items():
+        if key not in {"flight", "t"}:
+            values[name == "f10"] = values[name == "f01"]
+
+
+def with_backward_time(columns):
+    rows = np.flatnonzero(columns["flight"].astype(str) == "f12")
+    columns["t"][rows[5]], columns["t"][rows[6]] = columns["t"][rows[6]], columns["t"][rows[5]]
+
+
+def with_labelled_train(columns):
+    columns["label"] = np.zeros(columns["t"].size)
+    columns["label"][np.flatnonzero(columns["flight"].astype(str) == "f02")[100:200]] = 1
+
+
+LEAKING_DATA = {
+    "split.disjoint": with_copied_flight,
+    "split.no_shuffle": with_backward_time,
+    "attack.test_only": with_labelled_train,
+    "feature.banned": lambda c: c.update(baro_alt=np.random.default_rng(0).normal(size=c["t"].size)),
+    "feature.circular": lambda c: c.update(imu_wx=c["gps_vx"] * 2),
+    "split.covers": lambda c: c.update(
+        flight=np.where(c["flight"].astype(str) == "f13", "f99", c["flight"].astype(str))
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", sorted(LEAKING_DATA))
+def test_leaking_data_is_caught_by_its_rule_and_no_other(example, tmp_path, rule):
+    config = altered(example, tmp_path, LEAKING_DATA[rule])
     run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
-    assert [item["code"] for item in run.metrics["violations"]] == ["feature.circular"]
+    assert broken_rules(run) == {rule}
+    if rule in {"split.no_shuffle", "attack.test_only"}:  # the first is made again from the scores, the second is not
+        return
+    report = json.loads((run.path / "leakage_report.json").read_bytes())
+    for check in (*report["checks"], *report["recorded"]):
+        check |= {"outcome": "pass", "reasons": [], "severity": "INFO"}
+    (run.path / "leakage_report.json").write_text(json.dumps(report))
+    with pytest.raises(VerificationFailed, match=f"leakage_report.json: {rule} does not say"):
+        adjudge.verify(adjudge.load_run(run.path))
+
+
+@pytest.mark.parametrize(
+    "kind, rule", [("Adapts", "scaler.train_normal_only"), ("Unseeded", "seeds.recorded"), ("Crash", "detector.scores")]
+)
+@pytest.mark.usefixtures("own_detectors")
+def test_leaking_detector_is_caught_by_its_rule_and_no_other(example, tmp_path, kind, rule):
+    run = adjudge.evaluate("anomaly", {**example, "detector": f"own_detectors:{kind}"}, out=tmp_path / "r")
+    assert broken_rules(run) == {rule}
+
+
+@pytest.mark.usefixtures("own_detectors")
+def test_detector_with_the_seed_of_the_run_is_valid(example, tmp_path):
+    run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Seeded"}, out=tmp_path / "r")
+    assert broken_rules(run) == set()
 
 
 def test_undeclared_feature_warns_and_stays_valid(example, tmp_path):
@@ -145,32 +231,130 @@ class Crash(Base):
     def score(self, X):
         raise RuntimeError("boom")
 
+class Later(Base):
+    calls = 0
+    def score(self, X):
+        self.calls += 1
+        if self.calls == 14:
+            raise ValueError("drift")
+        return np.abs(X).mean(axis=1)
+
+class Fit(Base):
+    def fit(self, X_train, X_val=None):
+        raise RuntimeError("no")
+
 class Mean(Base):
     def score(self, X):
         return np.abs(X).mean(axis=1)
+
+class Adapts(Base):
+    # Fits its scaler again on everything it scores.
+    def fit(self, X_train, X_val=None):
+        self.rows = list(X_train)
+    def score(self, X):
+        self.rows.append(X)
+        return np.abs(X - np.concatenate(self.rows).mean(axis=0)).mean(axis=1)
+
+class Unseeded(Base):
+    # Draws from a seed that nobody records.
+    def fit(self, X_train, X_val=None):
+        self.weights = np.random.default_rng().random(X_train[0].shape[1])
+    def score(self, X):
+        return np.abs(X) @ self.weights
+
+class Seeded(Unseeded):
+    def __init__(self, seed):
+        self.seed = seed
+    def fit(self, X_train, X_val=None):
+        self.weights = np.random.default_rng(self.seed).random(X_train[0].shape[1])
 """
+
+
+@pytest.fixture
+def own_detectors(tmp_path, monkeypatch):
+    """A module of detectors on the path."""
+    (tmp_path / "own_detectors.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_detectors", raising=False)
 
 
 @pytest.mark.parametrize(
     "kind, message",
     [
-        ("Shape", r"gave shape \(3,\) for flight f07, expected \(800,\)"),
-        ("NotANumber", "800 scores that are no number for flight f07"),
+        ("Shape", "gave shape (3,) for flight f07, expected (800,)"),
+        ("NotANumber", "gave 800 scores that are no number for flight f07, first row 1"),
         ("Crash", "failed on flight f07: RuntimeError: boom"),
-        ("Missing", "cannot be loaded"),
+        ("Later", "failed on flight f09|drift:0.5#2: ValueError: drift"),
+        ("Fit", "failed in fit on f00, f01, f02, f03, f04, f05, f06: RuntimeError: no"),
     ],
 )
-def test_broken_detector_names_the_flight(example, tmp_path, monkeypatch, kind, message):
-    (tmp_path / "broken_detectors.py").write_text(BROKEN)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ConfigError, match=message):
-        adjudge.evaluate("anomaly", {**example, "detector": f"broken_detectors:{kind}"}, out=tmp_path / "r")
+@pytest.mark.usefixtures("own_detectors")
+def test_broken_detector_ends_errored_and_names_the_flight(example, tmp_path, kind, message):
+    name = f"own_detectors:{kind}"
+    run = adjudge.evaluate("anomaly", {**example, "detector": name}, out=tmp_path / "r")
+    assert run.metrics["violations"] == [{"code": "detector.scores", "reasons": [f"{name} {message}"]}]
+    assert (run.metrics["stamp"], run.metrics["metrics"], run.metrics["estimates"]) == ("INVALID", {}, [])
+    counts = run.metrics["buckets"]["all"]
+    assert counts["errored"] == counts["n"] == 15
+    assert set(run.samples.column("verdict").to_pylist()) == {"errored"}
+    atoms = {atom.rule: atom for atom in run.atoms(run.samples.to_pylist()[0])}
+    assert message in atoms["detector.scores"].message
+    assert atoms["detection.false_alarm"].outcome == "not_applicable"
+    adjudge.verify(run)
+
+
+@pytest.mark.usefixtures("own_detectors")
+def test_detector_that_cannot_be_made_is_a_wrong_configuration(example, tmp_path):
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Missing"}, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
-def test_own_detector_works_on_copies(example, tmp_path, monkeypatch):
-    (tmp_path / "own_detectors.py").write_text(BROKEN)
-    monkeypatch.syspath_prepend(str(tmp_path))
+@pytest.mark.usefixtures("own_detectors")
+def test_of_several_detectors_one_crashes_and_the_others_go_on(example, residual, tmp_path):
+    config = {key: value for key, value in example.items() if key != "detector"}
+    listed = ["residual", "own_detectors:Crash", {"detector": "own_detectors:Mean", "name": "mean"}]
+    run = adjudge.evaluate("anomaly", {**config, "detectors": listed}, out=tmp_path / "r")
+    tops = run.metrics["detectors"]
+    assert {name: top["stamp"] for name, top in tops.items()} == {
+        "residual": "VALID",
+        "own_detectors:Crash": "INVALID",
+        "mean": "VALID",
+    }
+    assert [(item["model"], item["code"]) for item in run.metrics["violations"]] == [
+        ("own_detectors:Crash", "detector.scores")
+    ]
+    alone = residual.metrics["metrics"]
+    assert {name: run.metrics["metrics"][f"residual/{name}"] for name in alone} == alone
+    assert "mean/auroc" in run.metrics["metrics"]
+    assert not any("Crash" in name for name in run.metrics["metrics"])
+    assert run.metrics["buckets"]["own_detectors:Crash"]["errored"] == 15
+    assert run.metrics["buckets"]["all"]["n"] == 45
+    assert run.samples.column("model").to_pylist()[:3] == ["residual", "own_detectors:Crash", "mean"]
+    assert {line.split(",")[0] for line in (run.path / "per_attack.csv").read_text().splitlines()[1:]} == {
+        "residual",
+        "mean",
+    }
+    adjudge.verify(run)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"detectors": ["random", "random"]}, "random is there twice"),
+        ({"detectors": [], "detector": None}, "detectors is empty"),
+        ({"detectors": ["random"], "detector": "residual"}, "give detector or detectors"),
+        ({"detectors": [{"detector": "random", "colour": 1}]}, "colour"),
+    ],
+)
+def test_wrong_lists_of_detectors(example, tmp_path, options, message):
+    config = {key: value for key, value in example.items() if key != "detector"}
+    with pytest.raises(ConfigError, match=message):
+        adjudge.evaluate("anomaly", {**config, **options}, out=tmp_path / "r")
+
+
+@pytest.mark.usefixtures("own_detectors")
+def test_own_detector_works_on_copies(example, tmp_path):
     run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Mean"}, out=tmp_path / "r")
     assert run.metrics["valid"]
 
@@ -182,22 +366,30 @@ def invoke(*arguments):
 def test_reproduce_differs_by_exactly_nothing(residual):
     result = invoke("reproduce", str(residual.path), "--tolerance", "0")
     assert result.return_value == 0
-    assert "ok   auroc" in result.stderr
-    assert all(line.endswith("difference 0") for line in result.stderr.splitlines())
+    names = ["valid", *(name for name in PRIMARY if name != "detection_latency_ms")]
+    names += [f"detection_latency_ms.{name}" for name in ("median", "p95", "restricted_mean", "detected_fraction")]
+    lines = result.stderr.splitlines()
+    assert sorted(line.split(":")[0] for line in lines) == sorted(f"ok   {name}" for name in names)
+    assert all(line.endswith("difference 0") for line in lines)
 
 
 def test_reproduce_names_the_metric_that_moved(example, tmp_path):
     config = altered(example, tmp_path, dict)
     run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
 
-    def shake(columns):
-        rows = np.isin(columns["flight"].astype(str), ["f10", "f11"])
-        columns["gps_x"][rows] += np.cumsum(np.random.default_rng(1).normal(0, 0.5, rows.sum()))
+    def jump(columns):
+        rows = np.flatnonzero(columns["flight"].astype(str) == "f10")
+        columns["gps_x"][rows[20:97]] += 30.0
 
-    altered(config, tmp_path, shake)
+    altered(config, tmp_path, jump)
+    again = adjudge.evaluate("anomaly", config, out=tmp_path / "again")
+    before, after = (each.metrics["metrics"]["auroc"] for each in (run, again))
+    assert (before - after) / before == pytest.approx(0.03, abs=0.003)
     result = invoke("reproduce", str(run.path))
     assert result.return_value == 1
-    assert "FAIL auroc" in result.stderr
+    assert f"FAIL auroc: {before:.6g} then {after:.6g}" in result.stderr
+    assert "ok   valid" in result.stderr
+    assert invoke("reproduce", str(run.path), "--tolerance", "10").return_value == 0
 
 
 def test_init_writes_a_configuration_that_runs(tmp_path, monkeypatch):

@@ -174,6 +174,22 @@ def test_two_test_flights_warn_of_three_distinct_resamples(made, rows):
     assert "all 3 distinct resamples" in run.estimates()["recall", ""].method
 
 
+@pytest.mark.parametrize("flights, method", [(9, "all 24310 distinct resamples"), (10, "500 resamples")])
+def test_below_ten_test_flights_all_distinct_resamples_are_enumerated(made, flights, method):
+    random = np.random.default_rng(1)
+    names = ["v1", *(f"a{k}" for k in range(flights))]
+    rows = {
+        "flight": np.repeat(names, 100),
+        "t": np.tile(np.arange(100.0), len(names)),
+        "score": random.random(100 * len(names)),
+        "label": np.tile(np.arange(100) >= 60, len(names)) & (np.arange(100 * len(names)) >= 100),
+    }
+    run = made(rows, {"train": ["t1"], "val": ["v1"], "test": names[1:]})
+    for name in ("auroc", "recall_at_1pct_fpr", "fpr"):
+        assert method in run.estimates()[name, ""].method
+    assert any(f"only {flights} test flights" in note for note in run.metrics["notes"]) is (flights < 10)
+
+
 def test_threshold_from_outside_is_invalid_and_shown_only_watermarked(made):
     hidden = made(threshold=0.5)
     assert failed(hidden) == {"threshold.clean_val_only"}
@@ -186,6 +202,11 @@ def test_threshold_from_outside_is_invalid_and_shown_only_watermarked(made):
 
 
 # A leaking fixture for each rule, caught by that rule and no other
+
+CATALOG = {
+    "bias": {"parameters": {"position_bias_m": [1.0, 5.0]}, "seed": 7},
+    "drift": {"parameters": {"position_drift_rate_mps": 1.0}, "seed": 7},
+}
 
 
 def leaking(rule, rows):
@@ -207,6 +228,12 @@ def leaking(rule, rows):
         options["metrics"] = ["auroc", "f1"]
     elif rule == "ci.bootstrap":
         options["resamples"] = 100
+    elif rule == "artifacts.complete":
+        options["catalog"] = {"bias": {**CATALOG["bias"], "parameters": {"position_bias_m": [1.0, 3.0]}}} | {
+            "drift": CATALOG["drift"]
+        }
+    elif rule == "seeds.recorded":
+        options["catalog"] = CATALOG | {"drift": {**CATALOG["drift"], "seed": 8}}
     return splits, options
 
 
@@ -221,6 +248,8 @@ def leaking(rule, rows):
         "attack.test_only",
         "metrics.complete",
         "ci.bootstrap",
+        "artifacts.complete",
+        "seeds.recorded",
     ],
 )
 def test_leak_is_caught_by_its_rule_and_no_other(made, rows, rule):
@@ -230,6 +259,38 @@ def test_leak_is_caught_by_its_rule_and_no_other(made, rows, rule):
     atoms = run.atoms(run.samples.to_pylist()[0])
     assert {atom.rule for atom in atoms if atom.failed and atom.scope == "RUN"} == {rule}
     assert set(run.samples.column("verdict").to_pylist()) == {"invalid"}
+
+
+def test_scores_under_the_catalog_they_were_made_with_are_valid(made):
+    run = made(catalog=CATALOG)
+    assert failed(run) == set()
+    assert json.loads((run.path / "catalog.json").read_bytes()) == CATALOG
+
+
+def test_attack_of_the_catalog_that_was_not_judged_is_caught(made):
+    run = made(catalog=CATALOG | {"noise": {"parameters": {"position_noise_std_m": 1.0}, "seed": 7}})
+    assert run.metrics["violations"] == [
+        {"code": "metrics.complete", "reasons": ["attack noise of the catalog was not judged"]}
+    ]
+
+
+def test_attack_without_its_seed_is_caught(made, rows):
+    rows["seed"] = [
+        None if attack == "drift" else seed for attack, seed in zip(rows["attack"], rows["seed"], strict=True)
+    ]
+    run = made(rows)
+    assert run.metrics["violations"] == [
+        {"code": "seeds.recorded", "reasons": ["attack drift was injected without a recorded seed"]}
+    ]
+
+
+def test_scores_that_name_no_seed_are_not_held_against_them(made, rows):
+    del rows["seed"]
+    run = made(rows)
+    assert failed(run) == set()
+    assert {atom.rule: atom.outcome for atom in run.atoms(run.samples.to_pylist()[0])}["seeds.recorded"] == (
+        "not_applicable"
+    )
 
 
 def test_code_leak_is_caught(made, tmp_path):
@@ -261,16 +322,16 @@ def test_poor_attack_is_among_the_negative_results(made):
 
 
 def test_report_without_its_negative_results_cannot_be_written(made, monkeypatch, tmp_path):
-    from adjudge.protocols.anomaly import plan
+    from adjudge.protocols.anomaly import results
 
-    def without(rows, smallest):
+    def without(rows, smallest, shifted):
         return {
             "attacks_with_recall_below_half": rows[:0],
             "min_detectable_magnitude": smallest,
             "shifted_condition": "",
         }
 
-    monkeypatch.setattr(plan, "negative_results", without)
+    monkeypatch.setattr(results, "negative_results", without)
     with pytest.raises(ProtocolViolation, match="lack bias, drift"):
         made(out="never")
     assert not (tmp_path / "never").exists()

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from adjudge.stats import _fast, ranking
+from adjudge.stats import _fast, ranked, ranking
+from adjudge.stats import ranking_bootstrap as rb
 
 
 def test_without_numba_there_is_no_kernel_and_the_numbers_are_the_same(monkeypatch):
@@ -43,3 +44,31 @@ def test_plain_matrix_loop_equals_the_definition(values):
     tied = len(set(values)) == 1
     expected = [[1, 0], [1, 0]] if tied else [[0, 0], [2, 0]]
     assert _fast.mann_whitney_matrix(code, starts, 2).tolist() == expected
+
+
+def test_block_counts_with_and_without_compilation():
+    random = np.random.default_rng(5)
+    place, positive = random.integers(0, 7, 1003), random.random(1003) < 0.3
+    expected = np.zeros((12, 2, 7))
+    for row, (cluster, hit) in enumerate(zip(place, positive, strict=True)):
+        expected[row // 100 + 1 :, int(hit), cluster] += 1
+    for fast in (False, None):
+        assert (rb._block_counts(place, positive, 100, 7, fast=fast) == expected).all()
+        turned = rb._block_counts(place.astype(np.int32)[::-1], positive[::-1], 1003, 7, fast=fast)
+        assert (turned[1] == expected[-1]).all()
+
+
+def test_code_counts_are_a_histogram():
+    code = np.array([3, 0, 3, 1], dtype=np.int32)
+    assert _fast.code_counts(code, 5).tolist() == [1, 1, 0, 2, 0]
+
+
+@pytest.mark.parametrize("levels", [5, 10_000])
+def test_best_f1_with_and_without_compilation(levels):
+    random = np.random.default_rng(6)
+    scores, positive = random.integers(0, levels, 500).astype(float), random.random(500) < 0.4
+    rows = rb.RankedRows.of(scores, positive, np.zeros(500, dtype=np.int64), 1)
+    value, cut = ranked.best_f1(rows, fast=False)
+    assert ranked.best_f1(rows) == (value, cut)
+    called = scores >= cut
+    assert value == 2 * (called & positive).sum() / (called.sum() + positive.sum())

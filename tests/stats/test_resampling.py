@@ -60,7 +60,7 @@ def test_enumeration_within_strata():
 
 
 def test_more_units_are_drawn():
-    plan = resamples_of(9, 100, seed=1, stream="a")
+    plan = resamples_of(10, 100, seed=1, stream="a")
     assert plan.enumerated is None
     assert plan.recorded_seed == 1
     assert plan.says == "100 resamples"

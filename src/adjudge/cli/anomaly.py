@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
+from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, report_writer, run_options
 from adjudge.errors import ConfigError
 
 _RUN = ("config_file", *RUN_FLAGS)
@@ -15,7 +15,15 @@ _RUN = ("config_file", *RUN_FLAGS)
 
 @click.group(invoke_without_command=True)
 @click.option("--scores", help="CSV or Parquet: flight, t, score, label; where known split, attack, magnitude, seed.")
+@click.option("--data", help="Flights, CSV, Parquet or a folder: flight, t, feature columns; with --detector.")
 @click.option("--splits", help="splits.json: train_flights, val_flights, test_flights.")
+@click.option("--catalog", help="catalog.json: the attacks that are injected, or that the scores were made under.")
+@click.option(
+    "--detector",
+    "detectors",
+    multiple=True,
+    help="residual, random, pyod:NAME, sklearn:NAME or module:Class; repeat for several.",
+)
 @click.option("--target-fpr", type=float, help="False positive rate of the threshold on clean validation [0.01].")
 @click.option("--n-consecutive", type=int, help="Exceedances in a row that raise an alarm [5].")
 @click.option("--threshold", type=float, help="A threshold from outside: violates the contract.")
@@ -26,6 +34,10 @@ _RUN = ("config_file", *RUN_FLAGS)
 @click.option("--flight-column", help="[flight]")
 @click.option("--time-column", help="[t]")
 @click.option("--label-column", help="[label]")
+@click.option("--target-column", help="The column that a feature must not be derived from.")
+@click.option("--shift-column", help="A condition of whole flights: false alarms under those that validation lacks.")
+@click.option("--leave-one-flight-out", is_flag=True, default=None, help="Also judge every flight as test once.")
+@click.option("--no-scores", is_flag=True, default=None, help="Keep partials in place of scores; nothing to verify.")
 @run_options
 @click.pass_context
 def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
@@ -38,7 +50,14 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
     if ctx.invoked_subcommand is not None:
         return None
     own = {key: flags.pop(key) for key in _RUN}
+    wanted = flags.pop("detectors")
     settings = configuration(own.pop("config_file"), flags)
+    if wanted:
+        # Options and name in the file belong to the file's own detector.
+        named = flags["name"] is not None and len(wanted) == 1
+        for key in ("detector", "detectors", "detector_options", *(() if named else ("name",))):
+            settings.pop(key, None)
+        settings |= {"detector": wanted[0]} if len(wanted) == 1 else {"detectors": list(wanted)}
     if not settings:
         click.echo(ctx.get_help())
         return 2
@@ -59,8 +78,9 @@ def _evaluate(settings: dict[str, Any], own: dict[str, Any]) -> int:
     if metrics["valid"]:
         return code
     for item in metrics["violations"]:
+        who = f" ({item['model']})" if "model" in item else ""
         for reason in item["reasons"]:
-            click.echo(f"INVALID by {item['code']}: {reason}", err=True)
+            click.echo(f"INVALID by {item['code']}{who}: {reason}", err=True)
     return 3
 
 
@@ -156,6 +176,9 @@ data: {data}        # CSV, Parquet or a folder: flight, t, feature columns
 splits: {splits}     # train_flights, val_flights, test_flights
 catalog: {catalog}   # attacks that are injected into copies of the test flights
 detector: {detector}  # residual, random, pyod:IForest, sklearn:IsolationForest, or module:Class of yours
+# detectors: [residual, random]   # several in one run, in place of detector
+# leave_one_flight_out: true      # every flight is test once; scaler and threshold fitted again
+# shift_column: wind              # a condition of whole flights; false alarms under those that validation lacks
 # The decision, fixed before test.
 target_fpr: 0.01      # the threshold is exceeded by at most this share of clean validation scores
 n_consecutive: 5      # 3 high sensitivity, 5 balanced, 10 high specificity
@@ -170,11 +193,15 @@ seed: {seed}
 @click.option("--tolerance", type=float, default=0.02, show_default=True, help="Largest relative difference.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
-    """Run a RUN again from its recorded configuration and hold every headline metric to it; a difference exits 1."""
+    """Run a RUN again from its recorded configuration and hold every headline metric to it; a difference exits 1.
+
+    The outcome is kept in the run: reproduction.json, and the last line of its checklist.
+    """
     import tempfile
 
     import adjudge
-    from adjudge.protocols.anomaly.reproduce import differences
+    from adjudge.protocols.anomaly.reproduce import differences, keep, listed
+    from adjudge.runs.writer import REPORT
 
     first = adjudge.load_run(run)
     if first.manifest.protocol != "anomaly":
@@ -183,6 +210,11 @@ def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
     with tempfile.TemporaryDirectory() as folder:
         again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again")
         rows = differences(first.metrics, again.metrics, tolerance)
+    manifest = keep(run, rows, tolerance)
+    if (run / REPORT).is_file():
+        page, manifest.digests["report_data"] = report_writer(run)
+        (run / REPORT).write_bytes(page)
+        listed(manifest, run, REPORT)
     failed = [row for row in rows if not row.holds]
     for row in rows:
         if row.holds and quiet:

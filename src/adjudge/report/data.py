@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from adjudge.report import numbers, view
+from adjudge.report.contract import contracts
 from adjudge.report.samples import rendered, rows_of
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
@@ -44,6 +45,9 @@ def data_block(run: Run) -> dict[str, Any]:
         "estimates": _estimates(run),
         "provenance": provenance(run),
     }
+    stamped = contracts(run)
+    if stamped:
+        block["contracts"] = stamped
     plain: dict[str, Any] = msgspec.json.decode(encode(block))
     return plain
 

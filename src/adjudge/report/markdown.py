@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
+from adjudge.report.contract import contracts
 from adjudge.report.data import failure_modes
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
@@ -24,9 +25,23 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
     passed = all(gate["outcome"] == "pass" for gate in judged.values())
     said = "✅ every gate passed" if passed else "❌ not every gate passed"
     blocks = [f"### adjudge: {escape(view.title(run))}", f"**{said}**" if judged else ""]
-    blocks += [_gates(judged), _headline(run), _warnings(run), _fold(run)]
+    blocks += [_contracts(run), _gates(judged), _headline(run), _warnings(run), _fold(run)]
     blocks.append(f"`adjudge verify {line(str(run.path)).replace('`', '')}` recomputes every number.")
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _contracts(run: Run) -> str:
+    blocks = []
+    for item in contracts(run):
+        mark = _MARK["pass" if item["stamp"] == "VALID" else "fail"]
+        name = f"{escape(item['name'])}: " if item["name"] else ""
+        broken = [f"- `{entry['code']}`: {escape(entry['reason'])}" for entry in item["violations"]]
+        checks = ", ".join(f"{_MARK[entry['outcome']]} {escape(entry['line'])}" for entry in item["checklist"])
+        negative = [f"- {escape(text)}" for text in item["negative"]]
+        blocks.append("\n".join([f"**{mark} {name}{item['stamp']}**", "", *broken, *([""] if broken else []), checks]))
+        if negative:
+            blocks.append("\n".join(["Negative results:", "", *negative]))
+    return "\n\n".join(blocks)
 
 
 def escape(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
+from adjudge.report.contract import contracts
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
@@ -20,14 +21,41 @@ def summary(run: Run) -> str:
     """The run in plain text that fits 100 columns, for any protocol."""
     blocks = [
         f"{view.title(run)}",
+        _contracts(run),
         _buckets(run),
         _headline(run),
         _ranking(run),
         _gates(run),
+        _negative(run),
         _warnings(run),
         _next(run),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _contracts(run: Run) -> str:
+    lines = []
+    for item in contracts(run):
+        name = f"{line(item['name'], 32)}: " if item["name"] else ""
+        open_lines = [entry["line"] for entry in item["checklist"] if entry["outcome"] == "unknown"]
+        done = sum(entry["outcome"] == "pass" for entry in item["checklist"])
+        text = f"{name}{item['stamp']}: {done} of {len(item['checklist'])} lines of the checklist pass"
+        lines.append(text + (f"; unknown: {', '.join(open_lines)}" if open_lines else ""))
+        lines += [f"violates {entry['code']}: {line(entry['reason'])}" for entry in item["violations"]]
+    return "\n".join(textwrap.fill(text, WIDTH, subsequent_indent="    ") for text in lines)
+
+
+def _negative(run: Run) -> str:
+    found = [(item["name"], item["negative"]) for item in contracts(run) if item["negative"]]
+    blocks = []
+    for name, texts in found:
+        head = f"Negative results{f' of {line(name, 32)}' if name else ''}"
+        blocks.append(
+            "\n".join(
+                [head, *(textwrap.fill(line(t), WIDTH, initial_indent="  ", subsequent_indent="    ") for t in texts)]
+            )
+        )
+    return "\n\n".join(blocks)
 
 
 def _buckets(run: Run) -> str:

@@ -113,3 +113,43 @@ def average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray) -> Fl
                 group = 0.0
         result[b] = area / positives if positives > 0 else np.nan
     return result
+
+
+def best_f1(positive: BoolArray, ends: BoolArray, total: int) -> tuple[float, int]:
+    """The largest F1 of any cut of rows sorted by falling score, and the last row that is called.
+
+    `ends` marks the last row of each group of equal scores; a cut falls between groups.
+    """
+    hits = 0
+    best = -1.0
+    last = -1
+    for k in range(positive.size):
+        if positive[k]:
+            hits += 1
+        if ends[k]:
+            f1 = 2.0 * hits / (k + 1 + total)
+            if f1 > best:
+                best = f1
+                last = k
+    return best, last
+
+
+def block_counts(place: IntArray, positive: BoolArray, size: int, m: int) -> FloatArray:
+    """counts[b, c, i] = rows of class c and cluster i before block b of `size` rows; the last b is all rows."""
+    blocks = (place.size + size - 1) // size
+    counts = np.zeros((blocks + 1, 2, m))
+    for block in range(blocks):
+        for c in range(2):
+            for i in range(m):
+                counts[block + 1, c, i] = counts[block, c, i]
+        for k in range(block * size, min((block + 1) * size, place.size)):
+            counts[block + 1, int(positive[k]), place[k]] += 1.0
+    return counts
+
+
+def code_counts(code: IntArray, width: int) -> IntArray:
+    """How often each of the codes 0 … width - 1 occurs."""
+    counts = np.zeros(width, dtype=np.int64)
+    for k in range(code.size):
+        counts[code[k]] += 1
+    return counts

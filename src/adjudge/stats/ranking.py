@@ -3,7 +3,7 @@
 AUROC is the Mann–Whitney count, held in integers as 2 · wins + ties. DeLong, DeLong and Clarke-Pearson 1988,
 Biometrics 44:837-845, from placements found by sorting (Sun and Xu 2014, IEEE Signal Processing Letters
 21:1389-1393). Where DeLong's variance is 0 the interval is Newcombe's (2006, Statistics in Medicine 25:559-573,
-method 5). With clusters every interval is a cluster bootstrap (`ranking_bootstrap`).
+method 5). With clusters every interval is a cluster bootstrap (`ranked`, from rows sorted once).
 """
 
 from __future__ import annotations
@@ -14,13 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, _fast, bootstrap, confusion, ranking_bootstrap
+from adjudge.stats import _checks, _fast, bootstrap, confusion, ranked, ranking_bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.proportions import wilson
+from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
+from adjudge.stats.ranking_bootstrap import RankedRows
 from adjudge.stats.resampling import generator
 
-ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
+__all__ = [
+    "ONE_CLASS",
+    "auroc",
+    "auroc_value",
+    "average_precision",
+    "delong_difference",
+    "delong_variance",
+    "f1_at",
+    "largest_allowed",
+    "newcombe_auroc",
+    "recall_at_fpr",
+]
 
 
 def auroc(
@@ -41,23 +54,8 @@ def auroc(
         return Estimate.null(ONE_CLASS, n=column.size, level=level)
     if clusters is None:
         return _auroc_of_rows(column, positive, level)
-    place, m = _clusters(column, clusters)
-    table = ranking_bootstrap.PairCounts.of(column, positive, place, m)
-    value = table.value
-    if value in {0.0, 1.0} and m > 1:
-        ups, downs = table.positives, table.negatives
-        low, high = newcombe_auroc(value, int((ups > 0).sum()), int((downs > 0).sum()), level=level)
-        return Estimate(
-            value=value,
-            low=low,
-            high=high,
-            level=level,
-            n=column.size,
-            method="newcombe, every cluster counted as one row",
-            warnings=bootstrap.few(m, "cluster"),
-        )
-    return ranking_bootstrap.auroc(
-        table,
+    return ranked.auroc(
+        _ranked(column, positive, clusters),
         seed=seed,
         stream=stream,
         resamples=resamples,
@@ -115,29 +113,6 @@ def delong_difference(
     return estimate, float(2.0 * ndtr(-abs(value) / math.sqrt(variance)))
 
 
-def newcombe_auroc(value: float, positives: int, negatives: int, *, level: float = 0.95) -> tuple[float, float]:
-    """The score interval of AUROC from the class sizes alone; of some width even at 0 and 1."""
-    from scipy.special import ndtri
-
-    z = float(ndtri(0.5 + level / 2.0))
-    half = (positives + negatives) / 2.0 - 1.0
-
-    def reach(theta: float) -> float:
-        spread = 1.0 + half * ((1.0 - theta) / (2.0 - theta) + theta / (1.0 + theta))
-        return z * math.sqrt(theta * (1.0 - theta) * spread / (positives * negatives))
-
-    def solve(inside: float, outside: float) -> float:
-        for _ in range(200):
-            middle = (inside + outside) / 2.0
-            if abs(value - middle) <= reach(middle):
-                inside = middle
-            else:
-                outside = middle
-        return inside
-
-    return (0.0 if value == 0 else solve(value, 0.0)), (1.0 if value == 1 else solve(value, 1.0))
-
-
 def average_precision(
     scores: npt.ArrayLike,
     positives: npt.ArrayLike,
@@ -159,22 +134,17 @@ def average_precision(
     ups = int(positive.sum())
     if ups == 0:
         return Estimate.null("no positives", n=column.size, level=level)
-    order = np.argsort(column)[::-1]
-    ranked = ranking_bootstrap.Ranked.of(column, positive, order)
-    value = ranked.average_precision()
     if clusters is not None:
-        place, m = _clusters(column, clusters)
-        return ranking_bootstrap.average_precision(
-            value,
-            ranked,
-            place[order],
-            m,
+        return ranked.average_precision(
+            _ranked(column, positive, clusters),
             seed=seed,
             stream=stream,
             resamples=resamples,
             level=level,
             method=method,
         )
+    rows, _ = RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1).falling
+    value = rows.average_precision()
     if value >= 1.0:
         low, high, says = wilson(ups, ups, level=level).low, 1.0, "wilson over the positives"
     else:
@@ -210,12 +180,9 @@ def recall_at_fpr(
     if _one_class(positive):
         return Estimate.null(ONE_CLASS, n=column.size, level=level)
     if clusters is not None:
-        place, m = _clusters(column, clusters)
-        order = np.argsort(column)[::-1]
-        found = ranking_bootstrap.recall_at_fpr(
-            ranking_bootstrap.Ranked.of(column, positive, order),
-            place[order],
-            m,
+        rows, place = _ranked(column, positive, clusters).falling
+        return ranked.recall_at_fpr(
+            ranking_bootstrap.Curve.of(rows, place, int(place.max()) + 1),
             target,
             seed=seed,
             stream=stream,
@@ -223,8 +190,6 @@ def recall_at_fpr(
             level=level,
             method=method,
         )
-        hits = np.bincount(place[positive], minlength=m)
-        return _of_some_width(found, cluster_wilson(hits if found.value == 1.0 else 0 * hits, hits, level=level))
     ups, downs = (np.sort(scores_of_class) for scores_of_class in _by_class(column, positive))
     above = _positives_above(ups, downs)
     allowed = int(largest_allowed(np.array([downs.size]), target)[0])
@@ -243,7 +208,7 @@ def recall_at_fpr(
         seed=seed,
         name=f"row bootstrap, {says}, {resamples} resamples",
     )
-    return _of_some_width(found, wilson(hit, ups.size, level=level))
+    return of_some_width(found, wilson(hit, ups.size, level=level))
 
 
 def f1_at(
@@ -263,17 +228,6 @@ def f1_at(
         positive.astype(np.int64), (column >= threshold).astype(np.int64), ("negative", "positive"), clusters=clusters
     )
     return confusion.f1(found, "positive", seed=seed, stream=stream, resamples=resamples, level=level)
-
-
-def largest_allowed(negatives: npt.NDArray[np.generic], target: float) -> IntArray:
-    """The largest number of false positives whose rate among so many negatives is at most the target."""
-    total = np.asarray(negatives, dtype=np.float64)
-    guess = np.floor(total * target) + 1.0
-    # A correctly rounded share k/n compares with a decimal target as the numbers meant do.
-    for _ in range(2):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            guess = np.where((guess > total) | (guess / total > target), guess - 1.0, guess)
-    return np.maximum(guess, 0.0).astype(np.int64)
 
 
 def _auroc_of_rows(column: FloatArray, positive: BoolArray, level: float) -> Estimate:
@@ -376,20 +330,6 @@ def _recall_replicates(
     return replicates
 
 
-def _of_some_width(found: Estimate, wilson_like: Estimate) -> Estimate:
-    if found.low is None or found.low != found.high or found.value not in {0.0, 1.0}:
-        return found
-    return Estimate(
-        value=found.value,
-        low=wilson_like.low,
-        high=wilson_like.high,
-        level=found.level,
-        n=found.n,
-        method=f"{wilson_like.method}, over the positives",
-        warnings=wilson_like.warnings,
-    )
-
-
 def _columns(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
     column = _checks.column(scores, "scores")
     flags = np.asarray(positives)
@@ -412,6 +352,11 @@ def _clusters(column: FloatArray, clusters: npt.ArrayLike) -> tuple[IntArray, in
         return place[labels], used.size
     names, inverse = np.unique(labels, return_inverse=True)
     return inverse.astype(np.int64), names.size
+
+
+def _ranked(column: FloatArray, positive: BoolArray, clusters: npt.ArrayLike) -> RankedRows:
+    place, m = _clusters(column, clusters)
+    return RankedRows.of(column, positive, place, m)
 
 
 def _by_class(column: FloatArray, positive: BoolArray) -> tuple[FloatArray, FloatArray]:

@@ -8,6 +8,8 @@ sorted rows, and exactly within the one block where the target is passed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,9 @@ MATRIX_UP_TO = 2048
 _BLOCK = 16
 _CELLS = 1 << 23
 _ROW_CELLS = 1 << 21
+_TABLE_CELLS = 1 << 21
+Codes = npt.NDArray[np.signedinteger[Any]]
+"""Small whole numbers of any width: a column of many rows is held in the narrowest that fits."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +45,60 @@ class Ranked:
 
     def average_precision(self) -> float:
         """The average precision of the rows as they are."""
-        code = self.positive.astype(np.int64)
-        return float(_average_precisions(code, self.ends, np.ones((1, 1)))[0])
+        return float(_average_precisions(self.positive.view(np.int8), self.ends, np.ones((1, 1)))[0])
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """Rows by rising score, sorted once for every measure of them: 2 · cluster + positive, and where ties start."""
+
+    score: FloatArray
+    code: Codes
+    starts: BoolArray
+    m: int
+
+    @classmethod
+    def of(cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int) -> RankedRows:
+        """Sort rows with a score, a class and a cluster 0 … m-1; the order within equal scores is free."""
+        order = np.argsort(scores)
+        return cls.sorted(scores[order], ((place << 1) | positive)[order], m)
+
+    @classmethod
+    def sorted(cls, score: FloatArray, code: Codes, m: int, *, distinct: bool = False) -> RankedRows:
+        """Rows that are sorted already; `distinct` says that no two scores are equal."""
+        starts = np.ones(score.size, dtype=bool)
+        if not distinct:
+            np.not_equal(score[1:], score[:-1], out=starts[1:])
+        return cls(score, code, starts, m)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Negatives and positives of each cluster, side by side."""
+        compiled = _fast.kernel(_fast.code_counts)
+        width = 2 * self.m
+        sizes: IntArray = compiled(self.code, width) if compiled else np.bincount(self.code, minlength=width)
+        return sizes.reshape(self.m, 2)
+
+    @property
+    def one_class(self) -> bool:
+        """Whether positives or negatives are missing, so that nothing can be ranked."""
+        return int(self.sizes[:, 1].sum()) in {0, self.code.size}
+
+    @cached_property
+    def falling(self) -> tuple[Ranked, Codes]:
+        """By falling score: classes and ties, and the cluster of each row."""
+        return Ranked((self.code & 1).astype(bool)[::-1], self.starts[::-1]), self.code[::-1] >> 1
 
 
 def mann_whitney_matrix(
     scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
 ) -> IntArray:
     """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives, from one sort."""
-    code, starts = _ranked_codes(scores, positive, place)
+    return _matrix(RankedRows.of(scores, positive, place, m), fast=fast)
+
+
+def _matrix(rows: RankedRows, *, fast: bool | None = None) -> IntArray:
+    code, starts, m = rows.code, rows.starts, rows.m
     compiled = _fast.kernel(_fast.mann_whitney_matrix, fast=fast)
     if compiled is not None:
         matrix: IntArray = compiled(code, starts, m)
@@ -62,16 +112,7 @@ def mann_whitney_matrix(
     return _wins(code[without], m) + _wins(code[including], m)
 
 
-def _ranked_codes(scores: FloatArray, positive: BoolArray, place: IntArray) -> tuple[IntArray, BoolArray]:
-    # 2 · cluster + positive by rising score, and where groups of equal scores start; the order within a group is free.
-    order = np.argsort(scores)
-    ordered = scores[order]
-    starts = np.ones(ordered.size, dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
-    return ((place << 1) | positive)[order], starts
-
-
-def _wins(code: IntArray, m: int) -> IntArray:
+def _wins(code: Codes, m: int) -> IntArray:
     # Pairs (negative row before positive row), counted per pair of clusters: whole blocks by a matrix product of
     # counts, rows of the same block by looking back one row after the other.
     matrix = np.zeros((m, m), dtype=np.int64)
@@ -90,7 +131,7 @@ def _wins(code: IntArray, m: int) -> IntArray:
         for back in range(1, _BLOCK):
             now, then = part[back:], part[:-back]
             hit = np.flatnonzero((now & 1 == 1) & (then & 1 == 0) & (block[back:] == block[:-back]))
-            pair = (now[hit] >> 1) * m + (then[hit] >> 1)
+            pair = (now[hit] >> 1).astype(np.int64) * m + (then[hit] >> 1)
             matrix += np.bincount(pair, minlength=m * m).reshape(m, m)
     return matrix
 
@@ -102,7 +143,7 @@ class PairCounts:
     positives: IntArray
     negatives: IntArray
     matrix: IntArray | None
-    code: IntArray | None = None
+    code: Codes | None = None
     starts: BoolArray | None = None
 
     @classmethod
@@ -110,12 +151,15 @@ class PairCounts:
         cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
     ) -> PairCounts:
         """From rows with a score, a class and a cluster 0 … m-1."""
-        sizes = np.bincount((place << 1) | positive, minlength=2 * m).reshape(m, 2)
-        if m <= MATRIX_UP_TO:
-            matrix = mann_whitney_matrix(scores, positive, place, m, fast=fast)
-            return cls(sizes[:, 1], sizes[:, 0], matrix)
-        code, starts = _ranked_codes(scores, positive, place)
-        return cls(sizes[:, 1], sizes[:, 0], None, code, starts)
+        return cls.of_ranked(RankedRows.of(scores, positive, place, m), fast=fast)
+
+    @classmethod
+    def of_ranked(cls, rows: RankedRows, *, fast: bool | None = None) -> PairCounts:
+        """From rows that are sorted already."""
+        sizes = rows.sizes
+        if rows.m <= MATRIX_UP_TO:
+            return cls(sizes[:, 1], sizes[:, 0], _matrix(rows, fast=fast))
+        return cls(sizes[:, 1], sizes[:, 0], None, rows.code, rows.starts)
 
     @property
     def value(self) -> float:
@@ -182,9 +226,7 @@ def auroc(
 
 
 def recall_at_fpr(
-    ranked: Ranked,
-    place: IntArray,
-    m: int,
+    curve: Curve,
     target: float,
     *,
     seed: int,
@@ -193,28 +235,28 @@ def recall_at_fpr(
     level: float = 0.95,
     method: bootstrap.Method = "expanded",
 ) -> Estimate:
-    """Recall@FPR with its interval; `place` is the cluster of each ranked row."""
-    curve = Curve.of(ranked, place, m)
+    """Recall@FPR with its interval."""
+    m = curve.downs.shape[1]
     value = float(curve.recall_at(np.ones((1, m)), target)[0])
     return bootstrap.resample(
         value,
         m,
         lambda drawn: curve.recall_at(drawn, target),
         lambda: curve.recall_at(1.0 - np.eye(m), target),
-        n=ranked.positive.size,
+        n=curve.place.size,
         seed=seed,
         stream=stream,
         resamples=resamples,
         level=level,
         method=method,
-        sizes=np.bincount(place, minlength=m),
+        sizes=(curve.downs[-1] + curve.ups[-1]).astype(np.int64),
     )
 
 
 def average_precision(
     value: float,
     ranked: Ranked,
-    place: IntArray,
+    place: Codes,
     m: int,
     *,
     seed: int,
@@ -240,7 +282,7 @@ def average_precision(
     )
 
 
-def _average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None) -> FloatArray:
+def _average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None) -> FloatArray:
     compiled = _fast.kernel(_fast.average_precisions, fast=fast)
     if compiled is not None:
         areas: FloatArray = compiled(code, ends, drawn)
@@ -264,57 +306,93 @@ def _average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray, *, f
 class Curve:
     """The ROC curve of every resample: cluster counts up to the start of each block of ranked rows."""
 
-    place: IntArray
+    place: Codes
     positive: BoolArray
-    last_end: IntArray
+    inner: IntArray
+    """Rows that are not the last of their group of equal scores."""
+    first: IntArray
+    """For each of them the first row of its group."""
     downs: FloatArray
     ups: FloatArray
     size: int
 
     @classmethod
-    def of(cls, ranked: Ranked, place: IntArray, m: int) -> Curve:
+    def of(cls, ranked: Ranked, place: Codes, m: int) -> Curve:
         """From ranked rows and the cluster 0 … m-1 of each."""
         n = place.size
-        size = max(64, int(np.sqrt(n)) // 2)
-        blocks = -(-n // size)
-        code = (np.arange(n) // size) * (2 * m) + (place << 1) + ranked.positive
-        counts = np.bincount(code, minlength=blocks * 2 * m).reshape(blocks, m, 2)
-        cumulative = np.zeros((blocks + 1, m, 2))
-        np.cumsum(counts, axis=0, out=cumulative[1:])
-        # last_end[r] = rows in whole groups of equal scores among the first r rows.
-        last_end = np.zeros(n + 1, dtype=np.int64)
-        np.maximum.accumulate(np.where(ranked.ends, np.arange(1, n + 1), 0), out=last_end[1:])
-        return cls(place, ranked.positive, last_end, cumulative[:, :, 0], cumulative[:, :, 1], size)
+        size = max(64, min(int(np.sqrt(n)) // 2, n * m // _TABLE_CELLS))
+        cumulative = _block_counts(place, ranked.positive, size, m)
+        inner = np.flatnonzero(~ranked.ends)
+        begins = np.ones(inner.size, dtype=bool)
+        np.not_equal(inner[1:], inner[:-1] + 1, out=begins[1:])
+        first = inner[np.maximum.accumulate(np.where(begins, np.arange(inner.size), 0))]
+        return cls(place, ranked.positive, inner, first, cumulative[:, 0], cumulative[:, 1], size)
 
     def recall_at(self, drawn: FloatArray, target: float) -> FloatArray:
         """The largest TPR with FPR at most the target in each resample; NaN where one class was not drawn."""
-        from adjudge.stats.ranking import largest_allowed
+        from adjudge.stats.ranked import largest_allowed
 
         some = max(1, _ROW_CELLS // self.size)
         if len(drawn) > some:
             parts = [self.recall_at(drawn[start : start + some], target) for start in range(0, len(drawn), some)]
             return np.concatenate(parts)
         n = self.place.size
-        false_alarms = drawn @ self.downs.T
-        all_downs, all_ups = false_alarms[:, -1], drawn @ self.ups[-1]
+        all_downs, all_ups = drawn @ self.downs[-1], drawn @ self.ups[-1]
         allowed = largest_allowed(all_downs, target)
-        # The last block that starts within the allowance, then the rows of it that stay within.
-        block = np.minimum((false_alarms <= allowed[:, None]).sum(axis=1) - 1, len(self.downs) - 2)
+        # The last block that starts within the allowance, by bisection, then the rows of it that stay within.
+        block, beyond = np.zeros(len(drawn), dtype=np.int64), np.full(len(drawn), len(self.downs) - 1)
+        while (beyond - block > 1).any():
+            middle = (block + beyond) // 2
+            within = np.einsum("bm,bm->b", drawn, self.downs[middle]) <= allowed
+            block, beyond = np.where(within, middle, block), np.where(within, beyond, middle)
         rows = block[:, None] * self.size + np.arange(self.size)
         weight = self._weights(drawn, rows, positive=False)
-        passed = false_alarms[np.arange(len(drawn)), block][:, None] + np.cumsum(weight, axis=1)
+        passed = np.einsum("bm,bm->b", drawn, self.downs[block])[:, None] + np.cumsum(weight, axis=1)
         inside = (passed <= allowed[:, None]).sum(axis=1)
-        reach = self.last_end[np.minimum(block * self.size + inside, n)]
+        reach = self._whole_groups(np.minimum(block * self.size + inside, n))
         block = reach // self.size
         rows = block[:, None] * self.size + np.arange(self.size)
         weight = np.where(rows < reach[:, None], self._weights(drawn, rows, positive=True), 0.0)
         hits = np.einsum("bm,bm->b", drawn, self.ups[block]) + weight.sum(axis=1)
         return np.where(all_downs > 0, _share(hits, all_ups), np.nan)
 
+    def _whole_groups(self, rows: IntArray) -> IntArray:
+        """Of so many first rows, those in whole groups of equal scores: a threshold lets a group in or leaves it out."""
+        if not self.inner.size:
+            return rows
+        place = np.minimum(np.searchsorted(self.inner, rows - 1), self.inner.size - 1)
+        return np.where(self.inner[place] == rows - 1, self.first[place], rows)
+
     def _weights(self, drawn: FloatArray, rows: IntArray, *, positive: bool) -> FloatArray:
         known = np.minimum(rows, self.place.size - 1)
-        weight = np.take_along_axis(drawn, self.place[known], axis=1)
+        weight = np.take_along_axis(drawn, self.place[known].astype(np.intp), axis=1)
         return np.where((rows < self.place.size) & (self.positive[known] == positive), weight, 0.0)
+
+
+def _block_counts(
+    place: Codes, positive: BoolArray, size: int, m: int, *, fast: bool | None = None
+) -> npt.NDArray[np.float64]:
+    compiled = _fast.kernel(_fast.block_counts, fast=fast)
+    if compiled is not None:
+        counted: FloatArray = compiled(place, positive, size, m)
+        return counted
+    n = place.size
+    blocks = -(-n // size)
+    counts = np.zeros((blocks + 1, 2, m))
+    # Some blocks at a time: whole columns of 64-bit codes would be several times the rows themselves.
+    some = max(1, _ROW_CELLS // size)
+    offset = np.repeat(np.arange(min(some, blocks)) * (2 * m), size)
+    for first in range(0, blocks, some):
+        last = min(first + some, blocks)
+        rows = slice(first * size, min(last * size, n))
+        code = np.where(positive[rows], m, 0)
+        code += place[rows]
+        code += offset[: rows.stop - rows.start]
+        counts[first + 1 : last + 1] = np.bincount(code, minlength=(last - first) * 2 * m).reshape(-1, 2, m)
+    # One row after the other is several times faster than a cumulative sum across rows.
+    for row in range(1, blocks + 1):
+        counts[row] += counts[row - 1]
+    return counts
 
 
 def _share(top: FloatArray, bottom: FloatArray) -> FloatArray:

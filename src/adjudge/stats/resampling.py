@@ -6,6 +6,7 @@ adding a metric changes no other.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats._checks import FloatArray, IntArray
 
-ENUMERATE_UP_TO = 8
+ENUMERATE_UP_TO = 9
+"""24,310 distinct resamples of 9 units; of 10 there would be 92,378, more than anyone draws."""
 _CHUNK_CELLS = 1 << 21
 
 
@@ -95,12 +97,16 @@ def weights(
     return resamples_of(m, resamples, seed=seed, stream=stream, strata=strata, enumerate_few=False).chunks()
 
 
+@functools.cache
 def compositions(m: int) -> tuple[IntArray, FloatArray]:
     """All ways to draw m times from m units, order ignored, with their multinomial probabilities."""
     rows: list[tuple[int, ...]] = []
     _compose((), m, m, rows)
     ways = [math.factorial(m) / math.prod(math.factorial(times) for times in row) / float(m) ** m for row in rows]
-    return np.array(rows, dtype=np.int64), np.array(ways, dtype=np.float64)
+    found = np.array(rows, dtype=np.int64), np.array(ways, dtype=np.float64)
+    for values in found:
+        values.flags.writeable = False
+    return found
 
 
 def _compose(prefix: tuple[int, ...], left: int, places: int, rows: list[tuple[int, ...]]) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
+from adjudge.stats import _checks, ranked
 from adjudge.stats._checks import FloatArray
-from adjudge.stats.ranking import largest_allowed
+from adjudge.stats.ranked import largest_allowed
+from adjudge.stats.ranking_bootstrap import RankedRows
 
 
 def exceeded_by_at_most(scores: npt.ArrayLike, target: float) -> float:
@@ -35,17 +36,7 @@ def best_f1(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[float, flo
     column = _checks.column(scores, "scores")
     positive = np.asarray(positives, dtype=bool)
     _checks.same_length(column.size, positive.size, "positives")
-    total = int(positive.sum())
-    if total == 0:
-        return None
-    order = np.argsort(column)[::-1]
-    ordered = column[order]
-    ends = np.append(ordered[1:] != ordered[:-1], True)
-    hits = np.cumsum(positive[order])[ends]
-    called = np.flatnonzero(ends) + 1
-    f1 = 2.0 * hits / (called + total)
-    best = int(np.argmax(f1))
-    return float(f1[best]), float(ordered[ends][best])
+    return ranked.best_f1(RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1))
 
 
 def first_reaching(sizes: npt.ArrayLike, hits: npt.ArrayLike, totals: npt.ArrayLike, target: float) -> float | None:

@@ -74,13 +74,15 @@ class Attack:
     duration_s: float | None = None
 
     @property
+    def sized_by(self) -> str | None:
+        """The parameter that is the attack's size: the first that has a number."""
+        names = _MAGNITUDES.get(self.type, PARAMETERS[self.type])
+        return next((name for name in names if isinstance(self.parameters.get(name), int | float)), None)
+
+    @property
     def magnitude(self) -> float | None:
-        """The size of the attack: its first parameter that has one."""
-        for name in _MAGNITUDES.get(self.type, PARAMETERS[self.type]):
-            value = self.parameters.get(name)
-            if isinstance(value, int | float):
-                return float(value)
-        return None
+        """The size of the attack."""
+        return None if self.sized_by is None else float(self.parameters[self.sized_by])
 
     def content(self) -> dict[str, Any]:
         """Plain data: everything that an injection depends on beside the flight."""

@@ -2,108 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.protocols.anomaly.decide import Decisions
+from adjudge.protocols.anomaly.measure import Measures
 from adjudge.protocols.anomaly.table import ScoreTable
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats import bootstrap
+from adjudge.stats.resampling import weights
+from adjudge.stats.sequences import runs
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_GRID = (0.0, *(k / 200 for k in range(1, 21)), *(k / 20 for k in range(3, 21)))
+_GRID = (
+    *(0.0, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08),
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+)
 _POINTS = 600
 _BLUE, _RED, _GREY = "#2b6cb0", "#c53030", "#a0aec0"
 
 
 def charts(
-    table: ScoreTable,
-    decisions: Decisions,
+    measures: Measures,
     per_attack: Sequence[dict[str, Any]],
     worst: str | None,
-    threshold: float | None,
     *,
     seed: int,
     resamples: int,
     watermark: str | None,
+    n_consecutive: int,
+    point: tuple[float | None, float | None],
+    sizes: Mapping[str, str],
+    model: str | None = None,
 ) -> list[dict[str, Any]]:
-    """All charts for which there are numbers."""
+    """All charts for which there are numbers; of several detectors, each chart names its own.
+
+    `point` is (FPR, recall) at the frozen threshold; `sizes` names the parameter that is an attack's magnitude.
+    """
+    table, decisions = measures.table, measures.decisions
     specs = [
-        ("roc", _roc(table, seed, min(resamples, 500))),
-        ("recall_by_magnitude", _recall(per_attack)),
+        ("roc", _roc(measures, seed, min(resamples, 500), point, n_consecutive)),
+        ("recall_by_magnitude", _recall(per_attack, sizes)),
         ("latency", _latency(table, decisions)),
-        ("worst_attack", _timeline(table, decisions, worst, threshold)),
+        ("worst_attack", _timeline(table, decisions, worst, measures.threshold, n_consecutive)),
     ]
     found = []
     for name, spec in specs:
         if spec is None:
             continue
-        title = spec.pop("title")
+        text, under = spec.pop("title"), spec.pop("subtitle", None)
+        title: dict[str, Any] = {"text": text if model is None else f"{model}: {text}", "anchor": "start"}
+        if under:
+            title |= {"subtitle": under}
         if watermark:
-            title = {"text": title, "subtitle": watermark, "subtitleColor": _RED, "subtitleFontSize": 14}
+            title |= {"subtitle": watermark, "subtitleColor": _RED, "subtitleFontSize": 14}
         size = {} if "facet" in spec else {"width": 420, "height": 280}
-        found.append({"name": name, "spec": {"$schema": _SCHEMA, "title": title, **size, **spec}})
+        called = name if model is None else f"{model}/{name}"
+        found.append({"name": called, "spec": {"$schema": _SCHEMA, "title": title, **size, **spec}})
     return found
 
 
-def _roc(table: ScoreTable, seed: int, resamples: int) -> dict[str, Any] | None:
-    test = table.of(TEST)
-    if not test:
+def _roc(
+    measures: Measures, seed: int, resamples: int, point: tuple[float | None, float | None], n_consecutive: int
+) -> dict[str, Any] | None:
+    rows = measures.sorted.whole
+    if rows.one_class:
         return None
-    rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1]))
-    score, label = table.score[rows], table.label[rows]
-    if label.all() or not label.any():
-        return None
-    flights = np.array([table.sequences[index].flight for index in test])
-    _, code = np.unique(flights, return_inverse=True)
-    m = int(code.max()) + 1
-    # Thresholds at which the pooled false positive rate passes the grid; the band is over flights at each of them.
-    clean = score[~label]
-    cuts = np.unique(np.quantile(clean, 1.0 - np.array(_GRID[1:-1]), method="higher"))
-    cell = np.repeat(code.astype(np.int64), np.diff(table.edges)[test]) * (cuts.size + 1)
-    cell += np.searchsorted(cuts, score)
-    width = m * (cuts.size + 1)
-    ups = _above(np.bincount(cell[label], minlength=width).reshape(m, -1))
-    downs = _above(np.bincount(cell[~label], minlength=width).reshape(m, -1))
-    values: list[dict[str, float | None]] = [{"fpr": 0.0, "tpr": 0.0, "low": 0.0, "high": 0.0}]
-    for k in reversed(range(cuts.size + 1)):
-        found = bootstrap.ratio_of_sums(
-            ups[:, k], ups[:, 0], seed=seed, stream=f"roc/{k}", resamples=resamples, unit="flight"
-        )
-        rate = float(downs[:, k].sum() / downs[:, 0].sum())
-        values.append({"fpr": rate, "tpr": found.value, "low": found.low, "high": found.high})
-    x = {"field": "fpr", "type": "quantitative", "title": "False positive rate"}
-    y = {"field": "tpr", "type": "quantitative", "title": "True positive rate", "scale": {"domain": [0, 1]}}
+    m, curve = rows.m, measures.sorted.curve
+    # At each rate of the grid the largest recall whose rate stays within it, over all flights and in each resample.
+    drawn = next(weights(m, resamples, seed, "roc"))
+    values: list[dict[str, float]] = []
+    for rate in _GRID:
+        row = {"fpr": rate, "tpr": float(curve.recall_at(np.ones((1, m)), rate)[0]), "chance": rate}
+        low, high = np.nanquantile(curve.recall_at(drawn, rate), (0.025, 0.975))
+        values.append(row | {"low": float(low), "high": float(high)})
+    ticks = [0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
+    x = {
+        "field": "fpr",
+        "type": "quantitative",
+        "title": "False positive rate (square-root scale)",
+        "scale": {"type": "sqrt", "domain": [0, 1]},
+        "axis": {"values": ticks, "format": "~p"},
+    }
+    y = {
+        "field": "tpr",
+        "type": "quantitative",
+        "title": "True positive rate",
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": "~p"},
+    }
     layers: list[dict[str, Any]] = [
         {"mark": {"type": "line", "color": _BLUE}, "encoding": {"x": x, "y": y}},
         {
-            "data": {"values": [{"fpr": 0, "tpr": 0}, {"fpr": 1, "tpr": 1}]},
             "mark": {"type": "line", "color": _GREY, "strokeDash": [4, 4]},
-            "encoding": {"x": x, "y": y},
+            "encoding": {"x": x, "y": {**y, "field": "chance"}},
         },
     ]
     if m > 1:
         band = {
             "mark": {"type": "area", "color": _BLUE, "opacity": 0.2},
-            "encoding": {"x": x, "y": {"field": "low", "type": "quantitative", "title": ""}, "y2": {"field": "high"}},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
         }
         layers.insert(0, band)
-    return {"title": "ROC over test, 95 % band over flights", "data": {"values": values}, "layer": layers}
+    under = ["Line: all flights. Band: 95 % of resampled flights." if m > 1 else "One flight: no band."]
+    if None not in point:
+        layers.append(
+            {
+                "data": {"values": [{"fpr": point[0], "tpr": point[1]}]},
+                "mark": {"type": "point", "filled": True, "size": 70, "color": _RED},
+                "encoding": {"x": x, "y": y},
+            }
+        )
+        under.append(f"Red: the frozen threshold with {n_consecutive} exceedances in a row.")
+    return {"title": "ROC over test", "subtitle": under, "data": {"values": values}, "layer": layers}
 
 
-def _above(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of each flight in a cell or above it."""
-    summed: NDArray[np.int64] = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-    return summed
-
-
-def _recall(per_attack: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> dict[str, Any] | None:
     values = [
         {
-            "attack": row["attack"],
+            "attack": f"{row['attack']} ({sizes[row['attack']]})" if row["attack"] in sizes else row["attack"],
             "magnitude": row["magnitude"],
             "recall": row["recall"],
             "low": row["recall_low"],
@@ -120,21 +139,33 @@ def _recall(per_attack: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         "type": "quantitative",
         "title": "Recall at the frozen threshold",
         "scale": {"domain": [0, 1]},
+        "axis": {"format": "~p"},
     }
-    span = {"x": x, "y": {"field": "low", "type": "quantitative", "title": ""}, "y2": {"field": "high"}}
+    span = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    levels = [
+        {
+            "mark": {"type": "rule", "strokeDash": [4, 4], "color": _GREY},
+            "encoding": {"y": {"datum": level, "type": "quantitative"}},
+        }
+        for level in (0.5, 0.9)
+    ]
     # Magnitudes have the unit of the attack's own parameter, so every attack has its own axis.
     return {
         "title": "Recall against magnitude",
+        "subtitle": "Bars: 95 % intervals over flights. Dashed: 50 % and 90 %.",
         "data": {"values": values},
-        "facet": {"field": "attack", "type": "nominal", "title": None},
+        "facet": {"field": "attack", "type": "nominal", "title": None, "header": {"labelFontSize": 12}},
         "columns": 3,
         "spec": {
             "width": 200,
             "height": 200,
             "layer": [
-                {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4, "color": _BLUE}, "encoding": span},
-                {"mark": {"type": "line", "point": True, "color": _BLUE}, "encoding": {"x": x, "y": y}},
-                {"mark": {"type": "rule", "strokeDash": [4, 4], "color": _GREY}, "encoding": {"y": {"datum": 0.5}}},
+                *levels,
+                {"mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": _BLUE}, "encoding": span},
+                {
+                    "mark": {"type": "line", "point": {"color": _BLUE, "size": 45}, "color": _BLUE},
+                    "encoding": {"x": x, "y": y},
+                },
             ],
         },
         "resolve": {"scale": {"x": "independent"}},
@@ -151,7 +182,8 @@ def _latency(table: ScoreTable, decisions: Decisions) -> dict[str, Any] | None:
     if not values:
         return None
     return {
-        "title": f"Latency of {len(values)} detected attacks ({missed} missed, not shown)",
+        "title": f"Latency of {len(values)} detected attacks",
+        "subtitle": f"{missed} missed, not shown" if missed else "none missed",
         "data": {"values": values},
         "mark": "bar",
         "encoding": {
@@ -168,13 +200,13 @@ def _latency(table: ScoreTable, decisions: Decisions) -> dict[str, Any] | None:
 
 
 def _timeline(
-    table: ScoreTable, decisions: Decisions, worst: str | None, threshold: float | None
+    table: ScoreTable, decisions: Decisions, worst: str | None, threshold: float | None, n_consecutive: int
 ) -> dict[str, Any] | None:
     chosen = [index for index in table.of(TEST) if table.sequences[index].attack == worst and decisions.attacked[index]]
     if worst is None or not chosen:
         return None
     index = min(chosen, key=lambda i: (decisions.tp[i] / (decisions.tp[i] + decisions.fn[i]), i))
-    rows = table.rows(index)
+    item, rows = table.sequences[index], table.rows(index)
     time, score, label = table.time[rows] - table.time[rows][0], table.score[rows], table.label[rows]
     step = -(-score.size // _POINTS)
     # The largest score of each stretch is shown, so that no peak is lost.
@@ -182,30 +214,48 @@ def _timeline(
         {"t": float(time[start]), "score": float(score[start : start + step].max())}
         for start in range(0, score.size, step)
     ]
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], label, [False]]).astype(np.int8)))
-    windows = [
-        {"from": float(time[a]), "to": float(time[min(b, score.size - 1)])}
-        for a, b in zip(edges[::2], edges[1::2], strict=True)
-    ]
     x = {"type": "quantitative", "title": "Seconds"}
+    y = {"field": "score", "type": "quantitative", "title": "Score"}
     layers: list[dict[str, Any]] = [
         {
-            "data": {"values": windows},
-            "mark": {"type": "rect", "color": _RED, "opacity": 0.15},
+            "data": {"values": _stretches(time, label)},
+            "mark": {"type": "rect", "color": _RED, "opacity": 0.12},
             "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
         },
         {
             "data": {"values": values},
             "mark": {"type": "line", "color": _BLUE, "strokeWidth": 1},
-            "encoding": {"x": {"field": "t", **x}, "y": {"field": "score", "type": "quantitative", "title": "Score"}},
+            "encoding": {"x": {"field": "t", **x}, "y": y},
         },
     ]
+    under = ["Shaded: attacked."]
     if threshold is not None:
-        layers.append(
+        starts = np.zeros(score.size, dtype=bool)
+        starts[0] = True
+        alarms = _stretches(time, runs(score > threshold, starts, n_consecutive))
+        layers += [
             {
-                "data": {"values": [{"threshold": threshold}]},
+                "data": {"values": [{"score": threshold}]},
                 "mark": {"type": "rule", "color": _RED, "strokeDash": [4, 4]},
-                "encoding": {"y": {"field": "threshold", "type": "quantitative"}},
-            }
-        )
-    return {"title": f"Worst attack: {table.sequences[index].id} (shaded: attacked)", "layer": layers}
+                "encoding": {"y": y},
+            },
+            {
+                "data": {"values": alarms},
+                "mark": {"type": "rule", "color": _RED, "strokeWidth": 5},
+                "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}, "y": {"value": "height"}},
+            },
+        ]
+        under.append(f"Dashed: the frozen threshold. Red at the foot: alarm, {n_consecutive} exceedances in a row.")
+    size = "" if item.magnitude is None else f" of size {item.magnitude:g}"
+    recall = decisions.tp[index] / (decisions.tp[index] + decisions.fn[index])
+    title = f"Worst attack: {item.attack}{size} on flight {item.flight}, recall {recall:.0%}"
+    return {"title": title, "subtitle": under, "layer": layers}
+
+
+def _stretches(time: NDArray[np.float64], on: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """From when to when something is on."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
+    last = time.size - 1
+    return [
+        {"from": float(time[a]), "to": float(time[min(b, last)])} for a, b in zip(edges[::2], edges[1::2], strict=True)
+    ]

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from adjudge.errors import InputError
-from adjudge.protocols.anomaly.code_scan import CodeFinding, scan
+from adjudge.protocols.anomaly.code_rules import CodeFinding
+from adjudge.protocols.anomaly.code_scan import scan
 
 _SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints", "build"})
 

@@ -2,7 +2,7 @@
 
 Each value carries where its rows come from (`splits`), which whole tables it was made of (`roots`), the strings it may
 hold, and whether it is a quantile of test rows. Assignments, slices, concatenations, calls, and functions of the same
-module hand these on. What a name says counts only where nothing better is known.
+module hand these on. What a name says counts only where nothing better is known. What is a leak stands in `code_rules`.
 """
 
 from __future__ import annotations
@@ -10,125 +10,60 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import replace
 
+from adjudge.protocols.anomaly.code_rules import CodeFinding, LeakRules, Scope
 from adjudge.protocols.anomaly.code_values import (
-    LABEL_WORDS,
     NOTHING,
     Value,
     called,
     concatenates,
-    constants,
     dotted,
-    is_comparison,
     is_label,
     joined,
     stem,
     target_names,
 )
-from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, banned, is_threshold, splits_of, words
+from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, splits_of, words
 
 FITS = frozenset({"fit", "fit_transform", "partial_fit", "fit_predict", "fit_resample"})
-_TRANSFORMERS = ("Scaler", "PCA", "Imputer", "Encoder", "Normalizer", "Transformer", "Vectorizer", "SelectKBest")
-_TRANSFORMER_WORDS = frozenset({"scaler", "pca", "imputer", "encoder", "normalizer", "selector"})
-_CALIBRATORS = frozenset({"IsotonicRegression", "CalibratedClassifierCV"})
-_CALIBRATOR_WORDS = frozenset({"calibrator", "calibration", "calib", "calibrated", "isotonic", "platt", "conformal"})
 _QUANTILES = frozenset({"percentile", "quantile", "nanpercentile", "nanquantile"})
-_SHUFFLERS = frozenset({"ShuffleSplit", "StratifiedShuffleSplit"})
-_FOLDS = frozenset({"KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold"})
 _CROSS_VALIDATIONS = frozenset({"cross_val_score", "cross_validate", "cross_val_predict"})
 _READERS = frozenset(
     {"read_csv", "read_parquet", "read_table", "load", "loadtxt", "genfromtxt", "open", "read_feather"}
 )
-_GROUP_WORDS = frozenset(
-    [
-        "flight",
-        "flights",
-        "group",
-        "groups",
-        "id",
-        "ids",
-        "subject",
-        "subjects",
-        "session",
-        "sessions",
-        "patient",
-        "patients",
-        "episode",
-        "episodes",
-    ]
-)
-_FEATURE_WORDS = frozenset(
-    ["feature", "features", "col", "cols", "column", "columns", "channel", "channels", "sensor", "sensors", "inputs"]
-)
-_REFUSED_WORDS = frozenset(
-    ["banned", "forbidden", "exclude", "excluded", "drop", "dropped", "ignore", "ignored", "leaky", "blacklist", "skip"]
-)
-_FRAME_WORDS = frozenset(["df", "data", "frame", "dataset", "flights", "flight", "train", "test", "rows", "log"])
 _DEPTH = 6
-
-
-class CodeFinding(NamedTuple):
-    """One leak in code: its rule code, where, and why."""
-
-    code: str
-    line: int
-    why: str
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """A fit on rows whose split is not known; a leak if they are split into train and test elsewhere."""
-
-    line: int
-    roots: frozenset[str]
-    transforms: bool
-
-
-@dataclass
-class _Scope:
-    """One function body or module body being read."""
-
-    names: dict[str, Value]
-    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
-    depth: int = 0
-    returned: list[Value] = field(default_factory=list)
-    control: list[Value] = field(default_factory=list)
-    fits: list[_Fit] = field(default_factory=list)
-    split_roots: dict[str, int] = field(default_factory=dict)
 
 
 def scan(tree: ast.Module) -> list[CodeFinding]:
     """Every leak of one module, by line."""
     reader = _Reader(tree)
     reader.read_module(tree)
-    return sorted(set(reader.findings), key=lambda item: (item.line, item.code, item.why))
+    return sorted(set(reader.rules.findings), key=lambda item: (item.line, item.code, item.why))
 
 
 class _Reader:
     def __init__(self, tree: ast.Module) -> None:
-        self.findings: list[CodeFinding] = []
+        self.rules = LeakRules()
         self._has_train = any(
             isinstance(node, ast.Name | ast.arg)
             and TRAIN in splits_of(node.id if isinstance(node, ast.Name) else node.arg)
             for node in ast.walk(tree)
         )
         self._active: list[ast.AST] = []
-        self._exempt: set[int] = set()
 
     def read_module(self, tree: ast.Module) -> None:
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-        scope = _Scope({}, functions)
+        scope = Scope({}, functions)
         self._block(tree.body, scope)
-        self._whole_fits(scope)
+        self.rules.whole_fits(scope)
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self._function(node, scope)
             elif isinstance(node, ast.ClassDef):
                 self._class(node, scope)
 
-    def _class(self, node: ast.ClassDef, outer: _Scope) -> None:
+    def _class(self, node: ast.ClassDef, outer: Scope) -> None:
         names = dict(outer.names)
         methods = [item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
         for _ in range(2):  # attributes set by a later method are known in the second pass
@@ -139,9 +74,9 @@ class _Reader:
     def _function(
         self,
         node: ast.FunctionDef | ast.AsyncFunctionDef,
-        outer: _Scope,
+        outer: Scope,
         bound: dict[str, Value] | None = None,
-    ) -> _Scope:
+    ) -> Scope:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         names = dict(outer.names)
         for argument in arguments:
@@ -151,34 +86,27 @@ class _Reader:
             else:
                 names[argument.arg] = self._named(argument.arg)
         inner = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)}
-        scope = _Scope(names, {**outer.functions, **inner}, outer.depth + 1)
+        scope = Scope(names, {**outer.functions, **inner}, outer.depth + 1)
         self._active.append(node)
         self._block(node.body, scope)
         self._active.pop()
-        self._whole_fits(scope)
+        self.rules.whole_fits(scope)
         for item in inner.values():
             if item not in self._active and scope.depth < _DEPTH:
                 self._function(item, scope)
         return scope
 
-    def _whole_fits(self, scope: _Scope) -> None:
-        for fit in scope.fits:
-            lines = [scope.split_roots[root] for root in fit.roots if root in scope.split_roots]
-            if lines and (fit.transforms or fit.line < min(lines)):
-                why = f"fitted on rows that line {min(lines)} splits into train and test; split first, fit on train"
-                self.findings.append(CodeFinding("code.fit_before_split", fit.line, why))
-
     # Statements
 
-    def _block(self, body: Sequence[ast.stmt], scope: _Scope) -> None:
+    def _block(self, body: Sequence[ast.stmt], scope: Scope) -> None:
         for statement in body:
             self._statement(statement, scope)
 
-    def _statement(self, node: ast.stmt, scope: _Scope) -> None:
+    def _statement(self, node: ast.stmt, scope: Scope) -> None:
         match node:
             case ast.Assign():
                 if all(is_label(dotted(target) or "") for target in node.targets):
-                    self._exempt |= {id(item) for item in ast.walk(node.value)}
+                    self.rules.exempt |= {id(item) for item in ast.walk(node.value)}
                 value = self._value(node.value, scope)
                 for target in node.targets:
                     self._assign(target, value, node.value, scope)
@@ -231,14 +159,14 @@ class _Reader:
             case _:
                 pass
 
-    def _loop_target(self, target: ast.expr, value: Value, scope: _Scope) -> None:
+    def _loop_target(self, target: ast.expr, value: Value, scope: Scope) -> None:
         for name in target_names(target):
             said = self._named(name)
             if words(name) == ("val",):
                 said = NOTHING
             scope.names[name] = said if said.splits else replace(value, parts=None)
 
-    def _assign(self, target: ast.expr, value: Value, node: ast.expr, scope: _Scope) -> None:
+    def _assign(self, target: ast.expr, value: Value, node: ast.expr, scope: Scope) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             parts = value.parts
             if parts is not None and len(parts) == len(target.elts):
@@ -260,8 +188,8 @@ class _Reader:
             return
         said = splits_of(key.rpartition(".")[2])
         last = key.rpartition(".")[2]
-        self._check_threshold(last, value, node, target.lineno, scope)
-        self._check_feature_list(last, node)
+        self.rules.threshold(last, value, node, target.lineno, scope)
+        self.rules.feature_list(last, node)
         if said and not value.splits:
             for root in value.roots:
                 if TEST in said or VAL in said:
@@ -275,7 +203,7 @@ class _Reader:
 
     # Expressions
 
-    def _value(self, node: ast.AST | None, scope: _Scope) -> Value:
+    def _value(self, node: ast.AST | None, scope: Scope) -> Value:
         match node:
             case None:
                 return NOTHING
@@ -297,7 +225,9 @@ class _Reader:
             case ast.Compare():
                 sides = [self._value(item, scope) for item in (node.left, *node.comparators)]
                 if any(side.quantile for side in sides):
-                    self._leak("code.threshold_from_test", node, "the scores are compared with a quantile of test rows")
+                    self.rules.leak(
+                        "code.threshold_from_test", node, "the scores are compared with a quantile of test rows"
+                    )
                 return Value(joined(sides).splits)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node, scope)
@@ -316,17 +246,17 @@ class _Reader:
             case _:
                 return replace(joined([self._value(item, scope) for item in ast.iter_child_nodes(node)]), parts=None)
 
-    def _lookup(self, name: str, scope: _Scope) -> Value:
+    def _lookup(self, name: str, scope: Scope) -> Value:
         if name in scope.names:
             return scope.names[name]
         return self._named(name)
 
-    def _attribute(self, node: ast.Attribute, scope: _Scope) -> Value:
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Value:
         key = dotted(node)
         if key is not None and key in scope.names:
             return scope.names[key]
         base = self._value(node.value, scope)
-        self._check_column(node.attr, node, scope, attribute=True)
+        self.rules.column(node.attr, node, attribute=True)
         said = splits_of(node.attr)
         if said and not base.splits:
             return Value(said, frozenset({key or node.attr}))
@@ -334,10 +264,10 @@ class _Reader:
             return Value(roots=frozenset({key}))
         return replace(base, made_by="")
 
-    def _subscript(self, node: ast.Subscript, scope: _Scope) -> Value:
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         base, index = self._value(node.value, scope), self._value(node.slice, scope)
         for text in sorted(index.strings):
-            self._check_column(text, node, scope)
+            self.rules.column(text, node)
         said = frozenset().union(*(splits_of(text) for text in index.strings)) | index.splits
         if said and not base.splits:
             for root in base.roots:
@@ -349,9 +279,7 @@ class _Reader:
                 return base.parts[node.slice.value]
         return replace(base, splits=base.splits | (index.splits if base.splits else frozenset()), parts=None)
 
-    def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: _Scope
-    ) -> Value:
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope) -> Value:
         saved = dict(scope.names)
         for generator in node.generators:
             self._loop_target(generator.target, self._value(generator.iter, scope), scope)
@@ -362,7 +290,7 @@ class _Reader:
         scope.names = saved
         return replace(value, parts=None)
 
-    def _call(self, node: ast.Call, scope: _Scope) -> Value:
+    def _call(self, node: ast.Call, scope: Scope) -> Value:
         name = called(node.func)
         if name in {"drop", "pop", "discard", "remove", "difference"}:
             receiver = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else NOTHING
@@ -370,17 +298,17 @@ class _Reader:
         receiver = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else NOTHING
         positional = [self._value(item, scope) for item in node.args]
         named = {item.arg or "**": self._value(item.value, scope) for item in node.keywords}
-        self._check_keywords(node, named)
+        self.rules.keywords(node, named)
         if name in FITS and isinstance(node.func, ast.Attribute):
-            return self._fit(name, node, receiver, positional, named, scope)
+            return self.rules.fit(name, node, receiver, positional, named, scope)
         if name == "train_test_split":
-            return self._train_test_split(node, positional, scope)
-        self._check_shuffle(name, node, receiver, positional, scope)
+            return self.rules.train_test_split(node, positional, scope)
+        self.rules.shuffle(name, node, receiver)
         everything = joined([*positional, *named.values()])
         if name in _CROSS_VALIDATIONS and everything.fitted:
             for line in sorted(everything.fitted):
                 why = f"fitted on all rows before the cross-validation of line {node.lineno}; put it into a Pipeline"
-                self.findings.append(CodeFinding("code.fit_before_split", line, why))
+                self.rules.findings.append(CodeFinding("code.fit_before_split", line, why))
         if isinstance(node.func, ast.Name) and name in scope.functions and scope.depth < _DEPTH:
             function = scope.functions[name]
             if function not in self._active:
@@ -404,7 +332,7 @@ class _Reader:
         function: ast.FunctionDef | ast.AsyncFunctionDef,
         positional: list[Value],
         named: dict[str, Value],
-        scope: _Scope,
+        scope: Scope,
     ) -> Value:
         parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
         bound = dict(zip(parameters, positional, strict=False)) | named
@@ -421,121 +349,9 @@ class _Reader:
         several = [value for value in inner.returned if value.parts is not None]
         return replace(joined(single or several), parts=several[0].parts if several else None)
 
-    # Rules
-
-    def _fit(
-        self,
-        name: str,
-        node: ast.Call,
-        receiver: Value,
-        positional: list[Value],
-        named: dict[str, Value],
-        scope: _Scope,
-    ) -> Value:
-        rows = positional[0] if positional else next((named[key] for key in ("X", "x", "data") if key in named), None)
-        others = [*positional[1:], *(value for key, value in named.items() if key not in {"X", "x", "data"})]
-        seen = rows.splits if rows is not None else frozenset()
-        if TEST in seen:
-            mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "test"
-            self._leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
-        elif VAL in seen and not self._calibrates(node, receiver):
-            mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "validation"
-            self._leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
-        elif any(TEST in value.splits for value in others):
-            self._leak("code.fit_on_test", node, f"{name} is given rows of test; early stopping belongs to validation")
-        transforms = name in {"fit_transform", "fit_resample"} or self._is_transformer(node, receiver)
-        fitted: frozenset[int] = frozenset()
-        if rows is not None and not seen and rows.roots and not (node.args and is_label(dotted(node.args[0]) or "")):
-            scope.fits.append(_Fit(node.lineno, rows.roots, transforms))
-            fitted = frozenset({node.lineno})
-        if name in {"fit_transform", "fit_predict", "fit_resample"} and rows is not None:
-            return replace(rows, fitted=rows.fitted | fitted, made_by="", parts=None)
-        return Value(made_by=receiver.made_by)
-
-    def _train_test_split(self, node: ast.Call, positional: list[Value], scope: _Scope) -> Value:
-        keywords = {item.arg: item.value for item in node.keywords}
-        shuffle = keywords.get("shuffle")
-        ordered = isinstance(shuffle, ast.Constant) and shuffle.value is False
-        names = set().union(*(words(key) for item in node.args if (key := dotted(item))))
-        if not ordered and not names & _GROUP_WORDS:
-            self._leak("code.shuffled_split", node, "train_test_split shuffles rows of a time series; split by flight")
-        first = positional[0] if positional else NOTHING
-        for value in positional:
-            for line in sorted(value.fitted):
-                why = f"fitted on rows that line {node.lineno} splits into train and test; split first, fit on train"
-                self.findings.append(CodeFinding("code.fit_before_split", line, why))
-            for root in value.roots:
-                scope.split_roots.setdefault(root, node.lineno)
-        parts = [Value(value.splits or frozenset({half})) for value in positional for half in (TRAIN, TEST)]
-        return Value(first.splits, parts=tuple(parts))
-
-    def _check_shuffle(
-        self, name: str, node: ast.Call, receiver: Value, positional: list[Value], scope: _Scope
-    ) -> None:
-        del positional, scope
-        keywords = {item.arg: item.value for item in node.keywords}
-        shuffle = keywords.get("shuffle")
-        shuffles = isinstance(shuffle, ast.Constant) and shuffle.value is True
-        if name in _SHUFFLERS or (name in _FOLDS and shuffles):
-            self._leak("code.shuffled_split", node, f"{name} shuffles rows of a time series; split by flight")
-        if name == "random_split":
-            self._leak("code.shuffled_split", node, "random_split shuffles rows of a time series; split by flight")
-        frac = keywords.get("frac")
-        if name == "sample" and isinstance(frac, ast.Constant) and frac.value == 1 and not receiver.splits:
-            subject = words(dotted(node.func.value) or "") if isinstance(node.func, ast.Attribute) else ()
-            if not set(subject) & _GROUP_WORDS:
-                self._leak("code.shuffled_split", node, "sample(frac=1) shuffles the rows of a time series")
-
-    def _check_keywords(self, node: ast.Call, named: dict[str, Value]) -> None:
-        for item in node.keywords:
-            value = named.get(item.arg or "**", NOTHING)
-            if item.arg is None or TEST not in value.splits:
-                continue
-            if item.arg == "contamination" or (is_threshold(item.arg) and value.quantile):
-                self._leak("code.threshold_from_test", node, f"{item.arg} is set from test rows; use clean validation")
-
-    def _check_threshold(self, name: str, value: Value, node: ast.expr, line: int, scope: _Scope) -> None:
-        if not is_threshold(name) or is_comparison(node):
-            return
-        chosen = any(TEST in condition.splits for condition in scope.control)
-        if TEST in value.splits or chosen:
-            why = f"{name} is chosen with test rows; set it on clean validation scores"
-            self.findings.append(CodeFinding("code.threshold_from_test", line, why))
-
-    def _check_feature_list(self, name: str, node: ast.expr) -> None:
-        parts = set(words(name))
-        if not parts & _FEATURE_WORDS or parts & (_REFUSED_WORDS | LABEL_WORDS):
-            return
-        for text, item in constants(node):
-            reason = banned(text)
-            if reason is not None:
-                self._leak("code.banned_column", item, f"{text!r} is in the feature list: {reason}")
-
-    def _check_column(self, name: str, node: ast.AST, scope: _Scope, *, attribute: bool = False) -> None:
-        del scope
-        reason = banned(name)
-        if reason is None or id(node) in self._exempt or not isinstance(getattr(node, "ctx", None), ast.Load):
-            return
-        if attribute:
-            base = dotted(node.value) if isinstance(node, ast.Attribute) else None
-            if base is None or not _FRAME_WORDS & set(words(base)):
-                return
-        self._leak("code.banned_column", node, f"column {name!r} is selected: {reason}")
-
-    def _calibrates(self, node: ast.Call, receiver: Value) -> bool:
-        key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
-        return receiver.made_by in _CALIBRATORS or bool(_CALIBRATOR_WORDS & set(words(key or "")))
-
-    def _is_transformer(self, node: ast.Call, receiver: Value) -> bool:
-        key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
-        return receiver.made_by.endswith(_TRANSFORMERS) or bool(_TRANSFORMER_WORDS & set(words(key or "")))
-
     def _named(self, name: str) -> Value:
         """What a name alone says of its value."""
         said = splits_of(name)
         if words(name) == ("val",) and not self._has_train:
             said = frozenset()
         return Value(said, frozenset({name}))
-
-    def _leak(self, code: str, node: ast.AST, why: str) -> None:
-        self.findings.append(CodeFinding(code, getattr(node, "lineno", 0), why))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adjudge.evidence.rule import Condition, Finding, Floats, Mask, Rule, RuleSet, Slot
 from adjudge.evidence.vocabulary import Scope
@@ -18,11 +19,12 @@ from adjudge.protocols.anomaly.leakage import (
     not_applicable,
 )
 from adjudge.protocols.anomaly.splits import Splits
-from adjudge.protocols.anomaly.table import ScoreTable
+from adjudge.protocols.anomaly.table import LABELLED, ScoreTable
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 from adjudge.stats.error_measures import exceedance
 from adjudge.stats.thresholds import exceeded_by_at_most, needed
 
+NO_SCORES = "the detector gave no sound scores"
 ELSEWHERE = "the detector ran elsewhere; scores do not show it"
 TITLES: dict[str, tuple[str, str]] = {
     "split.disjoint": ("Every flight is in one split", "no flight, by id or by content, is in two splits"),
@@ -43,7 +45,10 @@ TITLES: dict[str, tuple[str, str]] = {
     "artifacts.complete": ("All files are there", "every file of the contract is in the run"),
     "seeds.recorded": ("Seeds are recorded", "every seed stands in the configuration"),
     "code.clean": ("The code does not leak", "the code scan found no leak"),
+    "detector.scores": ("The detector gives sound scores", "one finite score for every row of every flight"),
 }
+Attacks = Sequence[tuple[str, float | None, int]] | None
+"""(name, size, seed) of every attack of the catalog, where there is one."""
 DETECTED, QUIET = "detection.attack", "detection.false_alarm"
 
 
@@ -66,18 +71,22 @@ class Calibration:
 
 @dataclass
 class ContractBatch:
-    """What the rules read: the checks of the run, and per sequence whether it is attacked and raised an alarm."""
+    """What the rules read: every detector's checks, and per sequence its detector, whether it is attacked, its alarms."""
 
     n: int
-    checks: Mapping[str, Check]
+    checks: Sequence[Mapping[str, Check]]
+    model: NDArray[np.intp]
+    broken: Mask
     attacked: Mask
     alarmed: Mask
     latency: Floats
     events: Floats
 
 
-def calibrate(table: ScoreTable, target: float, given: float | None) -> Calibration:
-    """The frozen threshold: from clean validation scores, or the one given from outside."""
+def calibrate(table: ScoreTable, target: float, given: float | None, *, usable: bool = True) -> Calibration:
+    """The frozen threshold: from clean validation scores, or the one given from outside; none without usable scores."""
+    if not usable:
+        return Calibration(None, NO_SCORES, target, 0, needed(target), None, None)
     clean = [index for index in table.of(VAL) if table.sequences[index].attack is None]
     parts = [table.score[table.rows(index)] for index in clean]
     scores = np.concatenate(parts) if parts else np.zeros(0)
@@ -90,6 +99,8 @@ def calibrate(table: ScoreTable, target: float, given: float | None) -> Calibrat
 
 def check_threshold(calibration: Calibration) -> Check:
     """`threshold.clean_val_only`."""
+    if calibration.source == NO_SCORES:
+        return not_applicable("threshold.clean_val_only", NO_SCORES)
     check = Check("threshold.clean_val_only", observed=calibration.threshold)
     if calibration.source != "clean validation scores":
         check.fail(f"the threshold {calibration.threshold:g} was given from outside")
@@ -132,11 +143,44 @@ def check_resamples(resamples: int) -> Check:
     return check
 
 
-def check_metrics(left_out: Sequence[str]) -> Check:
-    """`metrics.complete`."""
+def check_metrics(table: ScoreTable, left_out: Sequence[str], attacks: Attacks) -> Check:
+    """`metrics.complete`: no primary metric and no attack of the catalog is left out."""
     check = Check("metrics.complete")
     for name in left_out:
         check.fail(f"{name} is left out")
+    judged = {table.sequences[index].attack for index in table.of(TEST)}
+    for name in sorted({attack for attack, *_ in attacks or ()} - judged):
+        check.fail(f"attack {name} of the catalog was not judged")
+    return check
+
+
+def check_artifacts(table: ScoreTable, attacks: Attacks) -> Check:
+    """`artifacts.complete`: the catalog of the run describes every attack that was judged."""
+    check = Check("artifacts.complete")
+    if attacks is None:
+        return check
+    known = {(name, size) for name, size, _ in attacks}
+    judged = {(item.attack, item.magnitude) for index in table.of(TEST) if (item := table.sequences[index]).attack}
+    for name, size in sorted(judged - known, key=str):
+        shown = name if size is None else f"{name} of size {size:g}"
+        check.fail(f"catalog.json does not describe {shown}, which was judged")
+    return check
+
+
+def check_seeds(table: ScoreTable, attacks: Attacks, *, own: bool) -> Check:
+    """`seeds.recorded`: every injected attack names its seed, and it is one of the catalog's."""
+    check = Check("seeds.recorded")
+    injected = [item for index in table.of(TEST) if (item := table.sequences[index]).attack not in {None, LABELLED}]
+    if not own and not any(item.seed is not None for item in injected):
+        why = "the scores name no seed of an attack" if injected else "no attack was injected"
+        return not_applicable("seeds.recorded", why)
+    known = {(name, seed) for name, _, seed in attacks or ()}
+    names = {name for name, _ in known}
+    for name, seed in sorted({(item.attack, item.seed) for item in injected}, key=str):
+        if seed is None:
+            check.fail(f"attack {name} was injected without a recorded seed")
+        elif name in names and (name, seed) not in known:
+            check.fail(f"attack {name} was injected with seed {seed}, which the catalog does not record")
     return check
 
 
@@ -165,7 +209,12 @@ def check_scored_splits(table: ScoreTable, splits: Splits) -> list[Check]:
 
 
 def table_checks(
-    table: ScoreTable, calibration: Calibration, consecutive: Check, resamples: int, left_out: Sequence[str]
+    table: ScoreTable,
+    calibration: Calibration,
+    consecutive: Check,
+    resamples: int,
+    left_out: Sequence[str],
+    attacks: Attacks,
 ) -> list[Check]:
     """The checks that follow from the scores and the configuration alone; verification makes them again."""
     return [
@@ -173,10 +222,8 @@ def table_checks(
         check_threshold(calibration),
         consecutive,
         check_attacks(table),
-        check_metrics(left_out),
+        check_metrics(table, left_out, attacks),
         check_resamples(resamples),
-        Check("artifacts.complete"),
-        Check("seeds.recorded"),
     ]
 
 
@@ -190,17 +237,20 @@ def _run_rule(code: str) -> Rule:
     title, passed = TITLES[code]
 
     def check(batch: ContractBatch) -> Finding:
-        found = batch.checks[code]
-        failed = np.full((1, batch.n), found.outcome == "fail")
-        observed = np.full((1, batch.n), np.nan if found.observed is None else found.observed)
-        details = (
-            {(0, i): "; ".join(found.reasons[:3])[:300] for i in range(batch.n)} if found.outcome == "fail" else {}
-        )
-        critical = failed & (not found.warning)
-        return Finding(failed, critical, observed if found.observed is not None else None, details=details)
+        found = [checks[code] for checks in batch.checks]
+        failed = np.array([item.outcome == "fail" for item in found])[batch.model][None]
+        critical = np.array([item.leak for item in found])[batch.model][None]
+        values = [item.observed for item in found]
+        observed = None
+        if any(value is not None for value in values):
+            observed = np.array([np.nan if value is None else value for value in values])[batch.model][None]
+        texts = ["; ".join(item.reasons[:3])[:300] for item in found]
+        details = {(0, int(i)): texts[batch.model[i]] for i in np.flatnonzero(failed[0])}
+        return Finding(failed, critical, observed, details=details)
 
     def applies(batch: ContractBatch) -> Mask:
-        return np.full((1, batch.n), batch.checks[code].outcome != "not_applicable")
+        holds: Mask = np.array([checks[code].outcome != "not_applicable" for checks in batch.checks])[batch.model]
+        return holds[None]
 
     return Rule(
         code=code,
@@ -238,7 +288,10 @@ def rules(context: Any) -> list[Rule]:
             failed="not detected until its end, {observed} ms after its start",
             unit="ms",
             check=_detected,
-            conditions=(Condition(lambda batch: batch.attacked[None], "the flight is clean"),),
+            conditions=(
+                Condition(lambda batch: ~batch.broken[None], NO_SCORES),
+                Condition(lambda batch: batch.attacked[None], "the flight is clean"),
+            ),
         ),
         Rule(
             code=QUIET,
@@ -248,7 +301,10 @@ def rules(context: Any) -> list[Rule]:
             passed="no alarm",
             failed="{observed} alarms on a clean flight",
             check=_quiet,
-            conditions=(Condition(lambda batch: ~batch.attacked[None], "the flight is attacked"),),
+            conditions=(
+                Condition(lambda batch: ~batch.broken[None], NO_SCORES),
+                Condition(lambda batch: ~batch.attacked[None], "the flight is attacked"),
+            ),
         ),
     ]
 

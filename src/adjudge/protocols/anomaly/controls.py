@@ -6,22 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from adjudge.protocols.anomaly.measure import Measures
 from adjudge.protocols.anomaly.table import ScoreTable
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats import ranking
+from adjudge.stats import ranked, ranking
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.resampling import generator
 
 _MOST_ROWS = 5_000_000
 
 
-def controls(table: ScoreTable, auroc: Estimate, *, seed: int, resamples: int, level: float) -> list[dict[str, Any]]:
+def controls(measures: Measures, auroc: Estimate, *, seed: int, resamples: int, level: float) -> list[dict[str, Any]]:
     """Each control with its outcome, the estimate behind it, and the reason."""
-    return [
-        _permuted(),
-        _shifted(table, auroc, seed, resamples, level),
-        _random(table, seed, resamples, level),
-    ]
+    options: dict[str, Any] = {"seed": seed, "resamples": resamples, "level": level}
+    return [_permuted(), _shifted(measures, auroc, options), _random(measures.table, options)]
 
 
 def _permuted() -> dict[str, Any]:
@@ -29,7 +27,7 @@ def _permuted() -> dict[str, Any]:
     return {"name": "permuted_windows", "outcome": "not_applicable", "auroc": None, "why": why}
 
 
-def _shifted(table: ScoreTable, auroc: Estimate, seed: int, resamples: int, level: float) -> dict[str, Any]:
+def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> dict[str, Any]:
     """Windows moved by half a flight under the same scores: a detector that knows only the flight keeps its AUROC.
 
     It fails when it keeps more than half of what it had above chance.
@@ -37,8 +35,9 @@ def _shifted(table: ScoreTable, auroc: Estimate, seed: int, resamples: int, leve
     name = "shifted_windows"
     if auroc.value is None or auroc.low is None or auroc.low <= 0.5:
         return {"name": name, "outcome": "not_applicable", "auroc": None, "why": "the detector is not above chance"}
-    score, label, clusters = _test_rows(table, shift=True)
-    found = ranking.auroc(score, label, clusters=clusters, seed=seed, stream=name, resamples=resamples, level=level)
+    parts = [measures.table.label[measures.table.rows(int(index))] for index in measures.test]
+    label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
+    found = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **options)
     kept = found.value is not None and found.value - 0.5 > (auroc.value - 0.5) / 2
     why = (
         "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"
@@ -48,28 +47,21 @@ def _shifted(table: ScoreTable, auroc: Estimate, seed: int, resamples: int, leve
     return {"name": name, "outcome": "fail" if kept else "pass", "auroc": found.to_dict(), "why": why}
 
 
-def _random(table: ScoreTable, seed: int, resamples: int, level: float) -> dict[str, Any]:
+def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     name = "random_detector"
-    score, label, clusters = _test_rows(table, shift=False)
-    if score.size > _MOST_ROWS:
+    test = table.of(TEST)
+    rows = int(np.diff(table.edges)[test].sum())
+    if rows > _MOST_ROWS:
         why = f"more than {_MOST_ROWS:,} rows"
         return {"name": name, "outcome": "not_applicable", "auroc": None, "why": why}
-    scores = generator(seed, name).random(score.size)
-    found = ranking.auroc(scores, label, clusters=clusters, seed=seed, stream=name, resamples=resamples, level=level)
+    label = table.label[int(table.edges[test[0]]) : int(table.edges[test[-1] + 1])] if test else np.zeros(0, dtype=bool)
+    _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
+    clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])
+    scores = generator(options["seed"], name).random(rows)
+    found = ranking.auroc(scores, label, clusters=clusters, stream=name, **options)
     if found.value is None or found.low is None or found.high is None:
         why = found.why or "there is no interval"
         return {"name": name, "outcome": "not_applicable", "auroc": found.to_dict(), "why": why}
     holds = found.low <= 0.5 <= found.high
     why = "the interval of random scores contains .5" if holds else "the interval of random scores does not contain .5"
     return {"name": name, "outcome": "pass" if holds else "fail", "auroc": found.to_dict(), "why": why}
-
-
-def _test_rows(table: ScoreTable, *, shift: bool) -> tuple[Any, Any, Any]:
-    test = table.of(TEST)
-    rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1])) if test else slice(0, 0)
-    label = table.label[rows]
-    if shift:
-        parts = [table.label[table.rows(index)] for index in test]
-        label = np.concatenate([np.roll(part, part.size // 2) for part in parts])
-    _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
-    return table.score[rows], label, np.repeat(code.astype(np.int64), np.diff(table.edges)[test])

@@ -1,11 +1,13 @@
 """Detectors behind one small interface: `fit(X_train, X_val=None)` on clean sequences, `score(X)` one flight at a time.
 
 A detector gets copies of the rows it may see, never labels. It may have `prepare(features, dt)`, called first, and
-`raw = True` when it wants unscaled rows.
+`raw = True` when it wants unscaled rows. A class that takes `seed` or `random_state` gets the run's seed. Scores follow
+from what `fit` saw and the rows of the flight alone: the same rows get the same scores whenever they are asked for.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
@@ -34,17 +36,18 @@ class Detector(Protocol):
 
 
 class RandomDetector:
-    """Scores that know nothing: the floor under every other detector."""
+    """Scores that know nothing: the floor under every other detector. The same rows always get the same scores."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = generator(seed, "random detector")
+        self._seed = seed
 
     def fit(self, X_train: Sequence[Floats], X_val: Sequence[Floats] | None = None) -> None:
         """Learn nothing."""
 
     def score(self, X: Floats) -> Floats:
         """Uniform numbers."""
-        return self._random.random(len(X))
+        rows = hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
+        return generator(self._seed, f"random detector/{rows}").random(len(X))
 
 
 class ResidualDetector:
@@ -137,12 +140,14 @@ class _Library:
         return -np.asarray(self._made.score_samples(X), dtype=np.float64)
 
 
+_OWN = {"random": RandomDetector, "residual": ResidualDetector}
+
+
 def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
     """A detector by name: random, residual, pyod:NAME, sklearn:NAME, or module:Class."""
-    if name == "random":
-        return RandomDetector(seed)
-    if name == "residual":
-        return ResidualDetector(**options)
+    if name in _OWN:
+        own: Detector = _make(_OWN[name], _seeded(_OWN[name], options, seed), name)
+        return own
     library, _, kind = name.partition(":")
     if not kind:
         raise ConfigError(f"detector {name!r} is not random, residual, pyod:NAME, sklearn:NAME or module:Class")
@@ -157,8 +162,17 @@ def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
         found = getattr(importlib.import_module(library), kind)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"detector {name!r} cannot be loaded: {error}") from None
-    made: Detector = _make(found, options, name)
+    made: Detector = _make(found, _seeded(found, options, seed), name)
     return made
+
+
+def _seeded(found: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The options with the run's seed, where a class of the user takes one and none is given."""
+    try:
+        taken = inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return options
+    return {name: seed % 2**32 for name in ("seed", "random_state") if name in taken} | options
 
 
 def _make(found: Any, options: dict[str, Any], name: str) -> Any:

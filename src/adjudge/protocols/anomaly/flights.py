@@ -25,6 +25,8 @@ class Flight:
     id: str
     time: Floats
     columns: dict[str, Floats]
+    condition: str | None = None
+    """What `--shift-column` says of the flight."""
 
     @property
     def n(self) -> int:
@@ -53,10 +55,11 @@ class Columns:
     time: str = "t"
     label: str = "label"
     target: str | None = None
+    shift: str | None = None
 
     def special(self) -> frozenset[str]:
         """Names of columns that are no features."""
-        return frozenset(name for name in (self.flight, self.time, self.label, self.target) if name)
+        return frozenset(name for name in (self.flight, self.time, self.label, self.target, self.shift) if name)
 
 
 def normal_id(value: Any) -> str:
@@ -111,18 +114,39 @@ def read_flights(path: Path, columns: Columns) -> list[Flight]:
     values = {
         name: numbers(table.column(name), name, path)
         for name in table.column_names
-        if name not in {columns.flight, columns.time}
+        if name not in {columns.flight, columns.time, columns.shift}
     }
+    conditions = _conditions(table, columns, path)
     order = np.argsort(code, kind="stable")
     edges = np.searchsorted(code[order], np.arange(len(names) + 1))
     flights = []
     for index, name in enumerate(names):
         rows = order[edges[index] : edges[index + 1]]
-        flights.append(Flight(name, time[rows], {key: column[rows] for key, column in values.items()}))
+        own = sorted({conditions[row] for row in rows.tolist()}) if conditions else [None]
+        if len(own) > 1:
+            raise InputError(mixed_condition(name, str(columns.shift)), file=str(path))
+        flights.append(Flight(name, time[rows], {key: column[rows] for key, column in values.items()}, own[0]))
     return sorted(flights, key=lambda item: item.id)
 
 
-def flight_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+def _conditions(table: pa.Table, columns: Columns, path: Path) -> list[str]:
+    """The condition of each row as text; none where no column is named."""
+    if columns.shift is None:
+        return []
+    if columns.shift not in table.column_names:
+        raise InputError(
+            f"has no column {columns.shift!r} for --shift-column (it has {', '.join(table.column_names)})",
+            file=str(path),
+        )
+    return [normal_id(value) for value in table.column(columns.shift).to_pylist()]
+
+
+def mixed_condition(flight: str, column: str) -> str:
+    """What is wrong with a flight under two conditions."""
+    return f"flight {flight} has more than one value of {column!r}; a condition holds for a whole flight"
+
+
+def flight_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int32]]:
     """The distinct normal ids and, for each row, which it is."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -132,7 +156,7 @@ def flight_codes(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]
         raise InputError(f"{whole.null_count} rows have no flight id")
     names = sorted(set(raw))
     where = {name: index for index, name in enumerate(names)}
-    translate = np.array([where[name] for name in raw], dtype=np.int64)
+    translate = np.array([where[name] for name in raw], dtype=np.int32)
     return names, translate[whole.indices.to_numpy(zero_copy_only=False)]
 
 

@@ -56,6 +56,25 @@ class Check:
         }
 
 
+def merged(checks: Sequence[Check]) -> dict[str, Check]:
+    """One check a code: a failure wins over a pass, a pass over what could not be checked; all reasons are kept."""
+    found: dict[str, Check] = {}
+    for check in checks:
+        known = found.get(check.code)
+        if known is None or (known.outcome == NOT_APPLICABLE and check.outcome != NOT_APPLICABLE):
+            found[check.code] = check
+        elif check.outcome != NOT_APPLICABLE:
+            found[check.code] = Check(
+                check.code,
+                FAIL if FAIL in {known.outcome, check.outcome} else PASS,
+                known.reasons + check.reasons,
+                known.notes + check.notes,
+                known.warning or check.warning,
+                check.observed if known.observed is None else known.observed,
+            )
+    return found
+
+
 def not_applicable(code: str, reason: str) -> Check:
     """A rule that could not be checked, and why."""
     return Check(code, NOT_APPLICABLE, [reason])
@@ -133,41 +152,52 @@ def check_allowed(features: Sequence[str], sources: dict[str, str], *, imu_only:
 
 def check_circular(flights: Sequence[Flight], features: Sequence[str], columns: Columns, threshold: float) -> Check:
     """`feature.circular`: |correlation| within flights of a feature with target or label, and of gps with imu."""
-    check = Check("feature.circular")
+    return circular(*correlations(flights, features, columns), threshold)
+
+
+def circular(found: Sequence[Sequence[Any]] | None, notes: Sequence[str], threshold: float) -> Check:
+    """`feature.circular` from correlations that were measured."""
+    if found is None:
+        return not_applicable("feature.circular", "no target, no label and no independent groups to test against")
+    if not found:
+        return Check("feature.circular", NOT_APPLICABLE, ["no pair of columns could be tested"], list(notes))
+    check = Check("feature.circular", notes=list(notes), observed=max(abs(value) for *_, value in found))
+    for one, other, kind, value in found:
+        if abs(value) > threshold:
+            check.fail(f"{one} and {other}: {kind} correlation {value:.3f} within flights, allowed {threshold:g}")
+    return check
+
+
+def correlations(
+    flights: Sequence[Flight], features: Sequence[str], columns: Columns
+) -> tuple[list[tuple[str, str, str, float]] | None, list[str]]:
+    """(one, other, kind, correlation within flights) of every pair to test, None where there is none; and notes."""
     against = [name for name in (columns.target, columns.label) if name and flights and name in flights[0].columns]
     gps = [name for name in features if name.startswith("gps_")]
     imu = [name for name in features if name.startswith("imu_")]
     pairs = [*product(features, against), *product(gps, imu)]
     if not pairs:
-        return not_applicable("feature.circular", "no target, no label and no independent groups to test against")
-    tested = sorted({name for pair in pairs for name in pair})
+        return None, []
+    notes = []
     usable: dict[str, tuple[Floats, Floats]] = {}
-    for name in tested:
+    for name in sorted({name for pair in pairs for name in pair}):
         values = [flight.columns[name] for flight in flights]
         if any(np.isnan(part).any() for part in values):
             rows = sum(int(np.isnan(part).sum()) for part in values)
-            check.notes.append(f"{name}: not tested, {rows} rows are no number")
+            notes.append(f"{name}: not tested, {rows} rows are no number")
             continue
         centred = np.concatenate([part - part.mean() for part in values])
         if float(np.abs(centred).max(initial=0.0)) <= _CONSTANT:
-            check.notes.append(f"{name}: not tested, it is constant within every flight")
+            notes.append(f"{name}: not tested, it is constant within every flight")
             continue
         usable[name] = (centred, np.concatenate([_ranks(part) for part in values]))
-    largest = 0.0
-    done = 0
-    for one, other in pairs:
-        if one not in usable or other not in usable:
-            continue
-        done += 1
-        for kind, index in (("Pearson", 0), ("Spearman", 1)):
-            value = float(np.corrcoef(usable[one][index], usable[other][index])[0, 1])
-            largest = max(largest, abs(value))
-            if abs(value) > threshold:
-                check.fail(f"{one} and {other}: {kind} correlation {value:.3f} within flights, allowed {threshold:g}")
-    if not done:
-        return Check("feature.circular", NOT_APPLICABLE, ["no pair of columns could be tested"], check.notes)
-    check.observed = largest
-    return check
+    found = [
+        (one, other, kind, float(np.corrcoef(usable[one][index], usable[other][index])[0, 1]))
+        for one, other in pairs
+        if one in usable and other in usable
+        for index, kind in enumerate(("Pearson", "Spearman"))
+    ]
+    return found, notes
 
 
 def feature_names(flights: Sequence[Flight], columns: Columns) -> list[str]:

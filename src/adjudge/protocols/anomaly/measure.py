@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ from numpy.typing import NDArray
 
 from adjudge.errors import ProtocolViolation
 from adjudge.protocols.anomaly.decide import Decisions
+from adjudge.protocols.anomaly.sorted_rows import SortedRows
 from adjudge.protocols.anomaly.table import ScoreTable
-from adjudge.protocols.anomaly.words import TEST
+from adjudge.protocols.anomaly.words import TEST, VAL
 from adjudge.protocols.base import Named
-from adjudge.stats import bootstrap, latency, ranking
+from adjudge.stats import bootstrap, latency, ranked
 from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.thresholds import best_f1, first_reaching
+from adjudge.stats.ranking_bootstrap import Curve, RankedRows
+from adjudge.stats.resampling import ENUMERATE_UP_TO
+from adjudge.stats.thresholds import first_reaching
 
 PRIMARY = (
     "auroc",
@@ -29,12 +33,13 @@ PRIMARY = (
     "detection_latency_ms",
 )
 _LATENCY = ("median", "p95", "restricted_mean", "detected_fraction")
-_EXACT_AREA_ROWS = 100_000
+_AREA_PASSES = 200_000_000
+NO_SHIFT = "unknown: no shifted condition in the data"
 NO_THRESHOLD = "there is no threshold: no clean validation scores"
 
 
 class Measures:
-    """One slice after the other, over the sequences of test."""
+    """One slice after the other, over the sequences of test, whose rows are sorted by score once."""
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class Measures:
         self.threshold, self.seed, self.resamples, self.level = threshold, seed, resamples, level
         self.test = np.array(table.of(TEST), dtype=np.intp)
         self.flights = np.array([item.flight for item in table.sequences])
+        self.sorted = SortedRows.of(table, self.test)
 
     def slice(self, where: str, chosen: NDArray[np.intp]) -> list[Named]:
         """Every measure over some sequences of test."""
@@ -57,51 +63,75 @@ class Measures:
         found = [*self._ranked(where, chosen, options), *self._decided(where, chosen, options)]
         return [Named(name, where, estimate) for name, estimate in found]
 
+    def shifted(self, column: str | None, suffix: str) -> tuple[Any, list[Named]]:
+        """False alarms on clean test flights by condition; shifted are those that no validation flight has."""
+        items = self.table.sequences
+        if column is None or all(item.condition is None for item in items):
+            return NO_SHIFT, []
+        calibrated = sorted({str(items[index].condition) for index in self.table.of(VAL)})
+        clean = [index for index in self.test if items[index].attack is None]
+        tested = sorted({str(items[index].condition) for index in clean})
+        if not set(tested) - set(calibrated):
+            return f"unknown: every {column} of test is in validation too ({', '.join(tested)})", []
+        options: dict[str, Any] = {"seed": self.seed, "resamples": self.resamples, "level": self.level}
+        rows, estimates = [], []
+        for condition in tested:
+            chosen = np.array([i for i in clean if str(items[i].condition) == condition], dtype=np.intp)
+            where = f"{column}={condition}{suffix}"
+            found = {
+                name: estimate
+                for name, estimate in self._decided(where, chosen, options)
+                if name in {"fpr", "false_alarms_per_hour"}
+            }
+            estimates += [Named(name, where, estimate) for name, estimate in found.items()]
+            rows.append(
+                {"condition": condition, "shifted": condition not in calibrated, "flights": int(chosen.size)}
+                | {name: estimate.value for name, estimate in found.items()}
+            )
+        return {"column": column, "calibrated_on": calibrated, "conditions": rows}, estimates
+
     def _ranked(self, where: str, chosen: NDArray[np.intp], options: dict[str, Any]) -> list[tuple[str, Estimate]]:
-        table = self.table
-        if chosen.size and (np.diff(chosen) == 1).all():
-            rows: Any = slice(int(table.edges[chosen[0]]), int(table.edges[chosen[-1] + 1]))
-        else:
-            spans = [np.arange(table.edges[i], table.edges[i + 1]) for i in chosen]
-            rows = np.concatenate(spans) if spans else np.zeros(0, dtype=np.intp)
-        score, label = table.score[rows], table.label[rows]
-        _, code = np.unique(self.flights[chosen], return_inverse=True)
-        clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[chosen]) if chosen.size else np.zeros(0)
-        found = [("auroc", ranking.auroc(score, label, clusters=clusters, stream=f"auroc/{where}", **options))]
+        rows = self.sorted.slice(chosen)
+        n = int(rows.code.size)
+        found = [("auroc", ranked.auroc(rows, stream=f"auroc/{where}", **options))]
+        curve = None
+        if not rows.one_class:
+            whole = chosen.size == self.test.size
+            curve = self.sorted.curve if whole else Curve.of(*rows.falling, rows.m)
         for name, target in (("recall_at_1pct_fpr", 0.01), ("recall_at_5pct_fpr", 0.05)):
-            estimate = ranking.recall_at_fpr(
-                score, label, target, clusters=clusters, stream=f"{name}/{where}", **options
+            estimate = (
+                Estimate.null(ranked.ONE_CLASS, n=n, level=self.level)
+                if curve is None
+                else ranked.recall_at_fpr(curve, target, stream=f"{name}/{where}", **options)
             )
             found.append((name, estimate))
-        if not where and score.size <= _EXACT_AREA_ROWS:
-            area = ranking.average_precision(score, label, clusters=clusters, stream=f"ap/{where}", **options)
-        else:
-            whole = ranking.average_precision(score, label, level=self.level)
-            area = Estimate(
-                value=whole.value,
-                level=self.level,
-                n=whole.n,
-                why=whole.why,
-                method="no interval",
-                warnings=(
-                    f"no interval for slices and above {_EXACT_AREA_ROWS} rows: resamples would pass over every row",
-                ),
-            )
-        found.append(("average_precision", area))
-        best = best_f1(score, label)
+        del curve
+        found.append(("average_precision", self._area(where, chosen, rows, options)))
+        best = ranked.best_f1(rows)
         oracle = (
-            Estimate.null("no positives", n=int(score.size), level=self.level)
+            Estimate.null("no positives", n=n, level=self.level)
             if best is None
             else Estimate(
                 value=best[0],
                 level=self.level,
-                n=int(score.size),
+                n=n,
                 method="best threshold in hindsight",
                 warnings=(f"chosen on test ({best[1]:g}); not a result",),
             )
         )
         found.append(("oracle_f1", oracle))
         return found
+
+    def _area(self, where: str, chosen: NDArray[np.intp], rows: RankedRows, options: dict[str, Any]) -> Estimate:
+        n = int(rows.code.size)
+        resamples = comb(2 * rows.m - 1, rows.m) if rows.m <= ENUMERATE_UP_TO else self.resamples
+        if chosen.size == self.test.size and n * resamples <= _AREA_PASSES:
+            return ranked.average_precision(rows, stream=f"ap/{where}", **options)
+        falling, _ = rows.falling
+        if not rows.sizes[:, 1].any():
+            return Estimate.null("no positives", n=n, level=self.level)
+        why = f"no interval for slices, nor where {resamples:,} resamples would pass over {n:,} rows"
+        return Estimate(value=falling.average_precision(), level=self.level, n=n, method="no interval", warnings=(why,))
 
     def _decided(self, where: str, chosen: NDArray[np.intp], options: dict[str, Any]) -> list[tuple[str, Estimate]]:
         names = ("recall", "precision", "fpr", "f1", "event_recall", "event_precision", "false_alarms_per_hour")
@@ -216,7 +246,9 @@ def slices(table: ScoreTable) -> list[tuple[str, str, float | None, NDArray[np.i
     return found
 
 
-def negative_results(rows: Sequence[dict[str, Any]], smallest: dict[str, dict[str, float | None]]) -> dict[str, Any]:
+def negative_results(
+    rows: Sequence[dict[str, Any]], smallest: dict[str, dict[str, float | None]], shifted: Any = NO_SHIFT
+) -> dict[str, Any]:
     """What a reviewer must see: attacks that are mostly missed, the smallest detectable size, shifted conditions."""
     return {
         "attacks_with_recall_below_half": [
@@ -225,7 +257,7 @@ def negative_results(rows: Sequence[dict[str, Any]], smallest: dict[str, dict[st
             if row["magnitude"] is None and row["recall"] is not None and row["recall"] < 0.5
         ],
         "min_detectable_magnitude": smallest,
-        "shifted_condition": "unknown: no shifted condition in the data",
+        "shifted_condition": shifted,
     }
 
 

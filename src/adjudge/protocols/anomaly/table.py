@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,23 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.anomaly.flights import Floats, flight_codes, numbers, read_table, seconds
+from adjudge.protocols.anomaly.flights import Floats, flight_codes, mixed_condition, numbers, read_table, seconds
 from adjudge.protocols.anomaly.splits import SPLITS, Splits
 
 FILE = "scores.parquet"
+_WORDS = ("model", "fold", "flight", "split", "attack", "condition")
+_KEYS = ("magnitude", "seed", "variant")
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.dictionary(pa.int32(), pa.string())) for name in _WORDS),
+        ("magnitude", pa.float64()),
+        ("seed", pa.int64()),
+        ("variant", pa.int64()),
+        ("t", pa.float64()),
+        ("score", pa.float64()),
+        ("label", pa.bool_()),
+    ]
+)
 LABELLED = "labelled"
 _CLEAN = frozenset({"", "none", "clean", "normal", "nan", "null"})
 _ROWS = 1 << 20
@@ -31,14 +45,18 @@ class Sequence:
     attack: str | None
     magnitude: float | None
     seed: int | None
+    variant: int = 0
+    """Tells apart attacks of one size and seed that differ in another parameter."""
+    condition: str | None = None
 
     @property
     def id(self) -> str:
-        """The sample id: flight, attack, size and seed."""
+        """The sample id: flight, attack, size, seed and variant."""
         if self.attack is None:
             return self.flight
         size = "" if self.magnitude is None else f":{self.magnitude:g}"
-        return f"{self.flight}|{self.attack}{size}" + ("" if self.seed is None else f"#{self.seed}")
+        seed = "" if self.seed is None else f"#{self.seed}"
+        return f"{self.flight}|{self.attack}{size}{seed}" + (f"~{self.variant}" if self.variant else "")
 
     def key(self) -> tuple[Any, ...]:
         """The order of sequences in the run."""
@@ -47,6 +65,7 @@ class Sequence:
             self.attack or "",
             -1.0 if self.magnitude is None else self.magnitude,
             -1 if self.seed is None else self.seed,
+            self.variant,
             self.flight,
         )
 
@@ -71,52 +90,57 @@ class ScoreTable:
         """The sequences of a split."""
         return [index for index, item in enumerate(self.sequences) if item.split == split]
 
-    def write(self, path: Path) -> None:
-        """scores.parquet, with what the sequences are in its metadata-free columns."""
-        sizes = np.diff(self.edges)
-        code = np.repeat(np.arange(len(self.sequences), dtype=np.int32), sizes)
-        words = pa.dictionary(pa.int32(), pa.string())
-        columns: dict[str, list[str | None]] = {
-            "flight": [item.flight for item in self.sequences],
-            "split": [item.split for item in self.sequences],
-            "attack": [item.attack for item in self.sequences],
-        }
-        schema = pa.schema(
-            [
-                *((name, words) for name in columns),
-                ("magnitude", pa.float64()),
-                ("seed", pa.int64()),
-                ("t", pa.float64()),
-                ("score", pa.float64()),
-                ("label", pa.bool_()),
-            ]
-        )
-        with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
-            for start in range(0, code.size, _ROWS):
-                part = slice(start, min(start + _ROWS, code.size))
-                places = pa.array(code[part])
-                arrays = []
-                for values in columns.values():
-                    distinct = sorted({value for value in values if value is not None})
-                    where = {value: place for place, value in enumerate(distinct)}
-                    indices = pa.array([None if value is None else where[value] for value in values], pa.int32())
-                    arrays.append(pa.DictionaryArray.from_arrays(indices.take(places), pa.array(distinct, pa.string())))
-                arrays += [
-                    pa.array([item.magnitude for item in self.sequences], pa.float64()).take(places),
-                    pa.array([item.seed for item in self.sequences], pa.int64()).take(places),
-                    pa.array(self.time[part]),
-                    pa.array(self.score[part]),
-                    pa.array(self.label[part]),
-                ]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+class Part(NamedTuple):
+    """A table of one detector, over the splits or over one fold of them."""
+
+    model: str
+    fold: str | None
+    table: ScoreTable
+
+
+def write(parts: Iterable[Part], path: Path) -> None:
+    """scores.parquet: every row with its detector, fold and sequence."""
+    with pq.ParquetWriter(path, _SCHEMA, compression="zstd", compression_level=1) as writer:
+        for part in parts:
+            _write(writer, part)
+
+
+def _write(writer: pq.ParquetWriter, part: Part) -> None:
+    table, items = part.table, part.table.sequences
+    code = np.repeat(np.arange(len(items), dtype=np.int32), np.diff(table.edges))
+    words: dict[str, list[str | None]] = {
+        "model": [part.model] * len(items),
+        "fold": [part.fold] * len(items),
+        **{name: [getattr(item, name) for item in items] for name in ("flight", "split", "attack", "condition")},
+    }
+    numbers_of = {name: pa.array([getattr(item, name) for item in items], _SCHEMA.field(name).type) for name in _KEYS}
+    for start in range(0, code.size, _ROWS):
+        rows = slice(start, min(start + _ROWS, code.size))
+        places = pa.array(code[rows])
+        arrays = []
+        for values in words.values():
+            distinct = sorted({value for value in values if value is not None})
+            where = {value: place for place, value in enumerate(distinct)}
+            indices = pa.array([None if value is None else where[value] for value in values], pa.int32())
+            arrays.append(pa.DictionaryArray.from_arrays(indices.take(places), pa.array(distinct, pa.string())))
+        arrays += [numbers_of[name].take(places) for name in _KEYS]
+        arrays += [pa.array(table.time[rows]), pa.array(table.score[rows]), pa.array(table.label[rows])]
+        writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
 
 def read_scores(
-    path: Path, splits: Splits, *, flight: str = "flight", time: str = "t", label: str = "label"
+    path: Path,
+    splits: Splits,
+    *,
+    flight: str = "flight",
+    time: str = "t",
+    label: str = "label",
+    shift: str | None = None,
 ) -> ScoreTable:
     """A scores file: flight, t, score, label, and where known split, attack, magnitude, seed."""
     table = read_table(path)
-    for name in (flight, time, "score", label):
+    for name in (flight, time, "score", label, *([shift] if shift else [])):
         if name not in table.column_names:
             raise InputError(
                 f"has no column {name!r} (it has {', '.join(table.column_names)}); "
@@ -156,11 +180,18 @@ def read_scores(
             sizes[name] = values
             table = table.drop_columns([name])
     names, split_code = _words(table, "split")
+    conditions, condition_code = _words(table, shift or "")
     del table
+    mixed = np.flatnonzero(_changes(condition_code) & ~changed)
+    if mixed.size:
+        row = int(mixed[0])
+        raise InputError(mixed_condition(flights[int(code[row])], str(shift)), file=str(path), line=row + 2)
     begin = np.flatnonzero(changed)
     first = {name: values[begin] for name, values in sizes.items() if values is not None}
-    flight_of, attack_of, split_of = code[begin], attack_code[begin], split_code[begin]
-    del sizes, code, attack_code, split_code, changed
+    flight_of, attack_of, split_of, condition_of = (
+        codes[begin] for codes in (code, attack_code, split_code, condition_code)
+    )
+    del sizes, code, attack_code, split_code, condition_code, changed
     assigned = {name: split for split in SPLITS for name in splits.of(split)}
     declared: set[tuple[str, str]] = set()
     segments = []
@@ -178,36 +209,44 @@ def read_scores(
                 attack,
                 None if np.isnan(size) else float(size),
                 None if np.isnan(seed) else int(seed),
+                condition=conditions[int(condition_of[index])] if condition_of[index] >= 0 else None,
             )
         )
     return _grouped(segments, np.append(begin, score.size), stamps, score, positive, sorted(declared))
 
 
-def load(path: Path) -> ScoreTable:
-    """The table that a run holds."""
+def load(path: Path) -> list[Part]:
+    """The tables that a run holds, in their order."""
     table = pq.read_table(path)
-    same = np.zeros(table.num_rows, dtype=bool)
-    for name in ("flight", "split", "attack"):
-        same |= _changes(_codes(table, name))
-    for name in ("magnitude", "seed"):
-        values = np.asarray(table.column(name).cast(pa.float64()).fill_null(-1.0).to_numpy())
-        same |= _changes(values)
-    begin = np.flatnonzero(same)
-    first = table.take(pa.array(begin)).to_pylist()
-    sequences = [Sequence(row["flight"], row["split"], row["attack"], row["magnitude"], row["seed"]) for row in first]
-    return ScoreTable(
-        sequences,
-        np.append(begin, table.num_rows),
-        np.asarray(table.column("t").to_numpy()),
-        np.asarray(table.column("score").to_numpy()),
-        np.asarray(table.column("label").to_numpy()),
-        [],
-    )
+    changed = np.zeros(table.num_rows, dtype=bool)
+    changed[:1] = True
+    for name in _WORDS:
+        changed |= _changes(_codes(table, name))
+    outer = _changes(_codes(table, "model")) | _changes(_codes(table, "fold"))
+    for name in _KEYS:
+        changed |= _changes(np.asarray(table.column(name).cast(pa.float64()).fill_null(-1.0).to_numpy()))
+    begin = np.flatnonzero(changed)
+    first = table.select([*_WORDS, *_KEYS]).take(pa.array(begin)).to_pylist()
+    time, score, label = (np.asarray(table.column(name).to_numpy()) for name in ("t", "score", "label"))
+    del table
+    ends = [*np.flatnonzero(outer[begin])[1:].tolist(), begin.size] if begin.size else []
+    edges = np.append(begin, time.size)
+    parts, start = [], 0
+    for end in ends:
+        rows = slice(int(edges[start]), int(edges[end]))
+        items = [
+            Sequence(*(row[name] for name in ("flight", "split", "attack", *_KEYS, "condition")))
+            for row in first[start:end]
+        ]
+        own = ScoreTable(items, edges[start : end + 1] - edges[start], time[rows], score[rows], label[rows], [])
+        parts.append(Part(first[start]["model"], first[start]["fold"], own))
+        start = end
+    return parts
 
 
-def _codes(table: pa.Table, name: str) -> NDArray[np.int64]:
+def _codes(table: pa.Table, name: str) -> NDArray[np.int32]:
     column = table.column(name).unify_dictionaries().combine_chunks()
-    return np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -216,16 +255,16 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-def _words(table: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
+def _words(table: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int32]]:
     """A column of words as codes; all −1 where there is none."""
     if name not in table.column_names:
-        return [], np.full(table.num_rows, -1, dtype=np.int64)
+        return [], np.broadcast_to(np.int32(-1), table.num_rows)
     column = table.column(name)
     if not pa.types.is_dictionary(column.type):
         column = pc.cast(column, pa.string()).dictionary_encode()
     column = column.unify_dictionaries().combine_chunks()
     words = [None if word is None else str(word) for word in column.dictionary.to_pylist()]
-    return words, np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return words, np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
 
 def _grouped(

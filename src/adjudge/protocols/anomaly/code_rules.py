@@ -1,0 +1,210 @@
+"""What is a leak in code: fits, splits, thresholds and columns, judged by what is known of the values they are given."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from adjudge.protocols.anomaly.code_values import (
+    LABEL_WORDS,
+    NOTHING,
+    Value,
+    constants,
+    dotted,
+    is_comparison,
+    is_label,
+)
+from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, banned, is_threshold, words
+
+_TRANSFORMERS = ("Scaler", "PCA", "Imputer", "Encoder", "Normalizer", "Transformer", "Vectorizer", "SelectKBest")
+_TRANSFORMER_WORDS = frozenset({"scaler", "pca", "imputer", "encoder", "normalizer", "selector"})
+_CALIBRATORS = frozenset({"IsotonicRegression", "CalibratedClassifierCV"})
+_CALIBRATOR_WORDS = frozenset({"calibrator", "calibration", "calib", "calibrated", "isotonic", "platt", "conformal"})
+_SHUFFLERS = frozenset({"ShuffleSplit", "StratifiedShuffleSplit"})
+_FOLDS = frozenset({"KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold"})
+_GROUP_WORDS = frozenset(
+    [
+        "flight",
+        "flights",
+        "group",
+        "groups",
+        "id",
+        "ids",
+        "subject",
+        "subjects",
+        "session",
+        "sessions",
+        "patient",
+        "patients",
+        "episode",
+        "episodes",
+    ]
+)
+_FEATURE_WORDS = frozenset(
+    ["feature", "features", "col", "cols", "column", "columns", "channel", "channels", "sensor", "sensors", "inputs"]
+)
+_REFUSED_WORDS = frozenset(
+    ["banned", "forbidden", "exclude", "excluded", "drop", "dropped", "ignore", "ignored", "leaky", "blacklist", "skip"]
+)
+_FRAME_WORDS = frozenset(["df", "data", "frame", "dataset", "flights", "flight", "train", "test", "rows", "log"])
+
+
+class CodeFinding(NamedTuple):
+    """One leak in code: its rule code, where, and why."""
+
+    code: str
+    line: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit on rows whose split is not known; a leak if they are split into train and test elsewhere."""
+
+    line: int
+    roots: frozenset[str]
+    transforms: bool
+
+
+@dataclass
+class Scope:
+    """One function body or module body being read."""
+
+    names: dict[str, Value]
+    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
+    depth: int = 0
+    returned: list[Value] = field(default_factory=list)
+    control: list[Value] = field(default_factory=list)
+    fits: list[Fit] = field(default_factory=list)
+    split_roots: dict[str, int] = field(default_factory=dict)
+
+
+class LeakRules:
+    """The rules, and every leak they found; nodes in `exempt` select labels, which are no features."""
+
+    def __init__(self) -> None:
+        self.findings: list[CodeFinding] = []
+        self.exempt: set[int] = set()
+
+    def whole_fits(self, scope: Scope) -> None:
+        """A fit on rows that are split into train and test elsewhere in the same scope."""
+        for fit in scope.fits:
+            lines = [scope.split_roots[root] for root in fit.roots if root in scope.split_roots]
+            if lines and (fit.transforms or fit.line < min(lines)):
+                why = f"fitted on rows that line {min(lines)} splits into train and test; split first, fit on train"
+                self.findings.append(CodeFinding("code.fit_before_split", fit.line, why))
+
+    def fit(
+        self,
+        name: str,
+        node: ast.Call,
+        receiver: Value,
+        positional: list[Value],
+        named: dict[str, Value],
+        scope: Scope,
+    ) -> Value:
+        """A fit on rows of test or validation; what the fit returns."""
+        rows = positional[0] if positional else next((named[key] for key in ("X", "x", "data") if key in named), None)
+        others = [*positional[1:], *(value for key, value in named.items() if key not in {"X", "x", "data"})]
+        seen = rows.splits if rows is not None else frozenset()
+        if TEST in seen:
+            mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "test"
+            self.leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
+        elif VAL in seen and not self._calibrates(node, receiver):
+            mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "validation"
+            self.leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
+        elif any(TEST in value.splits for value in others):
+            self.leak("code.fit_on_test", node, f"{name} is given rows of test; early stopping belongs to validation")
+        transforms = name in {"fit_transform", "fit_resample"} or self._is_transformer(node, receiver)
+        fitted: frozenset[int] = frozenset()
+        if rows is not None and not seen and rows.roots and not (node.args and is_label(dotted(node.args[0]) or "")):
+            scope.fits.append(Fit(node.lineno, rows.roots, transforms))
+            fitted = frozenset({node.lineno})
+        if name in {"fit_transform", "fit_predict", "fit_resample"} and rows is not None:
+            return replace(rows, fitted=rows.fitted | fitted, made_by="", parts=None)
+        return Value(made_by=receiver.made_by)
+
+    def train_test_split(self, node: ast.Call, positional: list[Value], scope: Scope) -> Value:
+        """A shuffling split of a time series, or one after a fit; the halves."""
+        keywords = {item.arg: item.value for item in node.keywords}
+        shuffle = keywords.get("shuffle")
+        ordered = isinstance(shuffle, ast.Constant) and shuffle.value is False
+        names = set().union(*(words(key) for item in node.args if (key := dotted(item))))
+        if not ordered and not names & _GROUP_WORDS:
+            self.leak("code.shuffled_split", node, "train_test_split shuffles rows of a time series; split by flight")
+        first = positional[0] if positional else NOTHING
+        for value in positional:
+            for line in sorted(value.fitted):
+                why = f"fitted on rows that line {node.lineno} splits into train and test; split first, fit on train"
+                self.findings.append(CodeFinding("code.fit_before_split", line, why))
+            for root in value.roots:
+                scope.split_roots.setdefault(root, node.lineno)
+        parts = [Value(value.splits or frozenset({half})) for value in positional for half in (TRAIN, TEST)]
+        return Value(first.splits, parts=tuple(parts))
+
+    def shuffle(self, name: str, node: ast.Call, receiver: Value) -> None:
+        """Folds and samples that shuffle rows of a time series."""
+        keywords = {item.arg: item.value for item in node.keywords}
+        shuffle = keywords.get("shuffle")
+        shuffles = isinstance(shuffle, ast.Constant) and shuffle.value is True
+        if name in _SHUFFLERS or (name in _FOLDS and shuffles):
+            self.leak("code.shuffled_split", node, f"{name} shuffles rows of a time series; split by flight")
+        if name == "random_split":
+            self.leak("code.shuffled_split", node, "random_split shuffles rows of a time series; split by flight")
+        frac = keywords.get("frac")
+        if name == "sample" and isinstance(frac, ast.Constant) and frac.value == 1 and not receiver.splits:
+            subject = words(dotted(node.func.value) or "") if isinstance(node.func, ast.Attribute) else ()
+            if not set(subject) & _GROUP_WORDS:
+                self.leak("code.shuffled_split", node, "sample(frac=1) shuffles the rows of a time series")
+
+    def keywords(self, node: ast.Call, named: dict[str, Value]) -> None:
+        """An argument that sets a threshold or a contamination from test rows."""
+        for item in node.keywords:
+            value = named.get(item.arg or "**", NOTHING)
+            if item.arg is None or TEST not in value.splits:
+                continue
+            if item.arg == "contamination" or (is_threshold(item.arg) and value.quantile):
+                self.leak("code.threshold_from_test", node, f"{item.arg} is set from test rows; use clean validation")
+
+    def threshold(self, name: str, value: Value, node: ast.expr, line: int, scope: Scope) -> None:
+        """A threshold that is chosen with test rows."""
+        if not is_threshold(name) or is_comparison(node):
+            return
+        chosen = any(TEST in condition.splits for condition in scope.control)
+        if TEST in value.splits or chosen:
+            why = f"{name} is chosen with test rows; set it on clean validation scores"
+            self.findings.append(CodeFinding("code.threshold_from_test", line, why))
+
+    def feature_list(self, name: str, node: ast.expr) -> None:
+        """A banned column in a list of features."""
+        parts = set(words(name))
+        if not parts & _FEATURE_WORDS or parts & (_REFUSED_WORDS | LABEL_WORDS):
+            return
+        for text, item in constants(node):
+            reason = banned(text)
+            if reason is not None:
+                self.leak("code.banned_column", item, f"{text!r} is in the feature list: {reason}")
+
+    def column(self, name: str, node: ast.AST, *, attribute: bool = False) -> None:
+        """A banned column that is selected."""
+        reason = banned(name)
+        if reason is None or id(node) in self.exempt or not isinstance(getattr(node, "ctx", None), ast.Load):
+            return
+        if attribute:
+            base = dotted(node.value) if isinstance(node, ast.Attribute) else None
+            if base is None or not _FRAME_WORDS & set(words(base)):
+                return
+        self.leak("code.banned_column", node, f"column {name!r} is selected: {reason}")
+
+    def _calibrates(self, node: ast.Call, receiver: Value) -> bool:
+        key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        return receiver.made_by in _CALIBRATORS or bool(_CALIBRATOR_WORDS & set(words(key or "")))
+
+    def _is_transformer(self, node: ast.Call, receiver: Value) -> bool:
+        key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        return receiver.made_by.endswith(_TRANSFORMERS) or bool(_TRANSFORMER_WORDS & set(words(key or "")))
+
+    def leak(self, code: str, node: ast.AST, why: str) -> None:
+        """Note a leak at a node."""
+        self.findings.append(CodeFinding(code, getattr(node, "lineno", 0), why))
