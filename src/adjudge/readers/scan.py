@@ -94,19 +94,39 @@ class Scanned:
         node = self.wanted.nodes[path]
         return self._first[node], self._last[node]
 
-    def texts(self, *path: str | int) -> pa.StringArray:
-        """The strings at a path, escapes resolved; null where there is none or the row is odd."""
+    def texts(self, *path: str | int, integers: bool = False) -> pa.StringArray:
+        """The strings at a path, escapes resolved; null where there is none or the row is odd.
+
+        With `integers` a whole number counts as the string of its digits.
+        """
         from adjudge.readers import _kernels
 
         node = self.wanted.nodes[path]
         kind = self.kind[node]
-        there = ((kind == TEXT) | (kind == ESCAPED)) & ~self.odd
+        there = ((kind == TEXT) | (kind == ESCAPED) | (integers & (kind == INTEGER))) & ~self.odd
         first = np.where(there, self._first[node], 0).astype(np.int32)
         last = np.where(there, self._last[node], 0).astype(np.int32)
         out = np.empty(max(1, int((last - first).sum(dtype=np.int64))), dtype=np.uint8)
         offsets = np.zeros(there.size + 1, dtype=np.int32)
         _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
         return _strings(out, offsets, there)
+
+    def elements(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Where the elements of the lists at a path start and end, and the row of each, so that `scan` can read them.
+
+        Rows that are odd or have no list there have none.
+        """
+        node = self.wanted.nodes[path]
+        there = (self.kind[node] == ARRAY) & ~self.odd
+        count = int(self.number[node][there].sum())
+        starts, ends, owner = (np.empty(count, dtype=np.int32) for _ in range(3))
+        if not count:
+            return starts, ends, owner
+        from adjudge.readers import _kernels
+
+        first, last = (np.where(there, place[node], 0).astype(np.int32) for place in (self._first, self._last))
+        _kernels.split_lists(self.data, self.data.view(np.uint64), first, last, starts, ends, owner)
+        return starts, ends, owner
 
 
 def scan(wanted: Wanted, data: bytes, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
