@@ -99,17 +99,11 @@ class Scanned:
 
         With `integers` a whole number counts as the string of its digits.
         """
-        from adjudge.readers import _kernels
-
         node = self.wanted.nodes[path]
         kind = self.kind[node]
         there = ((kind == TEXT) | (kind == ESCAPED) | (integers & (kind == INTEGER))) & ~self.odd
-        first = np.where(there, self._first[node], 0).astype(np.int32)
-        last = np.where(there, self._last[node], 0).astype(np.int32)
-        out = np.empty(max(1, int((last - first).sum(dtype=np.int64))), dtype=np.uint8)
-        offsets = np.zeros(there.size + 1, dtype=np.int32)
-        _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
-        return _strings(out, offsets, there)
+        first, last = (np.where(there, place[node], 0).astype(np.int32) for place in (self._first, self._last))
+        return copied(self.data, first, last, kind == ESCAPED)
 
     def elements(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         """Where the elements of the lists at a path start and end, and the row of each, so that `scan` can read them.
@@ -142,6 +136,24 @@ def scan(wanted: Wanted, data: bytes, starts: NDArray[np.int32], ends: NDArray[n
 
         _kernels.scan_rows(view, view.view(np.uint64), starts, ends, *wanted.tables, kind, first, last, number, odd)
     return Scanned(wanted, view, kind, number, odd, first, last)
+
+
+def copied(
+    data: NDArray[np.uint8],
+    first: NDArray[np.int32],
+    last: NDArray[np.int32],
+    escaped: NDArray[np.bool_] | None = None,
+) -> pa.StringArray:
+    """The strings data[first:last], those that are `escaped` resolved; null where `last` is 0."""
+    from adjudge.readers import _kernels
+
+    n = first.size
+    if not last.any():
+        return pa.nulls(n, pa.string())
+    out = np.empty(max(1, int((last - first).sum(dtype=np.int64))), dtype=np.uint8)
+    offsets = np.zeros(n + 1, dtype=np.int32)
+    _kernels.copy_texts(data, first, last, np.zeros(n, dtype=np.bool_) if escaped is None else escaped, out, offsets)
+    return _strings(out, offsets, last > 0)
 
 
 def crc32(texts: pa.StringArray, *, fast: bool) -> NDArray[np.uint32]:
