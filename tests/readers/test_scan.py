@@ -116,6 +116,8 @@ def test_a_row_that_is_not_odd_reads_as_msgspec_reads_it(rows, ascii_only, space
 @example(b'{"a":"\\x"}')
 @example(b'{"a":"\\ud800"}')
 @example(b'{"a":"\\u12g4"}')
+@example(b'{"a":"\\u12')
+@example(b'{"a":"\\')
 @example(b'{"a":"tab\there"}')
 @example(b'{"a":tru}')
 @example(b'{"a":1}}')
@@ -148,6 +150,7 @@ ORDINARY = [
     b'{"a":12345678901234567,"id":"0123456789012345678901234567890123456789"}',
     b'{"a":0.30000000000000004}',
     b'{"a":1E5,"o":{"x":2.5e-7}}',
+    b'{"a":"said \\"x\\""}',
     b"{}",
 ]
 

@@ -117,11 +117,11 @@ def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, i
         if data[i] == 34:
             return i + _ONE, kind
         kind = ESCAPED
-        if i + _SIX > end:
+        if i + _TWO > end:
             return i, BAD
         if _ESCAPES[data[i + _ONE]] != 0:
             i += _TWO
-        elif data[i + _ONE] == 117:
+        elif data[i + _ONE] == 117 and i + _SIX <= end:
             if _HEX[data[i + _TWO]] == 13 and _HEX[data[i + _THREE]] > 7:
                 return i, BAD  # half of a pair
             if max(_HEX[data[i + _TWO]], _HEX[data[i + _THREE]], _HEX[data[i + _FOUR]], _HEX[data[i + _FIVE]]) > 15:
