@@ -6,14 +6,19 @@ import json
 
 import hypothesis.strategies as st
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from benchmarks import gui
 from hypothesis import given, settings
 
+from adjudge.engine import split
+from adjudge.engine.verify import verify
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.protocols.gui import scanned
 from adjudge.protocols.gui.blocks import BlockReader
 from adjudge.readers.gui.model import TYPES
+from adjudge.runs.run import Run
 
 
 def block(rows, *, fast):
@@ -186,3 +191,27 @@ def test_the_columns_of_a_prediction(fast):
     assert second["note"] == "there is no action (characters 0 to 9)"
     assert (third["key"], third["step"], third["type"], third["element"]) == ("3", -1, "click", "7")
     assert (third["structured"], third["raw"]) == (True, None)
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["text", "actions"])
+def test_a_run_is_the_same_either_way(tmp_path, monkeypatch, text):
+    episodes, predictions = gui.make(tmp_path, 2000, text=text, seed=5)
+    lines = predictions.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines.append('{"episode_id": "episode-0000003", "step": 99, "action": {"type": "jump"}}\n')
+    runs = []
+    for name, worth_it in (("ordinary", 1 << 40), ("fast", 0), ("shuffled", 0)):
+        monkeypatch.setattr(split, "WORTH_IT", worth_it)
+        if name == "shuffled":
+            np.random.default_rng(1).shuffle(lines)
+        predictions.write_text("".join(lines), encoding="utf-8")
+        gui.columnar(episodes, predictions, tmp_path / name)
+        runs.append(Run(tmp_path / name))
+        assert verify(runs[-1]) == []
+    first, *others = runs
+    assert first.metrics["metrics"]["unmatched_predictions"] == 1
+    for other in others:
+        assert (other.path / "metrics.json").read_bytes() == (first.path / "metrics.json").read_bytes()
+        assert other.manifest.digests == first.manifest.digests
+        assert (other.path / "samples.parquet").read_bytes() == (first.path / "samples.parquet").read_bytes()
+        for folder in ("evidence", "outputs"):
+            assert pq.read_table(other.path / folder).equals(pq.read_table(first.path / folder))
