@@ -259,18 +259,22 @@ def _strips(
     samples: pa.Table, batch: GuiBatch, evidence: Evidence, starts: Ints
 ) -> list[tuple[str, str | None, list[int], list[int]]]:
     """(episode, scenario, steps, outcomes) of the first episodes, for the strip chart."""
+    if not starts.size:
+        return []
     names, code = words(samples, "episode")
     scenarios, scenario = words(samples, "scenario")
-    right = evidence.outcome[evidence.layout.positions_of("gui.action_type")[0]] == PASS
-    critical = np.logical_or.reduce(evidence.failed() & (evidence.severity == 2), axis=0)
-    outcome = np.where(~critical, 0, np.where(right, 1, 2))
-    outcome[~batch.in_space & (batch.status == ANSWERED)] = 3
-    outcome[batch.status == UNPARSED] = 4
-    outcome[batch.status == MISSING] = 5
+    head = int(np.flatnonzero(code == code[starts[-1]])[-1]) + 1
+    status, code = batch.status[:head], code[:head]
+    right = evidence.outcome[evidence.layout.positions_of("gui.action_type")[0], :head] == PASS
+    critical = (evidence.outcome[:, :head] == FAIL) & (evidence.severity[:, :head] == 2)
+    outcome = np.where(~np.logical_or.reduce(critical, axis=0), 0, np.where(right, 1, 2))
+    outcome[~batch.in_space[:head] & (status == ANSWERED)] = 3
+    outcome[status == UNPARSED] = 4
+    outcome[status == MISSING] = 5
     steps = samples.column("step").to_numpy()
     found = []
     for start in starts.tolist():
-        rows = np.flatnonzero((code == code[start]) & (batch.status != UNMATCHED))
+        rows = np.flatnonzero((code == code[start]) & (status != UNMATCHED))
         strip = (str(names[code[start]]), scenarios[scenario[start]], steps[rows].tolist(), outcome[rows].tolist())
         found.append(strip)
     return found
@@ -285,6 +289,6 @@ def _dataset(samples: pa.Table, matched: Mask) -> bytes:
         every = pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
         whole.update(pc.binary_join(every, "\x00")[0].as_py().encode())
     for name in ("x", "y", "end_x", "end_y", "screen_width", "screen_height"):
-        whole.update(np.nan_to_num(own.column(name).to_numpy(), nan=-1.0).tobytes())
+        whole.update(pc.fill_null(own.column(name), -1.0).to_numpy().tobytes())
     whole.update(np.asarray(own.column("boxes").combine_chunks().flatten().to_numpy(zero_copy_only=False)).tobytes())
     return whole.digest()
