@@ -1,9 +1,11 @@
 """GUI steps a CPU second, as DSL text and as structured actions, against judging them one object at a time.
 
-`python -m benchmarks gui [--steps N] [--objects N]`: N steps through the whole of `adjudge gui` (read, split, judged,
-evidence written, measured with intervals), N steps through benchmarks/gui_objects.py (judged and written, no intervals), and
-both on the same steps for equal numbers. The target is held against objects written leanly; dataclasses.asdict, which
-copies every atom and takes more than half of such a program's time, is shown beside it.
+`python -m benchmarks gui [--steps N] [--objects N] [--repeat K] [--json FILE]`: N steps through the whole of `adjudge gui`
+(read, split, judged, evidence written, measured with intervals), N steps through benchmarks/gui_objects.py (judged and
+written, no intervals), each in a process of its own, by turns, the least CPU time of K kept; ours counts imports too. Both
+also judge the same steps, and their figures must be equal. The target is held against objects written leanly;
+dataclasses.asdict, which copies every atom and takes more than half of such a program's time, is shown beside it. Exits
+with 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,73 +109,130 @@ def check_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
             assert ours[name] == value, (name, ours[name], value)
 
 
-def _timed(work: Callable[[], object]) -> float:
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `ratio` is how many times more steps a CPU second than objects written leanly."""
+
+    name: str
+    rows: int
+    cpu_seconds: float
+    peak_mb: float
+    ratio: float | None = None
+    target: float | None = None
+    equal: bool | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether the row reaches its target, within the memory it may take, with equal figures."""
+        reached = self.target is None or (self.ratio or 0.0) >= self.target
+        return reached and self.equal is not False and (self.target is None or self.peak_mb < MEMORY_MB)
+
+    def __str__(self) -> str:
+        each = self.cpu_seconds / self.rows
+        ratio = "" if self.ratio is None else f"{self.ratio:.1f}×"
+        target = "" if self.target is None else f"{self.target:g}× {'met' if self.met else 'MISSED'}"
+        cells = (f"{self.rows:,}", f"{each * 1e6:.1f}", f"{1 / each:,.0f}", f"{self.peak_mb:,.0f}", ratio, target)
+        return f"| {self.name} | {' | '.join(cells)} |"
+
+
+def _measure(which: str, folder: Path) -> dict[str, Any]:
+    """One way over the files of a folder: CPU seconds, the most memory this process held, and what it found."""
+    files = folder / "episodes.jsonl", folder / "predictions.jsonl"
     start = time.process_time()
-    work()
-    return time.process_time() - start
+    if which == "columns":
+        found = columnar(*files, folder / "run")
+    else:
+        plain = asdict if which == "asdict" else gui_objects.lean
+        found = gui_objects.evaluate(*files, folder / "objects.jsonl", plain=plain)
+    seconds = time.process_time() - start
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "megabytes": megabytes, "found": found}
 
 
-def child(kind: str, steps: int, which: str) -> dict[str, float]:
-    """One measurement in a process of its own: CPU seconds, and the most memory it held."""
-    command = [sys.executable, "-m", "benchmarks.gui", "--child", which, "--kind", kind, "--steps", str(steps)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+def _child(*words: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.gui", *words]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def _measure(kind: str, steps: int, which: str) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        maker = [sys.executable, "-m", "benchmarks.gui", "--make", str(folder), "--kind", kind, "--steps", str(steps)]
-        subprocess.run(maker, check=True)
-        files = folder / "episodes.jsonl", folder / "predictions.jsonl"
-        if which == "columns":
-            seconds = _timed(lambda: columnar(*files, folder / "run"))
-        else:
-            plain = asdict if which == "asdict" else gui_objects.lean
-            seconds = _timed(lambda: gui_objects.evaluate(*files, folder / "objects.jsonl", plain=plain))
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "megabytes": memory}
+def same_figures(kind: str, ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Whether both ways found the same."""
+    try:
+        check_equal(ours, theirs)
+    except AssertionError as error:
+        print(f"{kind}: {error}", file=sys.stderr)
+        return False
+    return True
 
 
-def same_results(steps: int) -> None:
-    """Both ways on the same steps, as text and as actions."""
-    for kind in TARGET:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            files = make(folder, steps, text=kind == "text")
-            check_equal(columnar(*files, folder / "run"), gui_objects.evaluate(*files, folder / "objects.jsonl"))
+def compare(kind: str, steps: int, objects: int, repeat: int) -> list[Row]:
+    """The rows of one kind of predictions, measured by turns."""
+    sizes = {"columns": steps, "objects": objects, "asdict": objects}
+    costs: dict[str, list[dict[str, Any]]] = {which: [] for which in sizes}
+    with tempfile.TemporaryDirectory(prefix="adjudge-gui-") as name:
+        for size in set(sizes.values()):
+            (Path(name) / str(size)).mkdir()
+            _child("--make", str(Path(name) / str(size)), "--kind", kind, "--steps", str(size))
+        for _ in range(repeat):
+            for which, size in sizes.items():
+                folder = Path(name) / str(size)
+                shutil.rmtree(folder / "run", ignore_errors=True)
+                costs[which].append(json.loads(_child("--child", which, "--folder", str(folder))))
+        shutil.rmtree(Path(name) / str(objects) / "run", ignore_errors=True)
+        again = json.loads(_child("--child", "columns", "--folder", str(Path(name) / str(objects))))
+    least = {which: min(cost["seconds"] for cost in found) for which, found in costs.items()}
+    peak = {which: max(cost["megabytes"] for cost in found) for which, found in costs.items()}
+    speed = {which: sizes[which] / least[which] for which in sizes}
+    return [
+        Row(
+            f"{kind}: adjudge",
+            steps,
+            least["columns"],
+            peak["columns"],
+            speed["columns"] / speed["objects"],
+            TARGET[kind],
+            same_figures(kind, again["found"], costs["objects"][0]["found"]),
+        ),
+        Row(f"{kind}: objects, lean", objects, least["objects"], peak["objects"]),
+        Row(
+            f"{kind}: objects, asdict",
+            objects,
+            least["asdict"],
+            peak["asdict"],
+            speed["asdict"] / speed["objects"],
+        ),
+    ]
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks gui")
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--objects", type=int, default=100_000, help="steps of the way by objects")
-    parser.add_argument("--kind", choices=sorted(TARGET), default="text")
-    parser.add_argument("--child", choices=("columns", "objects", "asdict"))
-    parser.add_argument("--make", type=Path)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    parser.add_argument("--kind", choices=sorted(TARGET), help="this kind of predictions alone")
+    parser.add_argument("--child", choices=("columns", "objects", "asdict"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     if given.make is not None:
         make(given.make, given.steps, text=given.kind == "text")
         return 0
     if given.child is not None:
-        print(json.dumps(_measure(given.kind, given.steps, given.child)))
+        print(json.dumps(_measure(given.child, given.folder)))
         return 0
-    same_results(20_000)
-    print("results of both ways are equal on 20,000 steps, as text and as actions")
-    held = True
-    for kind, target in TARGET.items():
-        ours, theirs = child(kind, given.steps, "columns"), child(kind, given.objects, "objects")
-        naive = given.objects / child(kind, given.objects, "asdict")["seconds"]
-        fast, slow = given.steps / ours["seconds"], given.objects / theirs["seconds"]
-        held = held and fast / slow >= target and ours["megabytes"] < MEMORY_MB
-        print(
-            f"{kind}: {given.steps:,} steps in {ours['seconds']:.1f} CPU s and {ours['megabytes']:.0f} MB "
-            f"({fast:,.0f} steps/s); by objects {slow:,.0f} steps/s: "
-            f"{fast / slow:.1f}× (target {target:g}×, {MEMORY_MB} MB); by objects written with dataclasses.asdict "
-            f"{naive:,.0f} steps/s: {fast / naive:.1f}×"
-        )
-    return 0 if held else 1
+    kinds = list(TARGET) if given.kind is None else [given.kind]
+    rows = [row for kind in kinds for row in compare(kind, given.steps, given.objects, given.repeat)]
+    print("| what | steps | CPU µs/step | steps/s | peak MB | against lean objects | target |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    print(*rows, sep="\n")
+    equal = all(row.equal is not False for row in rows)
+    print(
+        f"\nfigures of both ways on {given.objects:,} steps: {'equal' if equal else 'DIFFERENT'}; at most {MEMORY_MB} MB"
+    )
+    if given.json is not None:
+        document = {"rows": [asdict(row) | {"met": row.met} for row in rows]}
+        given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 0 if all(row.met for row in rows) else 1
 
 
 if __name__ == "__main__":

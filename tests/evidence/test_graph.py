@@ -169,3 +169,20 @@ def test_a_finding_carries_its_variant_and_detail():
     evidence = VerifierGraph([made]).evaluate(BATCH)
     messages = [(atom.rule, atom.message) for i in range(3) for atom in atoms(evidence, i, "m", "s")]
     assert messages == [("v.ok", "fine"), ("v.gone", "gone: lost"), ("v.ok", "broken: bent")]
+
+
+def test_atoms_may_share_a_detail():
+    failed = np.array([[True, False, True]])
+    finding = Finding(failed, failed, shared=[(0, np.array([0, 2]), "bent")])
+    made = Rule(
+        code="v.ok",
+        title="fine",
+        scope=Scope.SAMPLE,
+        slots=(Slot(None, 0),),
+        passed="fine",
+        failed="broken: {why}",
+        check=lambda _: finding,
+    )
+    evidence = VerifierGraph([made]).evaluate(BATCH)
+    messages = [atom.message for i in range(3) for atom in atoms(evidence, i, "m", "s")]
+    assert messages == ["broken: bent", "fine", "broken: bent"]

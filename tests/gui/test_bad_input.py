@@ -143,3 +143,42 @@ def test_unparsed_text_is_a_bucket_with_the_span(judge):
 def test_configuration(judge, config, words):
     with pytest.raises(ConfigError, match=words):
         judge([episode(DONE)], {"e": ["DONE()"]}, **config)
+
+
+def row(step, **more):
+    return {"episode_id": "e", "step": step, "type": "done", **more}
+
+
+BAD_ROWS = [
+    (
+        [row(0), episode(DONE)],
+        r"episodes.jsonl:1: episode 'e' stands whole at .*episodes.jsonl:2 and here as a single step",
+    ),
+    (
+        [row(0, scenario="a"), row(1), row(2, scenario="b")],
+        r":3: episode 'e' has another scenario here than in its step 0",
+    ),
+    (
+        [row(1, screen={"width": 9, "height": 9}), row(0, screen={"width": 9, "height": 8})],
+        r":1: episode 'e' has another screen here than in its step 0",
+    ),
+    ([row(4), row(4)], r":1: episode 'e' has step 4 twice"),
+    ([row(0, goal="x"), row(1, goal="y")], "has another goal here"),
+    (
+        [row(0, milestones=[{"name": "m", "step": 7, "type": "done"}])],
+        r":1: episode 'e': milestone 'm' is about step 7",
+    ),
+    ([row(2**63)], r":1: `step` is 9223372036854775808, which is no 64-bit number"),
+]
+
+
+@pytest.mark.parametrize("rows, words", BAD_ROWS)
+def test_episodes_as_single_steps(judge, rows, words):
+    with pytest.raises(InputError, match=words):
+        judge(rows, {"e": ["DONE()"]})
+
+
+def test_a_second_outcome(judge):
+    twice = [{"episode_id": "e", "success": True}] * 2
+    with pytest.raises(InputError, match=r"outcomes.jsonl:2: episode 'e' has a second outcome"):
+        judge([episode(DONE)], {"e": ["DONE()"]}, outcomes=twice)

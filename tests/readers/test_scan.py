@@ -25,6 +25,7 @@ from adjudge.readers.scan import (
     REAL,
     TEXT,
     TRUE,
+    WRITTEN,
     Wanted,
     crc32,
     newlines,
@@ -117,6 +118,8 @@ def test_a_row_that_is_not_odd_reads_as_msgspec_reads_it(rows, ascii_only, space
 @example(b'{"a":"\\x"}')
 @example(b'{"a":"\\ud800"}')
 @example(b'{"a":"\\u12g4"}')
+@example(b'{"a":"\\u12')
+@example(b'{"a":"\\')
 @example(b'{"a":"tab\there"}')
 @example(b'{"a":tru}')
 @example(b'{"a":1}}')
@@ -149,6 +152,7 @@ ORDINARY = [
     b'{"a":12345678901234567,"id":"0123456789012345678901234567890123456789"}',
     b'{"a":0.30000000000000004}',
     b'{"a":1E5,"o":{"x":2.5e-7}}',
+    b'{"a":"said \\"x\\""}',
     b"{}",
 ]
 
@@ -207,6 +211,41 @@ def test_rows_of_an_unexpected_kind_become_odd():
 def test_without_the_compiled_loops_every_row_is_odd(monkeypatch):
     monkeypatch.setattr(module, "available", lambda: False)
     assert scanned([b'{"a":1}']).odd.all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(["l", "o"]), st.lists(values, max_size=4) | values)), st.booleans())
+@example([{"l": ['a,"]b\\', [1, [2], {"x": "],"}], {}, "", None]}, {}, {"l": []}, {"l": [0]}], True)
+def test_the_elements_of_lists_stand_where_msgspec_finds_them(rows, spaced):
+    written = [
+        json.dumps(row, indent=1 if spaced else None, separators=None if spaced else (",", ":")).encode()
+        for row in rows
+    ]
+    found = scanned(written or [b"{}"])
+    expected = [
+        (index, element)
+        for index, row in enumerate(written)
+        if not found.odd[index] and found.kinds("l")[index] == ARRAY
+        for element in msgspec.json.decode(row)["l"]
+    ]
+    places = zip(*(column.tolist() for column in found.elements("l")), strict=True)
+    assert [(row, msgspec.json.decode(bytes(found.data[a:b]))) for a, b, row in places] == expected
+
+
+def test_elements_are_rows_of_another_scan():
+    row = b'{"id":"e","l":[{"id":"a","a":1}, {"id":"b","a":"x"} ,7]}'
+    found = scanned([b'{"l":3}', row])
+    starts, ends, owner = found.elements("l")
+    inner = scan(Wanted(PATHS), b'{"l":3}\n' + row, starts, ends, fast=True)
+    assert owner.tolist() == [1, 1, 1]
+    assert inner.odd.tolist() == [False, False, True]
+    assert inner.texts("id").to_pylist() == ["a", "b", None]
+
+
+def test_whole_numbers_can_be_read_as_their_digits():
+    found = scanned([b'{"a":-12}', b'{"a":"x"}', b'{"a":1.5}', b'{"a":true}'])
+    assert found.texts("a", kinds=WRITTEN).to_pylist() == ["-12", "x", None, None]
+    assert found.texts("a").to_pylist() == [None, "x", None, None]
 
 
 @settings(deadline=None)  # the first call loads the compiled loop

@@ -101,6 +101,33 @@ def test_blocks_of_a_constant_column():
     assert "no width" in estimate.warnings[0]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_give_the_interval_of_the_clusters(monkeypatch, method):
+    random = np.random.default_rng(4)
+    sizes = random.integers(1, 30, 9000)
+    sums = random.lognormal(0, 1, 9000) * sizes
+    options = {"seed": 1, "stream": "a", "resamples": 4000, "method": method, "unit": "episode"}
+    blocks = bootstrap.ratio_of_sums(sums, sizes, **options)
+    assert "episode bootstrap" in blocks.method
+    assert "of 512 blocks" in blocks.method
+    order = random.permutation(9000)
+    assert bootstrap.ratio_of_sums(sums[order], sizes[order], **options) == blocks
+    monkeypatch.setattr(bootstrap, "MANY_CLUSTERS", 9000)
+    clusters = bootstrap.ratio_of_sums(sums, sizes, **options)
+    assert "blocks" not in clusters.method
+    assert (blocks.value, blocks.n) == (clusters.value, clusters.n)
+    width = clusters.high - clusters.low
+    assert blocks.low == pytest.approx(clusters.low, abs=0.06 * width)
+    assert blocks.high == pytest.approx(clusters.high, abs=0.06 * width)
+
+
+def test_blocks_of_clusters_with_one_ratio():
+    sizes = np.arange(1, 9001)
+    estimate = bootstrap.ratio_of_sums(0.5 * sizes, sizes, seed=1, stream="a")
+    assert (estimate.low, estimate.value, estimate.high) == (0.5, 0.5, 0.5)
+    assert "no width" in estimate.warnings[0]
+
+
 def test_clusters_widen_the_interval_of_correlated_rows():
     random = np.random.default_rng(1)
     clusters = np.repeat(np.arange(30), 20)

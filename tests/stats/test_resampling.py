@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from adjudge.errors import StatsError
+from adjudge.stats import resampling
 from adjudge.stats.resampling import compositions, generator, resamples_of, weights
 
 
@@ -28,6 +29,14 @@ def test_many_units_come_in_chunks_that_together_are_the_resamples():
     chunks = list(weights(1 << 20, 5, 3, "a"))
     assert len(chunks) > 1
     assert sum(len(chunk) for chunk in chunks) == 5
+
+
+def test_the_size_of_a_chunk_changes_nothing(monkeypatch):
+    drawn = np.concatenate(list(weights(301, 50, 1, "x")))
+    monkeypatch.setattr(resampling, "_CHUNK_CELLS", 1)
+    one_by_one = list(weights(301, 50, 1, "x"))
+    assert len(one_by_one) == 50
+    assert (np.concatenate(one_by_one) == drawn).all()
 
 
 def test_strata_keep_their_sizes():

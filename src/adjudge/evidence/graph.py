@@ -148,6 +148,8 @@ def _store(
         severity[own] = np.where(failed, np.where(finding.critical, CRITICAL, WARNING), 0)
         for (slot, sample), text in finding.details.items():
             reasons.put(own.start + slot, np.array([sample]), text)
+        for slot, samples, text in finding.shared:
+            reasons.put(own.start + slot, samples, text)
     if finding.observed is not None:
         observed[own] = finding.observed
 

@@ -94,13 +94,17 @@ class Variant:
 
 @dataclass
 class Finding:
-    """What a check that is more than limits returns, each array shaped (slots, samples)."""
+    """What a check that is more than limits returns, each array shaped (slots, samples).
+
+    `details` say why single atoms failed; `shared` are (slot, samples, text) for atoms with the same text.
+    """
 
     failed: Mask
     critical: Mask
     observed: Floats | None = None
     variant: Codes | None = None
     details: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    shared: Sequence[tuple[int, NDArray[np.intp], str]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

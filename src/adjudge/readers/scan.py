@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 """What stands at a path; a string with escapes is ESCAPED."""
 
+WRITTEN: Final = (TEXT, ESCAPED, INTEGER)
+"""What may stand for an id: a string, or a whole number as it is written."""
+
 Path = tuple[str | int, ...]
 Rows = NDArray[np.intp]
 Buffer = bytes | bytearray | NDArray[np.uint8]
@@ -105,19 +108,29 @@ class Scanned:
 
         With INTEGER among the kinds a number is taken as it is written.
         """
-        from adjudge.readers import _kernels
-
         node = self.wanted.nodes[path]
         some = slice(None) if rows is None else rows
         kind = self.kind[node][some]
         there = _among(kinds)[kind] & ~self.odd[some]
         first, last = (np.where(there, place[node][some], 0).astype(np.int32) for place in (self._first, self._last))
-        # Padded, so that the strings can be scanned in their turn.
-        out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
-        offsets = np.zeros(there.size + 1, dtype=np.int32)
-        _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
-        bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-        return pa.StringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
+        return copied(self.data, first, last, kind == ESCAPED)
+
+    def elements(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Where the elements of the lists at a path start and end, and the row of each, so that `scan` can read them.
+
+        Rows that are odd or have no list there have none.
+        """
+        node = self.wanted.nodes[path]
+        there = (self.kind[node] == ARRAY) & ~self.odd
+        count = int(self.number[node][there].sum())
+        starts, ends, owner = (np.empty(count, dtype=np.int32) for _ in range(3))
+        if not count:
+            return starts, ends, owner
+        from adjudge.readers import _kernels
+
+        first, last = (np.where(there, place[node], 0).astype(np.int32) for place in (self._first, self._last))
+        _kernels.split_lists(self.data, self.data.view(np.uint64), first, last, starts, ends, owner)
+        return starts, ends, owner
 
 
 def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
@@ -151,6 +164,24 @@ def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.in
     places = np.empty(_kernels.count_newlines(words, size), dtype=np.int32)
     _kernels.find_newlines(words, places)
     return places
+
+
+def copied(
+    data: NDArray[np.uint8],
+    first: NDArray[np.int32],
+    last: NDArray[np.int32],
+    escaped: NDArray[np.bool_] | None = None,
+) -> pa.StringArray:
+    """The strings data[first:last], those that are `escaped` resolved; null where `last` is 0."""
+    from adjudge.readers import _kernels
+
+    n, there = first.size, last > 0
+    # Padded, so that the strings can be scanned in their turn.
+    out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
+    offsets = np.zeros(n + 1, dtype=np.int32)
+    _kernels.copy_texts(data, first, last, np.zeros(n, dtype=np.bool_) if escaped is None else escaped, out, offsets)
+    bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
 
 
 def crc32(texts: pa.StringArray, *, fast: bool) -> NDArray[np.uint32]:

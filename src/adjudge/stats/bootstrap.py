@@ -41,6 +41,7 @@ __all__ = [
 
 RESAMPLES = 2000
 BLOCKS = 512
+MANY_CLUSTERS = 8192  # where drawing clusters takes longer than drawing blocks of them
 Method = Literal["expanded", "percentile", "bca"]
 Statistic = Callable[[FloatArray], FloatArray]
 """From counts (resamples, k) to one value a resample; NaN where the statistic is undefined."""
@@ -65,7 +66,7 @@ def ratio_of_sums(
     """Σ numerators / Σ denominators over clusters: a mean is sums over counts, a rate is successes over trials.
 
     `n` is the number of rows behind the value; by default the denominators' sum where they are counts, else the
-    number of clusters.
+    number of clusters. More than `MANY_CLUSTERS` clusters without strata are resampled as `BLOCKS` blocks.
     """
     top, bottom = _checks.column(numerators, "numerators"), _checks.column(denominators, "denominators")
     _checks.same_length(bottom.size, top.size, "numerators")
@@ -75,6 +76,19 @@ def ratio_of_sums(
     if divisor == 0:
         return Estimate.null("nothing to divide by: the denominators add up to 0", n=n, level=_checks.level(level))
     value = exact.total(top) / divisor
+    if strata is None and top.size > MANY_CLUSTERS:
+        return _ratio_of_blocks(
+            top,
+            bottom,
+            value,
+            n=n,
+            unit=unit,
+            seed=seed,
+            stream=stream,
+            resamples=resamples,
+            level=level,
+            method=method,
+        )
     return statistic_of_counts(
         np.column_stack([top, bottom]),
         _ratio,
@@ -380,6 +394,58 @@ def _mean_of_blocks(
         method=method,
         seed=seed,
         name=f"row bootstrap, {_NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
+    )
+
+
+def _ratio_of_blocks(
+    top: FloatArray,
+    bottom: FloatArray,
+    value: float,
+    *,
+    n: int,
+    unit: str,
+    seed: int,
+    stream: str,
+    resamples: int,
+    level: float,
+    method: Method,
+) -> Estimate:
+    """Blocks of clusters with alike residuals top - value · bottom, each at its means, as rows are in `mean`.
+
+    A resampled ratio differs from the value by Σ residuals / Σ denominators; the residuals are stretched so that their
+    variance is that of the clusters.
+    """
+    level = _checks.level(level)
+    m = top.size
+    residual = top - value * bottom
+    order = np.lexsort((bottom, residual))
+    residual, weight = residual[order], bottom[order]
+    edges = np.arange(BLOCKS + 1) * m // BLOCKS
+    sizes = np.diff(edges)
+    block = np.add.reduceat(residual, edges[:-1]) / sizes
+    between = float((sizes * block**2).sum())
+    stretch = math.sqrt(float((residual**2).sum()) / between) if between > 0 else 1.0
+    moves = on_grid((block * stretch)[:, None], 8 * math.isqrt(m * BLOCKS))[:, 0]
+    weights_of_blocks = on_grid((np.add.reduceat(weight, edges[:-1]) / sizes)[:, None], m)[:, 0]
+    random = generator(seed, stream)
+    rows = _CELL_ROWS // BLOCKS
+    replicates = []
+    for start in range(0, resamples, rows):
+        drawn = random.multinomial(m, sizes / m, size=min(rows, resamples - start)).astype(np.float64)
+        divisor = drawn @ weights_of_blocks
+        with np.errstate(divide="ignore", invalid="ignore"):
+            replicates.append(np.where(divisor != 0, value + ((drawn - sizes) @ moves) / divisor, np.nan))
+    return interval_of(
+        value,
+        np.concatenate(replicates),
+        units=effective_number(np.abs(bottom)),
+        jackknife=-block if method == "bca" else None,
+        jackknife_weights=sizes.astype(np.float64) if method == "bca" else None,
+        n=n,
+        level=level,
+        method=method,
+        seed=seed,
+        name=f"{unit} bootstrap, {_NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
     )
 
 

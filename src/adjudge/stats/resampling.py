@@ -20,7 +20,8 @@ from adjudge.stats._checks import FloatArray, IntArray
 
 ENUMERATE_UP_TO = 9
 """24,310 distinct resamples of 9 units; of 10 there would be 92,378, more than anyone draws."""
-_CHUNK_CELLS = 1 << 21
+_CHUNK_CELLS = 1 << 17  # what fits into the cache; random access beyond it takes three times as long
+_STRATA_CELLS = 1 << 21  # strata are drawn one after another, so this number decides what is drawn
 
 
 def generator(seed: int, stream: str) -> np.random.Generator:
@@ -61,7 +62,7 @@ class Resamples:
             yield self.enumerated.astype(np.float64)
             return
         random = generator(self.seed, self.stream)
-        rows = max(1, _CHUNK_CELLS // self.m)
+        rows = max(1, (_CHUNK_CELLS if len(self.strata) == 1 else _STRATA_CELLS) // self.m)
         for start in range(0, self.resamples, rows):
             yield self._draw(random, min(rows, self.resamples - start))
 

@@ -21,7 +21,7 @@ from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.values import NAN, State, answer_decoder, judge_values, shown, state_values
 from adjudge.readers.answers import METHODS, PlainAnswers
 from adjudge.readers.extract import Extraction, Extractor
-from adjudge.readers.scan import ABSENT, ESCAPED, INTEGER, NULL, TEXT, Wanted, scan
+from adjudge.readers.scan import ABSENT, ESCAPED, INTEGER, NULL, TEXT, WRITTEN, Wanted, scan
 
 EXPECTED = "an output line is a JSON object with `id`, `response` and `model`"
 TEXT_LIMIT = 65_536
@@ -133,7 +133,7 @@ class OutputReader:
     def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The plain answers of a block, and which rows are none."""
         found = scan(_WANTED, block.data, block.starts, block.ends, fast=True)
-        found.expect("id", kinds=(TEXT, ESCAPED, INTEGER))
+        found.expect("id", kinds=WRITTEN)
         found.expect("response", kinds=(TEXT, ESCAPED))
         found.expect("model", kinds=(TEXT, ESCAPED, ABSENT, NULL))
         found.expect("error", kinds=(ABSENT, NULL))
@@ -155,7 +155,7 @@ class OutputReader:
             models = pa.array([model or stem for model in models.to_pylist()], pa.string())
         cells = self.task.steps * len(FIELDS)
         columns: dict[str, Any] = {
-            "key": found.texts("id", rows=rows, kinds=(TEXT, ESCAPED, INTEGER)),
+            "key": found.texts("id", rows=rows, kinds=WRITTEN),
             "group": models,
             "line": pa.array(block.lines[rows]),
             "answer": fixed(answers.numbers[:, kept].T, cells),

@@ -16,7 +16,7 @@ from adjudge.protocols.base import Block
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.outputs import fixed, of_rows, shown_type
 from adjudge.protocols.flight.values import State, StateList, StateTriple, gold_values, state_values
-from adjudge.readers.scan import ABSENT, ARRAY, ESCAPED, INTEGER, NULL, OBJECT, REAL, TEXT, Wanted, scan
+from adjudge.readers.scan import ABSENT, ARRAY, ESCAPED, INTEGER, NULL, OBJECT, REAL, TEXT, WRITTEN, Wanted, scan
 
 EXPECTED = "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)"
 _NUMBERS = (INTEGER, REAL)
@@ -76,7 +76,7 @@ class ReferenceReader:
     def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
         """The plain lines of a block, and which rows are none."""
         found = scan(self._wanted, block.data, block.starts, block.ends, fast=True)
-        found.expect("id", kinds=(TEXT, ESCAPED, INTEGER))
+        found.expect("id", kinds=WRITTEN)
         found.expect("sample_id", kinds=(TEXT, ESCAPED, INTEGER, ABSENT, NULL))
         found.expect("flight_id", kinds=(TEXT, ESCAPED, ABSENT, NULL))
         found.expect(self._gold, kinds=(OBJECT,))
@@ -92,7 +92,7 @@ class ReferenceReader:
         found.odd |= ((kinds != INTEGER) & (kinds != REAL)).any(axis=0)
         rows = found.plain()
         arrays = [
-            found.texts("id", rows=rows, kinds=(TEXT, ESCAPED, INTEGER)),
+            found.texts("id", rows=rows, kinds=WRITTEN),
             pa.array(block.lines[rows]),
             found.texts("flight_id", rows=rows),
             fixed(found.number[self._gold_cells][:, rows].T, self.task.steps * len(FIELDS)),

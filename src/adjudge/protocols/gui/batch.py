@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.protocols.gui.spaces import EDGE, Floats, Mask, divisors, inside
@@ -14,8 +16,6 @@ from adjudge.readers.gui.model import Milestone
 STATUSES = ("answered", "unparsed", "missing", "unmatched")
 ANSWERED, UNPARSED, MISSING, UNMATCHED = range(4)
 X, Y, END_X, END_Y = range(4)
-
-Objects = NDArray[np.object_]
 
 
 @dataclass
@@ -31,16 +31,16 @@ class GuiBatch:
     status: NDArray[np.uint8]
     kind: NDArray[np.int16]
     said: NDArray[np.int16]
-    words: Objects
+    words: pa.StringArray
     target: Floats
     point: Floats
     screen: Floats
     boxes: Floats
     box_row: NDArray[np.int64]
-    element: Objects
-    said_element: Objects
-    argument: Objects
-    said_argument: Objects
+    element: pa.StringArray
+    said_element: pa.StringArray
+    argument: pa.StringArray
+    said_argument: pa.StringArray
     milestones: dict[int, list[Milestone]]
     notes: dict[int, str] = field(default_factory=dict)
 
@@ -123,8 +123,7 @@ class GuiBatch:
     @cached_property
     def same_element(self) -> Mask:
         """Which predictions name the recorded element."""
-        same: Mask = self.has_element & np.asarray(self.element == self.said_element, dtype=bool)
-        return same
+        return same(self.element, self.said_element)
 
     @cached_property
     def has_element(self) -> Mask:
@@ -132,9 +131,16 @@ class GuiBatch:
         return present(self.element)
 
 
-def present(values: Objects) -> Mask:
+def present(values: pa.StringArray) -> Mask:
     """Which of the values are there."""
-    return np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+    found: Mask = values.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def same(a: pa.StringArray, b: pa.StringArray) -> Mask:
+    """Where both values are there and equal."""
+    found: Mask = pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _distance(difference: Floats, unit: Floats) -> Floats:

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.protocols.gui.spaces import Floats
-from adjudge.readers.gui.model import Action
-
-
-def box_columns(
-    actions: Sequence[Action], order: str, refuse: Callable[[int, str], Exception]
-) -> tuple[Floats, NDArray[np.int64]]:
-    """All boxes (k, 4) and the row each belongs to; `refuse(row, text)` makes the error for a box that is none."""
-    flat: list[list[float]] = []
-    rows: list[int] = []
-    for row, action in enumerate(actions):
-        element = action.element
-        if element is None or element.bbox is None:
-            continue
-        try:
-            for box in as_boxes(element.bbox):
-                flat.append(box)
-                rows.append(row)
-        except ValueError as error:
-            raise refuse(row, str(error)) from None
-    boxes = np.array(flat, dtype=float).reshape(-1, 4)
-    owners = np.array(rows, dtype=np.int64)
-    corners, bad = to_corners(boxes, order)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise refuse(int(owners[first]), upside_down(boxes[first], order))
-    return corners, owners
 
 
 def as_boxes(bbox: Sequence[float | list[float]]) -> list[list[float]]:

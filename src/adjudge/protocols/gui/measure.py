@@ -83,17 +83,20 @@ class Numbers:
         self.click = types.index("click")
         self.som = config.dsl_mode == "som"
         self._every = np.ones(whole.cell_kind.size, dtype=bool)
+        self._columns = np.ascontiguousarray(whole.cells.T, dtype=np.float64)
         self.no_point = not whole.cells[:, PLACE["pointed"]].any()
 
     def count(self, name: str, cells: Mask | None = None) -> int:
         """The total of a counted column."""
-        return int(self.whole.cells[self._every if cells is None else cells, PLACE[name]].sum())
+        column = self._columns[PLACE[name]]
+        return int((column if cells is None else column[cells]).sum())
 
     def by_episode(self, name: str, cells: Mask | None = None) -> Ints:
         """A counted column by episode."""
-        use = self._every if cells is None else cells
-        sums = np.bincount(self.whole.cell_episode[use], weights=self.whole.cells[use, PLACE[name]], minlength=self.m)
-        return sums.astype(np.int64)
+        column, episode = self._columns[PLACE[name]], self.whole.cell_episode
+        if cells is not None:
+            column, episode = column[cells], episode[cells]
+        return np.bincount(episode, weights=column, minlength=self.m).astype(np.int64)
 
     def rate(self, part: str, of: str, cells: Mask | None, why: str) -> Estimate:
         """A share of steps, by Wilson at the effective number of steps, whose clusters are the episodes."""

@@ -90,9 +90,7 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
     counts = _counts(batch, evidence, som=som)[:, rows]
     kind = batch.kind[rows].astype(np.int64)
     cell, where = np.unique(episode * len(types) + kind, return_inverse=True)
-    distance = np.where(
-        np.isnan(batch.distance[0, rows]) | ~counts[PLACE["pairs"]].astype(bool), 0.0, batch.distance[0, rows]
-    )
+    paired = np.flatnonzero(counts[PLACE["pairs"]])
     lone = np.flatnonzero(~matched)
     sample = samples.column("sample")
     return Partial(
@@ -105,11 +103,9 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
         self_reports=_last(_flags(samples, "self_report")[rows], episode, m),
         cell_episode=cell // len(types),
         cell_kind=cell % len(types),
-        cells=np.stack([np.bincount(where, weights=row, minlength=cell.size) for row in counts], axis=1).astype(
-            np.int64
-        ),
-        cell_distance=group_sums(distance, where, cell.size),
-        distances=batch.distance[0, rows][counts[PLACE["pairs"]].astype(bool) & (kind == types.index("click"))],
+        cells=np.stack([np.bincount(where[row], minlength=cell.size) for row in counts], axis=1),
+        cell_distance=_sums(batch.distance[0, rows[paired]], where[paired], cell.size),
+        distances=batch.distance[0, rows[paired]][kind[paired] == types.index("click")],
         buckets=_buckets(samples, rows),
         fits=_fits(batch),
         unmatched=int(lone.size),
@@ -117,6 +113,15 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
         strips=_strips(samples, batch, evidence, first[kept][:STRIPS]),
         dataset=_dataset(samples, matched),
     )
+
+
+def _sums(values: Floats, groups: Ints, size: int) -> Floats:
+    """The sum of each group; most have no values."""
+    used, place = np.unique(groups, return_inverse=True)
+    sums = np.zeros(size)
+    if used.size:
+        sums[used] = group_sums(values, place, used.size)
+    return sums
 
 
 def merge(partials: Sequence[Partial]) -> Partial:
@@ -150,7 +155,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
     )
 
 
-def _counts(batch: GuiBatch, evidence: Evidence, *, som: bool) -> Ints:
+def _counts(batch: GuiBatch, evidence: Evidence, *, som: bool) -> Mask:
     """(counts, steps): what each step adds to the counts of its cell."""
     place = evidence.layout.positions_of
     passed = {
@@ -185,7 +190,7 @@ def _counts(batch: GuiBatch, evidence: Evidence, *, som: bool) -> Ints:
         "drags": drag & batch.has_target.all(axis=0) & batch.can_normalise & coord,
         "drag_hits": drag & passed["gui.click_hit"].all(axis=0),
     }
-    return np.stack([values[name] for name in COUNTS]).astype(np.int64)
+    return np.stack([values[name] for name in COUNTS])
 
 
 def _milestones(batch: GuiBatch, evidence: Evidence, rows: Ints, episode: Ints, m: int) -> dict[str, Ints]:
@@ -233,15 +238,17 @@ def _fits(batch: GuiBatch) -> Ints:
     A step counts for `normalized` under another declared space only when a coordinate is a fraction: (0, 1) is a pixel.
     """
     found = np.zeros((2, 1 + len(SPACES)), dtype=np.int64)
-    for index, points in enumerate((batch.target, batch.point)):
-        given = np.logical_or.reduce(~np.isnan(points), axis=0)
-        fraction = np.logical_or.reduce(np.nan_to_num(points) % 1.0 != 0.0, axis=0)
-        found[index, 0] = given.sum()
-        own = inside(batch.space, points, batch.screen)
+    for index, every in enumerate((batch.target, batch.point)):
+        known = ~np.isnan(every)
+        given = np.flatnonzero(np.logical_or.reduce(known, axis=0))
+        # The ends of drags are mostly absent.
+        points, screen = every[: 4 if known[2:].any() else 2, given], batch.screen[:, given]
+        found[index, 0] = given.size
+        own = inside(batch.space, points, screen)
         for place, space in enumerate(SPACES, 1):
-            fits = given & inside(space, points, batch.screen)
+            fits = inside(space, points, screen)
             if space == "normalized" and batch.space != space:
-                fits &= fraction
+                fits &= np.logical_or.reduce(np.nan_to_num(points) % 1.0 != 0.0, axis=0)
             elif space != batch.space:
                 fits &= ~own
             found[index, place] = fits.sum()
@@ -252,18 +259,22 @@ def _strips(
     samples: pa.Table, batch: GuiBatch, evidence: Evidence, starts: Ints
 ) -> list[tuple[str, str | None, list[int], list[int]]]:
     """(episode, scenario, steps, outcomes) of the first episodes, for the strip chart."""
+    if not starts.size:
+        return []
     names, code = words(samples, "episode")
     scenarios, scenario = words(samples, "scenario")
-    right = evidence.outcome[evidence.layout.positions_of("gui.action_type")[0]] == PASS
-    critical = np.logical_or.reduce(evidence.failed() & (evidence.severity == 2), axis=0)
-    outcome = np.where(~critical, 0, np.where(right, 1, 2))
-    outcome[~batch.in_space & (batch.status == ANSWERED)] = 3
-    outcome[batch.status == UNPARSED] = 4
-    outcome[batch.status == MISSING] = 5
+    head = int(np.flatnonzero(code == code[starts[-1]])[-1]) + 1
+    status, code = batch.status[:head], code[:head]
+    right = evidence.outcome[evidence.layout.positions_of("gui.action_type")[0], :head] == PASS
+    critical = (evidence.outcome[:, :head] == FAIL) & (evidence.severity[:, :head] == 2)
+    outcome = np.where(~np.logical_or.reduce(critical, axis=0), 0, np.where(right, 1, 2))
+    outcome[~batch.in_space[:head] & (status == ANSWERED)] = 3
+    outcome[status == UNPARSED] = 4
+    outcome[status == MISSING] = 5
     steps = samples.column("step").to_numpy()
     found = []
     for start in starts.tolist():
-        rows = np.flatnonzero((code == code[start]) & (batch.status != UNMATCHED))
+        rows = np.flatnonzero((code == code[start]) & (status != UNMATCHED))
         strip = (str(names[code[start]]), scenarios[scenario[start]], steps[rows].tolist(), outcome[rows].tolist())
         found.append(strip)
     return found
@@ -275,8 +286,9 @@ def _dataset(samples: pa.Table, matched: Mask) -> bytes:
     own = samples if matched.all() else samples.filter(pa.array(matched))
     for name in ("sample", "type", "element", "argument", "milestones"):
         column = own.column(name).combine_chunks().cast(pa.string()).fill_null("")
-        whole.update("\x00".join(column.to_pylist()).encode())
+        every = pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
+        whole.update(pc.binary_join(every, "\x00")[0].as_py().encode())
     for name in ("x", "y", "end_x", "end_y", "screen_width", "screen_height"):
-        whole.update(np.nan_to_num(own.column(name).to_numpy(), nan=-1.0).tobytes())
+        whole.update(pc.fill_null(own.column(name), -1.0).to_numpy().tobytes())
     whole.update(np.asarray(own.column("boxes").combine_chunks().flatten().to_numpy(zero_copy_only=False)).tobytes())
     return whole.digest()

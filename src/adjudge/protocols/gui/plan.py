@@ -15,16 +15,16 @@ from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.gui import samples as columns
 from adjudge.protocols.gui.batch import GuiBatch
+from adjudge.protocols.gui.blocks import BlockReader
 from adjudge.protocols.gui.measure import finish
 from adjudge.protocols.gui.partials import Partial, partial
-from adjudge.protocols.gui.read import GuiReader
-from adjudge.protocols.gui.records import episode_key
+from adjudge.protocols.gui.read import GuiReader, ReadBatch
 from adjudge.protocols.gui.rules import GuiContext
 from adjudge.provenance.canonical import digest
 from adjudge.readers.gui.model import BOXES, SPACES, TYPES
 from adjudge.verdict.agent import RuleBasedAgent, check_citations
 
-BATCH_ROWS = 8192
+BATCH_ROWS = 32768
 MODES = ("coord", "som")
 # What the exported evaluation JSON says about the run, and no number depends on.
 ABOUT = ("eval_timestamp", "training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
@@ -82,41 +82,25 @@ class GuiPlan(Plan):
 
     def inputs(self) -> Sequence[Input]:
         """Episodes, predictions and outcomes, keyed by episode."""
+        settings = self.settings
+        reader = BlockReader(self.types, space=settings.space, bbox=settings.bbox)
         roles = [
-            Input(
-                "episodes",
-                tuple(self.settings.episodes),
-                episode_key,
-                "an episode is a JSON object with `episode_id` and `steps`",
-                limited=True,
-            ),
-            Input(
-                "predictions",
-                tuple(self.settings.predictions),
-                episode_key,
-                "a prediction is a JSON object with `episode_id`, `step` and `action` or `raw`",
-            ),
+            Input("episodes", tuple(settings.episodes), None, "", limited=True, read=reader.episodes),
+            Input("predictions", tuple(settings.predictions), None, "", read=reader.predictions),
         ]
-        if self.settings.outcomes:
-            what = "an outcome is a JSON object with `episode_id` and `success`"
-            roles.append(Input("outcomes", tuple(self.settings.outcomes), episode_key, what))
+        if settings.outcomes:
+            roles.append(Input("outcomes", tuple(settings.outcomes), None, "", read=reader.outcomes))
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of steps with their evidence and verdicts."""
         settings = self.settings
-        reader = GuiReader(
-            self.types,
-            space=settings.space,
-            bbox=settings.bbox,
-            unmatched=settings.unmatched,
-            batch_rows=BATCH_ROWS,
-        )
+        reader = GuiReader(self.types, space=settings.space, unmatched=settings.unmatched, batch_rows=BATCH_ROWS)
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
             n = read.batch.n
             models = [settings.model] * n
-            names = _Names(read.episodes, read.row, read.steps)
+            names = _Names(read)
             verdicts = self.agent.adjudicate_batch(evidence, models, names)
             check_citations(verdicts, evidence, self.agent, models, names)
             table = columns.table(read, verdicts, settings.model)
@@ -147,14 +131,14 @@ class GuiPlan(Plan):
 class _Names(Sequence[str]):
     """Sample ids, made only when one is asked for."""
 
-    def __init__(self, episodes: list[str], row: list[int], steps: list[int]) -> None:
-        self._episodes, self._row, self._steps = episodes, row, steps
+    def __init__(self, read: ReadBatch) -> None:
+        self._read = read
 
     def __len__(self) -> int:
-        return len(self._row)
+        return self._read.batch.n
 
     def __getitem__(self, index: Any) -> Any:
-        return f"{self._episodes[self._row[index]]}#{self._steps[index]}"
+        return f"{self._read.episodes[int(self._read.row[index])].as_py()}#{self._read.steps[index]}"
 
 
 def _check(config: GuiConfig) -> None:

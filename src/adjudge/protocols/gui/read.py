@@ -1,239 +1,166 @@
-"""Reading one partition: episodes and predictions matched by (episode, step), into batches of columns."""
+"""Reading one partition: episodes and predictions matched by (episode, step), as batches of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
-from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch, Objects
-from adjudge.protocols.gui.boxes import box_columns
-from adjudge.protocols.gui.kinds import argument
-from adjudge.protocols.gui.records import Recorded, RecordReader, Said
-from adjudge.protocols.gui.spaces import inside, outside_words
-from adjudge.readers.action_dsl import Unparsed, parse
-from adjudge.readers.gui.model import Action, Milestone, Screen
-
-_NOTHING = (ANSWERED, -1, None, None, None, None, None, None, None)
+from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
+from adjudge.protocols.gui.blocks import box_counts
+from adjudge.protocols.gui.match import Ints, Matched, match
+from adjudge.protocols.gui.spaces import Floats, inside, outside_words
+from adjudge.protocols.gui.tables import POINTS
 
 
 @dataclass
 class ReadBatch:
-    """A batch as columns, with what stands beside them: whose steps they are, self-reports, outcomes and raw texts."""
+    """A batch as columns, with what stands beside them: whose steps they are, self-reports, outcomes and raw texts.
+
+    `episodes`, `scenarios`, `platforms` and `outcomes` have a value an episode, `row` is the episode of each step.
+    """
 
     batch: GuiBatch
-    episodes: list[str]
-    scenarios: list[str | None]
-    platforms: list[str | None]
-    outcomes: list[bool | None]
-    row: list[int]
-    steps: list[int]
-    self_reports: list[bool | None]
-    texts: list[str | None]
+    episodes: pa.StringArray
+    scenarios: pa.StringArray
+    platforms: pa.StringArray
+    outcomes: pa.BooleanArray
+    row: NDArray[np.int32]
+    steps: Ints
+    self_reports: pa.BooleanArray
+    texts: pa.StringArray
 
 
 class GuiReader:
     """Turns one partition into batches of whole episodes, in the order of (episode, step)."""
 
-    def __init__(self, types: tuple[str, ...], *, space: str, bbox: str, unmatched: str, batch_rows: int) -> None:
-        self.types, self.space, self.bbox, self.batch_rows = types, space, bbox, batch_rows
-        self.records = RecordReader(types, space=space, bbox=bbox, unmatched=unmatched)
-        self.code = {name: index for index, name in enumerate(types)}
+    def __init__(self, types: tuple[str, ...], *, space: str, unmatched: str, batch_rows: int) -> None:
+        self.types, self.space, self.unmatched, self.batch_rows = types, space, unmatched, batch_rows
 
     def read(self, partition: Partition) -> Iterator[ReadBatch]:
-        """Batches of whole episodes."""
-        episodes, said, outcomes = self.records.read(partition)
-        # Predictions and outcomes of episodes that a limit cut off are no concern of this run.
-        names = sorted(episodes if partition.limited else episodes.keys() | said.keys())
-        waiting: list[str] = []
-        rows = 0
-        for name in names:
-            waiting.append(name)
-            rows += len(episodes[name].episode.steps) if name in episodes else len(said[name])
-            if rows >= self.batch_rows:
-                yield self._columns(waiting, episodes, said, outcomes, partition)
-                waiting, rows = [], 0
-        if waiting:
-            yield self._columns(waiting, episodes, said, outcomes, partition)
+        """Batches of whole episodes, about equal in rows."""
+        found = match(partition, self.types, unmatched=self.unmatched)
+        n = found.episode.size
+        if not n:
+            return
+        ends = np.append(np.flatnonzero(found.episode[1:] != found.episode[:-1]) + 1, n)
+        wanted = np.arange(1, -(-n // self.batch_rows) + 1) * n // -(-n // self.batch_rows)
+        low = 0
+        for high in np.unique(ends[np.searchsorted(ends, wanted)]).tolist():
+            yield self._batch(found, low, high, partition)
+            low = high
 
-    def _columns(
-        self,
-        names: list[str],
-        episodes: Mapping[str, Recorded],
-        said: Mapping[str, dict[int, Said]],
-        outcomes: Mapping[str, tuple[bool, int, int]],
-        partition: Partition,
-    ) -> ReadBatch:
-        """Rows of some episodes: their steps, then predictions for steps that they do not have."""
-        read = _Rows()
-        for index, name in enumerate(names):
-            own = episodes.get(name)
-            predicted = said.get(name, {})
-            steps = [] if own is None else own.episode.steps
-            if own is not None and own.episode.milestones:
-                at = {step.step: len(read.steps) + k for k, step in enumerate(steps)}
-                for milestone in own.episode.milestones:
-                    read.milestones.setdefault(at[milestone.step], []).append(milestone)
-            read.recorded += [step.action for step in steps]
-            numbers = [step.step for step in steps]
-            read.steps += numbers
-            read.said += [predicted.get(number) for number in numbers]
-            extra = sorted(predicted.keys() - set(numbers))
-            read.recorded += [None] * len(extra)
-            read.steps += extra
-            read.said += [predicted[number] for number in extra]
-            read.row += [index] * (len(numbers) + len(extra))
-            read.owner += [own] * (len(numbers) + len(extra))
-        batch = self._batch(read, partition)
-        known = [None if name not in episodes else episodes[name].episode for name in names]
-        return ReadBatch(
-            batch=batch,
-            episodes=names,
-            scenarios=[None if episode is None else episode.scenario for episode in known],
-            platforms=[None if episode is None else episode.platform for episode in known],
-            outcomes=[outcomes[name][0] if name in outcomes else None for name in names],
-            row=read.row,
-            steps=read.steps,
-            self_reports=[
-                None if item is None or item.prediction.state is None else item.prediction.state.success
-                for item in read.said
-            ],
-            texts=[None if item is None else item.prediction.raw for item in read.said],
-        )
-
-    def _batch(self, read: _Rows, partition: Partition) -> GuiBatch:
-        n = len(read.steps)
-        notes: dict[int, str] = {}
-        columns = list(zip(*self._predicted(read, notes), strict=True))
-        status = np.array(columns[0], dtype=np.uint8)
-        recorded = [_WITHOUT if action is None else action for action in read.recorded]
-        status[[row for row, action in enumerate(read.recorded) if action is None]] = UNMATCHED
-        code = self.code
-        screens = [
-            _NO_SCREEN if own is None or own.episode.screen is None else own.episode.screen for own in read.owner
-        ]
-        target = np.array([[getattr(a, name) for a in recorded] for name in ("x", "y", "end_x", "end_y")], dtype=float)
-        boxes, box_row = box_columns(recorded, self.bbox, lambda row, text: _at(read, row, partition, text))
+    def _batch(self, found: Matched, low: int, high: int, partition: Partition) -> ReadBatch:
+        told, said, episode = found.told[low:high], found.said[low:high], found.episode[low:high]
+        recorded, predicted = found.recorded.table, found.predicted.table
+        first, last = int(episode[0]), int(episode[-1]) + 1
+        words = _taken(predicted, "type", said)
+        status = np.full(high - low, ANSWERED, dtype=np.uint8)
+        status[words.is_null().to_numpy(zero_copy_only=False)] = UNPARSED
+        status[said < 0] = MISSING
+        status[told < 0] = UNMATCHED
+        boxes = _taken(recorded, "boxes", told)
+        steps = np.where(told >= 0, _values(recorded, "step", told, 0), _values(predicted, "step", said, 0))
+        notes = _taken(predicted, "note", said)
+        screen = found.about["screen"][episode]
         batch = GuiBatch(
             types=self.types,
             space=self.space,
             status=status,
-            kind=np.array([code.get(a.type, -1) for a in recorded], dtype=np.int16),
-            said=np.array(columns[1], dtype=np.int16),
-            words=_objects(columns[2]),
-            target=target.reshape(4, n),
-            point=np.array(columns[3:7], dtype=float).reshape(4, n),
-            screen=np.array([[s.width for s in screens], [s.height for s in screens]], dtype=float).reshape(2, n),
-            boxes=boxes,
-            box_row=box_row,
-            element=_objects([_element(a) for a in recorded]),
-            said_element=_objects(columns[8]),
-            argument=_objects([argument(a, a.type) for a in recorded]),
-            said_argument=_objects(columns[7]),
-            milestones=read.milestones,
-            notes=notes,
+            kind=_values(recorded, "kind", told, -1).astype(np.int16),
+            said=codes(words, self.types),
+            words=words,
+            target=np.stack([_values(recorded, name, told, np.nan) for name in POINTS]),
+            point=np.stack([_values(predicted, name, said, np.nan) for name in POINTS]),
+            screen=np.stack([_values(recorded, name, screen, np.nan) for name in ("width", "height")]),
+            boxes=boxes.flatten().to_numpy().reshape(-1, 4),
+            box_row=np.repeat(np.arange(high - low), box_counts(boxes)),
+            element=_taken(recorded, "element", told),
+            said_element=_taken(predicted, "element", said),
+            argument=_taken(recorded, "argument", told),
+            said_argument=_taken(predicted, "argument", said),
+            milestones={row - low: wanted for row, wanted in found.milestones.items() if low <= row < high},
+            notes=_noted(notes),
         )
-        self._refuse_outside(batch, read, partition)
-        return batch
+        read = ReadBatch(
+            batch=batch,
+            episodes=found.names[first:last],
+            scenarios=_taken(recorded, "scenario", found.about["scenario"][first:last]),
+            platforms=_taken(recorded, "platform", found.about["platform"][first:last]),
+            outcomes=_taken(found.outcome_table, "success", found.outcomes[first:last]),
+            row=(episode - first).astype(np.int32),
+            steps=steps,
+            self_reports=_taken(predicted, "self_report", said),
+            texts=_taken(predicted, "raw", said),
+        )
+        self._refuse_outside(read, _values(predicted, "structured", said, fill=False), (found, low), partition)
+        return read
 
-    def _predicted(self, read: _Rows, notes: dict[int, str]) -> Iterator[tuple[object, ...]]:
-        """(status, type, word, x, y, end_x, end_y, argument, element) of every row."""
-        code, types = self.code, self.types
-        for row, item in enumerate(read.said):
-            if item is None:
-                yield (MISSING, *_NOTHING[1:])
-                continue
-            prediction = item.prediction
-            action = prediction.action
-            if action is not None:
-                kind = action.type.lower()
-                yield (
-                    ANSWERED,
-                    code.get(kind, -1),
-                    kind,
-                    action.x,
-                    action.y,
-                    action.end_x,
-                    action.end_y,
-                    argument(action, kind),
-                    _element(action),
-                )
-                continue
-            parsed = parse(prediction.raw or "", types)
-            if isinstance(parsed, Unparsed):
-                notes[row] = f"{parsed.why} (characters {parsed.start} to {parsed.end})"
-                yield (UNPARSED, *_NOTHING[1:])
-            else:
-                yield (ANSWERED, code.get(parsed[0], -1), *parsed)
-
-    def _refuse_outside(self, batch: GuiBatch, read: _Rows, partition: Partition) -> None:
+    def _refuse_outside(
+        self, read: ReadBatch, structured: NDArray[np.bool_], where: tuple[Matched, int], partition: Partition
+    ) -> None:
         """Half a point, or a value outside the declared space, in an episode or a structured action."""
-        structured = np.fromiter(
-            (item is not None and item.prediction.action is not None for item in read.said), dtype=bool, count=batch.n
-        )
-        corners = batch.boxes.T
-        for points, screen, rows, choose, where in (
-            (batch.target, batch.screen, np.arange(batch.n), None, _at),
-            (corners, batch.screen[:, batch.box_row], batch.box_row, None, _at),
-            (batch.point, batch.screen, np.arange(batch.n), structured, _at_prediction),
+        batch = read.batch
+        found, low = where
+        every = np.ones(batch.n, dtype=np.bool_)
+        recorded, predicted = (found.recorded, found.told), (found.predicted, found.said)
+        for points, screen, rows, choose, (side, row_of) in (
+            (batch.target, batch.screen, np.arange(batch.n), every, recorded),
+            (batch.boxes.T, batch.screen[:, batch.box_row], batch.box_row, every[batch.box_row], recorded),
+            (batch.point, batch.screen, np.arange(batch.n), structured, predicted),
         ):
             gap = np.isnan(points)
-            bad = (gap[0] != gap[1]) | (gap[2] != gap[3]) | ~inside(self.space, points, screen)
-            if choose is not None:
-                bad &= choose
+            bad = ((gap[0] != gap[1]) | (gap[2] != gap[3]) | ~inside(self.space, points, screen)) & choose
             if bad.any():
                 first = int(np.flatnonzero(bad)[0])
+                row = int(rows[first])
                 half = gap[0, first] != gap[1, first] or gap[2, first] != gap[3, first]
                 text = (
                     "has one coordinate of a point without the other"
                     if half
                     else outside_words(self.space, points[:, first], screen[:, first]) + " (--space)"
                 )
-                raise where(read, int(rows[first]), partition, text)
+                path, line = side.place(int(row_of[low + row]), partition)
+                name = read.episodes[int(read.row[row])].as_py()
+                raise InputError(f"episode {name!r}, step {read.steps[row]}: {text}", file=path, line=line)
 
 
-class _Rows:
-    """The rows of a batch in the making."""
-
-    def __init__(self) -> None:
-        self.recorded: list[Action | None] = []
-        self.said: list[Said | None] = []
-        self.steps: list[int] = []
-        self.row: list[int] = []
-        self.owner: list[Recorded | None] = []
-        self.milestones: dict[int, list[Milestone]] = {}
-
-
-_WITHOUT = Action("")
-_NO_SCREEN = Screen(np.nan, np.nan)
-
-
-def _at(read: _Rows, row: int, partition: Partition, text: str) -> InputError:
-    own = read.owner[row]
-    assert own is not None  # noqa: S101 -- only recorded rows have targets and boxes
-    return InputError(
-        f"episode {own.name!r}, step {read.steps[row]}: {text}", file=partition.files[own.file], line=own.line
+def codes(words: pa.StringArray, types: tuple[str, ...]) -> NDArray[np.int16]:
+    """The places of some words in `types`, −1 for none of them."""
+    found: NDArray[np.int16] = (
+        pc.index_in(words, value_set=pa.array(types, pa.string()), skip_nulls=True)
+        .fill_null(-1)
+        .to_numpy(zero_copy_only=False)
+        .astype(np.int16)
     )
+    return found
 
 
-def _at_prediction(read: _Rows, row: int, partition: Partition, text: str) -> InputError:
-    item = read.said[row]
-    assert item is not None  # noqa: S101 -- only predicted rows have points
-    name = item.prediction.episode_id
-    return InputError(
-        f"episode {str(name)!r}, step {read.steps[row]}: {text}", file=partition.files[item.file], line=item.line
-    )
+def _taken(table: pa.Table, name: str, rows: Ints) -> Any:
+    """Some rows of a column, null for −1."""
+    column = table.column(name).combine_chunks()
+    if column.null_count == len(column):
+        return pa.nulls(len(rows), column.type)
+    absent = rows < 0
+    return column.take(pa.array(rows, mask=absent if absent.any() else None))
 
 
-def _element(action: Action) -> str | None:
-    found = action.element
-    return None if found is None or found.id is None else str(found.id)
+def _values(table: pa.Table, name: str, rows: Ints, fill: float) -> Any:
+    """Some rows of a column of numbers, `fill` for −1."""
+    if not table.num_rows:
+        return np.full(len(rows), fill)
+    found: Floats = table.column(name).to_numpy()[rows]
+    absent = rows < 0
+    return np.where(absent, fill, found) if absent.any() else found
 
 
-def _objects(values: list[str | None] | tuple[object, ...]) -> Objects:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+def _noted(notes: pa.StringArray) -> dict[int, str]:
+    rows = np.flatnonzero(notes.is_valid().to_numpy(zero_copy_only=False))
+    return dict(zip(rows.tolist(), notes.take(pa.array(rows)).to_pylist(), strict=True))

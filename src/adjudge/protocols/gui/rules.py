@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
-from adjudge.protocols.gui.batch import ANSWERED, UNMATCHED, GuiBatch, present
+from adjudge.protocols.gui.batch import ANSWERED, UNMATCHED, GuiBatch, present, same
 from adjudge.protocols.gui.kinds import (
     DRAG,
     ON_ELEMENT,
@@ -103,11 +105,17 @@ def _space() -> Rule:
 def _action_type() -> Rule:
     def check(batch: GuiBatch) -> Finding:
         failed = (batch.kind != batch.said) | (batch.said < 0)
-        details = {
-            (0, int(row)): f"{batch.words[row]} instead of {batch.types[batch.kind[row]]}"
-            for row in np.flatnonzero(failed & (batch.status == ANSWERED))
-        }
-        return Finding(failed[None], failed[None], details=details)
+        rows = np.flatnonzero(failed & (batch.status == ANSWERED))
+        words = batch.words.take(pa.array(rows)).dictionary_encode()
+        pairs, place = np.unique(
+            words.indices.to_numpy().astype(np.int64) * (len(batch.types) + 1) + batch.kind[rows], return_inverse=True
+        )
+        shared = []
+        for index, pair in enumerate(pairs.tolist()):
+            word, kind = divmod(pair, len(batch.types) + 1)
+            text = f"{words.dictionary[word].as_py()} instead of {batch.types[kind]}"
+            shared.append((0, rows[place == index], text))
+        return Finding(failed[None], failed[None], shared=shared)
 
     return Rule(
         code="gui.action_type",
@@ -135,13 +143,15 @@ def _point(context: GuiContext) -> Rule:
         no_target[1] |= ~batch.can_normalise
         failed = no_target | ~batch.has_point
         asked = _asks_point(batch) & failed & (batch.status == ANSWERED)
-        details = {
-            (int(slot), int(row)): "the recording has nothing to compare with"
-            if no_target[slot, row]
-            else "the action has none"
-            for slot, row in np.argwhere(asked)
-        }
-        return Finding(failed, failed, details=details)
+        shared = [
+            (slot, np.flatnonzero(asked[slot] & mask[slot]), text)
+            for slot in (0, 1)
+            for mask, text in (
+                (no_target, "the recording has nothing to compare with"),
+                (~no_target, "the action has none"),
+            )
+        ]
+        return Finding(failed, failed, shared=shared)
 
     return Rule(
         code="gui.point",
@@ -209,11 +219,9 @@ def _element(context: GuiContext) -> Rule:
     def check(batch: GuiBatch) -> Finding:
         failed = ~batch.same_element
         decides = batch.is_kind((*POINTING, *DRAG))
-        details = {
-            (0, int(row)): "the recording names no element"
-            for row in np.flatnonzero(failed & decides & ~batch.has_element & (batch.status == ANSWERED))
-        }
-        return Finding(failed[None], (failed & decides)[None], details=details)
+        unnamed = np.flatnonzero(failed & decides & ~batch.has_element & (batch.status == ANSWERED))
+        shared = [(0, unnamed, "the recording names no element")]
+        return Finding(failed[None], (failed & decides)[None], shared=shared)
 
     def applies(batch: GuiBatch) -> Mask:
         decides = batch.is_kind((*POINTING, *DRAG))
@@ -236,12 +244,13 @@ def _element(context: GuiContext) -> Rule:
 
 
 def _text(context: GuiContext) -> Rule:
-    shape = one_space if context.text == "normalized" else _as_is
-
     def check(batch: GuiBatch) -> Finding:
-        failed = np.zeros(batch.n, dtype=bool)
-        for row in np.flatnonzero(_compares_text(batch) & (batch.said == batch.kind)):
-            failed[row] = (shape(batch.argument[row]) or "") != (shape(batch.said_argument[row]) or "")
+        told, said = (pc.fill_null(column, "") for column in (batch.argument, batch.said_argument))
+        failed = _compares_text(batch) & (batch.said == batch.kind) & ~same(told, said)
+        if context.text == "normalized":
+            rows = np.flatnonzero(failed)
+            texts = (column.take(pa.array(rows)).to_pylist() for column in (told, said))
+            failed[rows] = [one_space(a) != one_space(b) for a, b in zip(*texts, strict=True)]
         return Finding(failed[None], failed[None])
 
     return Rule(
@@ -257,10 +266,6 @@ def _text(context: GuiContext) -> Rule:
     )
 
 
-def _as_is(text: str | None) -> str | None:
-    return text
-
-
 def _compares_text(batch: GuiBatch) -> Mask:
     optional = batch.is_kind(WITH_OPTIONAL_TEXT) & present(batch.argument)
     return batch.is_kind(WITH_TEXT) | optional
@@ -268,9 +273,11 @@ def _compares_text(batch: GuiBatch) -> Mask:
 
 def _key() -> Rule:
     def check(batch: GuiBatch) -> Finding:
-        failed = np.zeros(batch.n, dtype=bool)
-        for row in np.flatnonzero(batch.is_kind(WITH_KEY) & (batch.said == batch.kind)):
-            failed[row] = same_key(batch.argument[row]) != same_key(batch.said_argument[row])
+        compared = batch.is_kind(WITH_KEY) & (batch.said == batch.kind)
+        failed = compared & ~same(batch.argument, batch.said_argument)
+        rows = np.flatnonzero(failed)
+        words = (column.take(pa.array(rows)).to_pylist() for column in (batch.argument, batch.said_argument))
+        failed[rows] = [same_key(a) != same_key(b) for a, b in zip(*words, strict=True)]
         return Finding(failed[None], failed[None])
 
     return Rule(
@@ -303,8 +310,8 @@ def reached(batch: GuiBatch, row: int, milestone: Milestone, *, som: bool) -> bo
     if milestone.element is None:
         return True
     wanted = str(milestone.element)
-    on_box = batch.element[row] == wanted and bool(batch.in_box[row])
-    return bool(batch.said_element[row] == wanted) or on_box
+    on_box = batch.element[row].as_py() == wanted and bool(batch.in_box[row])
+    return batch.said_element[row].as_py() == wanted or on_box
 
 
 def _milestone(context: GuiContext) -> Rule:

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.vocabulary import BUCKETS
-from adjudge.protocols.gui.batch import ANSWERED, STATUSES, UNMATCHED, GuiBatch, Objects
-from adjudge.protocols.gui.read import ReadBatch
+from adjudge.protocols.gui.batch import ANSWERED, STATUSES, UNMATCHED, GuiBatch
+from adjudge.protocols.gui.read import ReadBatch, codes
+from adjudge.protocols.gui.tables import POINTS
 from adjudge.readers.gui.model import Milestone
 from adjudge.verdict.agent import Verdicts
 
 TEXT_LIMIT = 65_536
 VERDICTS = ("correct", "incorrect", "unmatched")
 _WORD = pa.dictionary(pa.int32(), pa.string())
-_TARGET = ("x", "y", "end_x", "end_y")
-_SAID = tuple(f"said_{name}" for name in _TARGET)
+_SAID = tuple(f"said_{name}" for name in POINTS)
 _milestones = msgspec.json.Decoder(list[Milestone])
 
 SCHEMA = pa.schema(
@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
         ("cites", pa.binary()),
         ("type", _WORD),
         ("said_type", _WORD),
-        *((name, pa.float64()) for name in (*_TARGET, *_SAID)),
+        *((name, pa.float64()) for name in (*POINTS, *_SAID)),
         ("screen_width", pa.float64()),
         ("screen_height", pa.float64()),
         ("boxes", pa.list_(pa.float64())),
@@ -58,33 +58,27 @@ SCHEMA = pa.schema(
 def table(read: ReadBatch, verdicts: Verdicts, model: str) -> pa.Table:
     """The rows of one batch."""
     batch, n = read.batch, read.batch.n
-    row = np.array(read.row, dtype=np.int32)
-    names = pa.array([storable(name) for name in read.episodes], pa.string())
-    episode = pa.DictionaryArray.from_arrays(pa.array(row), names)
-    steps = pa.array(np.array(read.steps, dtype=np.int64))
-    sample = pc.binary_join_element_wise(names.take(pa.array(row)), steps.cast(pa.string()), "#")
-    milestones: list[str | None] = [None] * n
-    for index, wanted in batch.milestones.items():
-        milestones[index] = msgspec.json.encode(wanted).decode()
+    row = pa.array(read.row)
+    steps = pa.array(read.steps)
     return pa.Table.from_arrays(
         [
-            sample,
+            pc.binary_join_element_wise(read.episodes.take(row), steps.cast(pa.string()), "#"),
             pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array([model])),
-            episode,
+            pa.DictionaryArray.from_arrays(row, read.episodes),
             steps,
             _spread(read.scenarios, row),
             _spread(read.platforms, row),
             _coded(batch.status, STATUSES),
             *_judged(batch, verdicts),
             _coded(batch.kind, batch.types),
-            _words(batch.words.tolist()),
+            batch.words.dictionary_encode(),
             *(pa.array(column, from_pandas=True) for column in (*batch.target, *batch.point, *batch.screen)),
             _boxes(batch),
-            *(_strings(column) for column in (batch.element, batch.said_element, batch.argument, batch.said_argument)),
+            *(batch.element, batch.said_element, batch.argument, batch.said_argument),
             pa.array(batch.distance[0], from_pandas=True),
-            pa.array(milestones, pa.string()),
-            pa.array(read.self_reports, pa.bool_()),
-            pa.array(read.outcomes, pa.bool_()).take(pa.array(row)),
+            _milestone_texts(batch),
+            read.self_reports,
+            read.outcomes.take(row),
         ],
         schema=SCHEMA,
     )
@@ -92,12 +86,10 @@ def table(read: ReadBatch, verdicts: Verdicts, model: str) -> pa.Table:
 
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw texts, each cut at a bound; a structured action stands in the samples already."""
-    return pa.table(
-        {
-            "response": pa.array([None if t is None else storable(t[:TEXT_LIMIT]) for t in read.texts], pa.string()),
-            "characters": pa.array([None if t is None else len(t) for t in read.texts], pa.int64()),
-        }
-    )
+    characters = pc.utf8_length(read.texts)
+    long = pc.max(characters).as_py() or 0
+    texts = read.texts if long <= TEXT_LIMIT else pc.utf8_slice_codeunits(read.texts, 0, TEXT_LIMIT)
+    return pa.table({"response": texts, "characters": characters.cast(pa.int64())})
 
 
 def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
@@ -110,24 +102,23 @@ def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
         for index, text in enumerate(samples.column("milestones").to_pylist())
         if text is not None
     }
-    words = _objects(samples, "said_type")
-    code = {name: index for index, name in enumerate(types)}
+    words = _strings(samples, "said_type")
     return GuiBatch(
         types=types,
         space=space,
         status=_codes(samples, "status", STATUSES).astype(np.uint8),
-        kind=np.array([code.get(word, -1) for word in samples.column("type").to_pylist()], dtype=np.int16),
-        said=np.array([code.get(word, -1) for word in words], dtype=np.int16),
+        kind=codes(_strings(samples, "type"), types),
+        said=codes(words, types),
         words=words,
-        target=np.stack([floats(samples, name) for name in _TARGET]),
+        target=np.stack([floats(samples, name) for name in POINTS]),
         point=np.stack([floats(samples, name) for name in _SAID]),
         screen=np.stack([floats(samples, name) for name in ("screen_width", "screen_height")]),
         boxes=flat.reshape(-1, 4),
         box_row=np.repeat(np.arange(samples.num_rows), counts),
-        element=_objects(samples, "element"),
-        said_element=_objects(samples, "said_element"),
-        argument=_objects(samples, "argument"),
-        said_argument=_objects(samples, "said_argument"),
+        element=_strings(samples, "element"),
+        said_element=_strings(samples, "said_element"),
+        argument=_strings(samples, "argument"),
+        said_argument=_strings(samples, "said_argument"),
         milestones=milestones,
     )
 
@@ -162,11 +153,6 @@ def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.in
     return [*found, None], column.indices.fill_null(len(found)).to_numpy().astype(np.int64)
 
 
-def storable(text: str) -> str:
-    """Text that UTF-8 can carry: a lone surrogate, which JSON can spell, becomes a replacement sign."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
 def _judged(batch: GuiBatch, verdicts: Verdicts) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Bucket, verdict and citations. A prediction for no step is in no bucket: the buckets add up to the steps."""
     wrong = (~verdicts.eligible).astype(np.int64)
@@ -196,27 +182,21 @@ def _coded(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
 
 
-def _spread(values: Sequence[str | None], row: NDArray[np.int32]) -> pa.DictionaryArray:
+def _spread(values: pa.StringArray, row: pa.Array) -> pa.DictionaryArray:
     """One word an episode, spread over its steps."""
-    own = _words(list(values))
-    return pa.DictionaryArray.from_arrays(own.indices.take(pa.array(row)), own.dictionary)
+    own = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(own.indices.take(row), own.dictionary)
 
 
-def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return _strings(values).dictionary_encode()
+def _milestone_texts(batch: GuiBatch) -> pa.StringArray:
+    texts: list[str | None] = [None] * batch.n
+    for index, wanted in batch.milestones.items():
+        texts[index] = msgspec.json.encode(wanted).decode()
+    return pa.array(texts, pa.string()) if batch.milestones else pa.nulls(batch.n, pa.string())
 
 
-def _strings(values: Sequence[str | None] | Objects) -> pa.Array:
-    try:
-        return pa.array(values, pa.string())
-    except UnicodeEncodeError:
-        return pa.array([None if value is None else storable(value) for value in values], pa.string())
-
-
-def _objects(samples: pa.Table, name: str) -> Objects:
-    found = np.empty(samples.num_rows, dtype=object)
-    found[:] = samples.column(name).to_pylist()
-    return found
+def _strings(samples: pa.Table, name: str) -> pa.StringArray:
+    return samples.column(name).combine_chunks().cast(pa.string())
 
 
 def _codes(samples: pa.Table, name: str, names: Sequence[str]) -> NDArray[np.int64]:
