@@ -34,6 +34,7 @@ _EXACT = np.uint64(1 << 53)
 _ONE, _TWO, _FOUR, _FIVE, _SIX, _EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
 _THREE, _SEVEN = np.uintp(3), np.uintp(7)
 _ALL, _LOWS, _HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01, 0x80))
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 _QUOTES, _SLASHES, _SPACES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ ')
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
@@ -417,3 +418,115 @@ def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArr
         for k in range(offsets[row], offsets[row + 1]):
             crc = table[(crc ^ np.uint32(data[k])) & np.uint32(255)] ^ (crc >> np.uint32(8))
         out[row] = crc ^ np.uint32(0xFFFFFFFF)
+
+
+@_inlined
+def word_at(words: Any, i: Place) -> Any:
+    """The eight bytes from place i on; behind the end there are zeros."""
+    at, shift = i >> _THREE, (i & _SEVEN) << _THREE
+    found = words[at] >> shift
+    if shift and at + _ONE < np.uintp(words.shape[0]):
+        found |= words[at + _ONE] << (np.uint64(64) - shift)
+    return found
+
+
+@_inlined
+def text_word(words: Any, i: Place, end: Place) -> Any:
+    """The bytes from place i on, at most eight and none from `end` on."""
+    found = word_at(words, i)
+    if end - i < _EIGHT:
+        found &= ~(_ALL << ((end - i) << _THREE))
+    return found
+
+
+@_inlined
+def head_of(kind: Bytes, first: Ints, last: Ints, node: int, row: int) -> Any:
+    return np.uint64(kind[node, row]) | (np.uint64(last[node, row] - first[node, row]) << np.uint64(8))
+
+
+@_inlined
+def is_entry(
+    words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: int
+) -> bool:
+    """Whether a row holds at the nodes what was stored from `at` on."""
+    for node in nodes:
+        if store[at] != head_of(kind, first, last, node, row):
+            return False
+        at += 1
+        i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+        while i < end:
+            if store[at] != text_word(words, i, end):
+                return False
+            at += 1
+            i += _EIGHT
+    return True
+
+
+@_compiled
+def number_rows(
+    words: Any,
+    kind: Bytes,
+    first: Ints,
+    last: Ints,
+    odd: NDArray[np.bool_],
+    nodes: Ints,
+    slots: Ints,
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    store: NDArray[np.uint64],
+    count: int,
+    codes: Ints,
+    fresh: Ints,
+) -> int:
+    """Number the rows by what stands at the nodes, rows with the same text alike; −1 for an odd row.
+
+    `store` holds what each of `count` known numbers stands for, number c from places[c] on: for every node its kind and
+    length, then its bytes. `slots` is a hash table of numbers, open addressing, −1 for empty. The row of each new number
+    goes into `fresh`; returned is the new count.
+    """
+    known = count
+    guess = 0
+    mask = np.uint64(slots.shape[0] - 1)
+    for row in range(odd.shape[0]):
+        if odd[row]:
+            codes[row] = -1
+            continue
+        if guess < count and is_entry(words, kind, first, last, nodes, row, store, places[guess]):
+            codes[row] = guess
+            continue
+        mixed = np.uint64(0)
+        for node in nodes:
+            mixed = (mixed ^ head_of(kind, first, last, node, row)) * _MIXER
+            mixed ^= mixed >> np.uint64(32)
+            i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+            while i < end:
+                mixed = (mixed ^ text_word(words, i, end)) * _MIXER
+                mixed ^= mixed >> np.uint64(32)
+                i += _EIGHT
+        slot = mixed & mask
+        while True:
+            found = slots[slot]
+            if found < 0:
+                break
+            if hashes[found] == mixed and is_entry(words, kind, first, last, nodes, row, store, places[found]):
+                break
+            slot = (slot + np.uint64(1)) & mask
+        if found < 0:
+            found = count
+            slots[slot] = found
+            hashes[found] = mixed
+            at = places[found]
+            for node in nodes:
+                store[at] = head_of(kind, first, last, node, row)
+                at += 1
+                i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+                while i < end:
+                    store[at] = text_word(words, i, end)
+                    at += 1
+                    i += _EIGHT
+            count += 1
+            places[count] = at
+            fresh[found - known] = row
+        codes[row] = found
+        guess = found
+    return count

@@ -163,7 +163,7 @@ class PartWriter:
                 outputs.schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=False,
+                use_dictionary=[f.name for f in outputs.schema if pa.types.is_dictionary(f.type)],
                 write_statistics=["row"],
             )
         self._outputs.write_table(outputs, row_group_size=max(1, outputs.num_rows))
