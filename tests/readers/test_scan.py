@@ -25,7 +25,6 @@ from adjudge.readers.scan import (
     REAL,
     TEXT,
     TRUE,
-    Numbered,
     Wanted,
     crc32,
     scan,
@@ -215,44 +214,3 @@ def test_the_hash_of_a_key_is_zlibs(keys):
     array = pa.array(["before", *keys], pa.string())[1:]
     expected = [zlib.crc32(key.encode()) for key in keys]
     assert crc32(array, fast=True).tolist() == crc32(array, fast=False).tolist() == expected
-
-
-NUMBERED = [("id",), ("o", "x"), ("l",)]
-
-
-def texts_at(found, row):
-    return [
-        (int(found.kinds(*path)[row]), bytes(found.data[slice(*(int(side[row]) for side in found.spans(*path)))]))
-        for path in NUMBERED
-    ]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.lists(documents, min_size=1, max_size=6), min_size=1, max_size=3), st.sampled_from([1, 1 << 14]))
-def test_rows_share_a_number_where_the_texts_at_the_paths_are_the_same(blocks, most):
-    wanted = Wanted(PATHS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_NUMBERS", most)
-        numbered = Numbered(wanted, NUMBERED)
-        for rows in blocks:
-            written = [json.dumps(row).encode() for row in rows]
-            found = scan_with(wanted, written)
-            codes, values = numbered.of(found, lambda row, found=found: texts_at(found, row))
-            assert [None if code < 0 else values[code] for code in codes] == [
-                None if found.odd[row] else texts_at(found, row) for row in range(len(rows))
-            ]
-            assert len({repr(value) for value in values}) == len(values)
-
-
-def scan_with(wanted, rows):
-    ends = np.cumsum([len(row) + 1 for row in rows]) - 1
-    starts = ends - [len(row) for row in rows]
-    return scan(wanted, b"\n".join(rows), starts.astype(np.int32), ends.astype(np.int32), fast=True)
-
-
-def test_long_texts_that_differ_in_one_byte_have_their_own_numbers():
-    wanted = Wanted([("id",)])
-    rows = [b'{"id":"%s"}' % (b"a" * 40 + bytes([97 + k]) + b"z" * 23) for k in (0, 1, 0, 2)]
-    codes, values = Numbered(wanted, [("id",)]).of(scan_with(wanted, rows), lambda row: row)
-    assert codes.tolist() == [0, 1, 0, 2]
-    assert values == [0, 1, 3]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import importlib.util
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 """What stands at a path; a string with escapes is ESCAPED."""
 
-T = TypeVar("T")
 Path = tuple[str | int, ...]
+Rows = NDArray[np.intp]
 WORTH_IT: Final = 8_000_000  # bytes of input; loading the compiled loops takes as long as reading this much otherwise
-_NUMBERS, _STORED = 1 << 14, 1 << 19  # how many numbers, and words of text, `Numbered` holds at least
 
 
 @functools.cache
@@ -87,96 +86,54 @@ class Scanned:
 
     def expect(self, *path: str | int, kinds: Sequence[int]) -> None:
         """Rows with anything else at the path are odd."""
-        allowed = np.zeros(ARRAY + 1, dtype=np.bool_)
-        allowed[list(kinds)] = True
-        self.odd |= ~allowed[self.kinds(*path)]
+        self.odd |= ~_among(kinds)[self.kinds(*path)]
+
+    def plain(self) -> Rows:
+        """The rows that are not odd."""
+        return np.flatnonzero(~self.odd)
 
     def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where the value stands in the block; a string without its quotes."""
         node = self.wanted.nodes[path]
         return self.first[node], self.last[node]
 
-    def texts(self, *path: str | int) -> pa.StringArray:
-        """The strings at a path, escapes resolved; null where there is none or the row is odd."""
+    def texts(
+        self, *path: str | int, rows: Rows | None = None, kinds: Sequence[int] = (TEXT, ESCAPED)
+    ) -> pa.StringArray:
+        """The strings at a path, escapes resolved, in some rows or in all; null where there is none or a row is odd.
+
+        With INTEGER among the kinds a number is taken as it is written.
+        """
         from adjudge.readers import _kernels
 
         node = self.wanted.nodes[path]
-        kind = self.kind[node]
-        there = ((kind == TEXT) | (kind == ESCAPED)) & ~self.odd
-        first = np.where(there, self.first[node], 0).astype(np.int32)
-        last = np.where(there, self.last[node], 0).astype(np.int32)
-        out = np.empty(max(1, int((last - first).sum(dtype=np.int64))), dtype=np.uint8)
+        some = slice(None) if rows is None else rows
+        kind = self.kind[node][some]
+        there = _among(kinds)[kind] & ~self.odd[some]
+        first, last = (np.where(there, place[node][some], 0).astype(np.int32) for place in (self.first, self.last))
+        # Padded, so that the strings can be scanned in their turn.
+        out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
         offsets = np.zeros(there.size + 1, dtype=np.int32)
         _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
-        return _strings(out, offsets, there)
+        bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        return pa.StringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
 
 
-class Numbered(Generic[T]):
-    """Rows told apart by what stands at some paths: equal texts have one number, and a value that is made once.
+def scan(
+    wanted: Wanted, data: bytes | NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool
+) -> Scanned:
+    """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd.
 
-    Numbers live on from block to block until there are too many of them; then they begin anew. No path may lead through
-    another.
+    What has a length that is a multiple of 8 is not copied.
     """
-
-    def __init__(self, wanted: Wanted, paths: Sequence[Path]) -> None:
-        assert not any(a != b and a == b[: len(a)] for a in paths for b in paths)  # noqa: S101 -- room is made for disjoint texts
-        self._nodes = np.array([wanted.nodes[path] for path in paths], dtype=np.int32)
-        self._values: list[T] = []
-        self._slots = np.zeros(0, dtype=np.int32)
-        self._hashes = np.zeros(0, dtype=np.uint64)
-        self._places = np.zeros(1, dtype=np.int64)
-        self._store = np.zeros(0, dtype=np.uint64)
-
-    def of(self, scanned: Scanned, make: Callable[[int], T]) -> tuple[NDArray[np.int32], list[T]]:
-        """The number of every row, −1 where it is odd, and the values by number; `make(row)` gives a new one."""
-        n = scanned.odd.size
-        codes = np.full(n, -1, dtype=np.int32)
-        if scanned.odd.all():
-            return codes, self._values
-        from adjudge.readers import _kernels
-
-        self._make_room(n, scanned.data.size)
-        count, fresh = len(self._values), np.zeros(n, dtype=np.int32)
-        new = _kernels.number_rows(
-            scanned.data.view(np.uint64),
-            scanned.kind,
-            scanned.first,
-            scanned.last,
-            scanned.odd,
-            self._nodes,
-            self._slots,
-            self._hashes,
-            self._places,
-            self._store,
-            count,
-            codes,
-            fresh,
-        )
-        self._values += [make(row) for row in fresh[: new - count].tolist()]
-        return codes, self._values
-
-    def _make_room(self, rows: int, size: int) -> None:
-        """For as many new numbers as there are rows, and for all their text."""
-        words = size // 8 + 2 * rows * self._nodes.size + 1
-        count = len(self._values)
-        if count + rows <= len(self._hashes) and int(self._places[count]) + words <= self._store.size:
-            return
-        most = 1 << (max(_NUMBERS, 2 * rows) - 1).bit_length()
-        self._values = []
-        self._slots = np.full(2 * most, -1, dtype=np.int32)
-        self._hashes = np.zeros(most, dtype=np.uint64)
-        self._places = np.zeros(most + 1, dtype=np.int64)
-        self._store = np.zeros(max(_STORED, 2 * words), dtype=np.uint64)
-
-
-def scan(wanted: Wanted, data: bytes, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
-    """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd."""
     width, n = len(wanted), len(starts)
     kind = np.zeros((width, n), dtype=np.uint8)
     number = np.zeros((width, n))
     first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
     odd = np.ones(n, dtype=np.bool_)
-    view = np.frombuffer(data + b" " * (-len(data) % 8), dtype=np.uint8)
+    view = np.frombuffer(data, dtype=np.uint8)
+    if len(view) % 8:
+        view = np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)])
     if fast and available():
         from adjudge.readers import _kernels
 
@@ -206,6 +163,7 @@ def _crc_table() -> NDArray[np.uint32]:
     return table
 
 
-def _strings(data: NDArray[np.uint8], offsets: NDArray[np.int32], there: NDArray[np.bool_]) -> pa.StringArray:
-    bitmap: Any = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.StringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(data), bitmap)
+def _among(kinds: Sequence[int]) -> NDArray[np.bool_]:
+    allowed = np.zeros(ARRAY + 1, dtype=np.bool_)
+    allowed[list(kinds)] = True
+    return allowed

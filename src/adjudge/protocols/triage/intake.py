@@ -23,6 +23,7 @@ from adjudge.protocols.triage.batch import ERRORED, HIT, MISS, MISSING, PROVENAN
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
 from adjudge.provenance.canonical import canonical
+from adjudge.readers.numbered import Numbered
 from adjudge.readers.scan import (
     ABSENT,
     ARRAY,
@@ -34,7 +35,6 @@ from adjudge.readers.scan import (
     REAL,
     TEXT,
     TRUE,
-    Numbered,
     Path,
     Scanned,
     Wanted,
