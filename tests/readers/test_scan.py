@@ -27,6 +27,7 @@ from adjudge.readers.scan import (
     TRUE,
     Wanted,
     crc32,
+    newlines,
     scan,
 )
 
@@ -214,3 +215,11 @@ def test_the_hash_of_a_key_is_zlibs(keys):
     array = pa.array(["before", *keys], pa.string())[1:]
     expected = [zlib.crc32(key.encode()) for key in keys]
     assert crc32(array, fast=True).tolist() == crc32(array, fast=False).tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=40) | st.text("\n\x0b\x8a\t{}", max_size=40).map(str.encode))
+def test_every_newline_is_found(text):
+    data = text + b" " * (-len(text) % 8)
+    expected = [place for place, byte in enumerate(data) if byte == ord("\n")]
+    assert newlines(data, fast=True).tolist() == newlines(data, fast=False).tolist() == expected

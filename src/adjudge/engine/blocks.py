@@ -12,9 +12,10 @@ import numpy as np
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.readers.records import is_json_lines, records
+from adjudge.readers.scan import newlines
 from adjudge.readers.sources import Source
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 22
 _BLOCK_ROWS = 2048
 _NEWLINE, _OPEN = b"\n{"
 _BOM = b"\xef\xbb\xbf"
@@ -63,7 +64,7 @@ def _of_lines(path: str, file: int, pieces: tuple[bytes, bytes], line: int, *, f
     size = len(pieces[0]) + len(pieces[1])
     data = b"".join([*pieces, b" " * (-size % 8)])  # padded as `scan` wants it
     view = np.frombuffer(data, dtype=np.uint8)[:size]
-    ends = np.flatnonzero(view == _NEWLINE).astype(np.int32)
+    ends = newlines(data, fast=fast)
     if view[-1] != _NEWLINE:
         ends = np.append(ends, np.int32(size))
     starts = np.concatenate([np.zeros(1, dtype=np.int32), ends[:-1] + np.int32(1)])

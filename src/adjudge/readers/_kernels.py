@@ -36,6 +36,7 @@ _THREE, _SEVEN = np.uintp(3), np.uintp(7)
 _ALL, _LOWS, _HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01, 0x80))
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 _QUOTES, _SLASHES, _SPACES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ ')
+_NEWLINES, _SEVENS = np.uint64(0x0A0A0A0A0A0A0A0A), np.uint64(0x7F7F7F7F7F7F7F7F)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 _HEX = np.full(256, 255, dtype=np.uint8)
@@ -370,6 +371,21 @@ def scan_rows(
             i = past_blank(data, i + _ONE, end)
             if i >= end:
                 break
+
+
+@_compiled
+def find_newlines(words: Any, out: Ints) -> int:
+    """The place of every newline, and how many there are; `out` has room for all of them."""
+    k = 0
+    for at in range(words.shape[0]):
+        x = words[at] ^ _NEWLINES
+        # Exact in every byte, unlike the marks of `past_plain`: no carry crosses from one byte to the next.
+        marks = ~(((x & _SEVENS) + _SEVENS) | x | _SEVENS)
+        while marks:
+            out[k] = at * 8 + np.int64(trailing_zeros(marks) >> np.uint64(3))
+            k += 1
+            marks &= marks - np.uint64(1)
+    return k
 
 
 @_compiled

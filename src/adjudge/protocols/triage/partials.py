@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.samples import restore
 from adjudge.protocols.triage.words import Classes
+from adjudge.readers.digests import MODULUS, digest_sum, loops_are_loaded
 from adjudge.stats import exact
 
 CELLS = 2 * ANSWERS
@@ -133,7 +133,10 @@ def partial(samples: pa.Table, classes: Classes, slices: Sequence[str]) -> Parti
     sample = np.cumsum(first) - 1
     trial = samples.column("trial").to_numpy()
     found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0)
-    found.dataset = _dataset(ids.filter(pa.array(first)).to_pylist(), batch.label[first].tolist(), classes)
+    # A sum over the samples, so that a data set has one digest whatever its order and its cut.
+    endings = [b"\x00" + name.encode() for name in classes]
+    alone = ids if first.all() else ids.filter(pa.array(first))
+    found.dataset = digest_sum(alone, endings, batch.label[first], fast=loops_are_loaded())
     for name, chosen in _by_word(samples, "configuration"):
         found.configurations[str(name)] = _configuration(samples, batch, trial, chosen)
         found.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
@@ -156,7 +159,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
         for name, configuration in part.configurations.items():
             whole.configurations.setdefault(name, Configuration()).add(configuration)
         whole.samples += part.samples
-        whole.dataset = (whole.dataset + part.dataset) % (1 << 256)
+        whole.dataset = (whole.dataset + part.dataset) % MODULUS
     return whole
 
 
@@ -176,6 +179,11 @@ def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pat
     starts = np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
     sizes = np.diff(np.append(starts, sample.size))
     key = trial.astype(np.int64) * CELLS + cell
+    if starts.size == sample.size:
+        kinds, counts = np.unique(key, return_counts=True)
+        return Counter(
+            {(divmod(kind, CELLS),): count for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
+        )
     for size in np.unique(sizes).tolist():
         rows = starts[sizes == size][:, None] + np.arange(size)
         kinds, counts = np.unique(key[rows], axis=0, return_counts=True)
@@ -241,13 +249,3 @@ def _by_word(samples: pa.Table, name: str) -> Iterator[tuple[str | None, NDArray
     indices = column.indices.fill_null(-1).to_numpy()
     for index in sorted(np.unique(indices).tolist(), key=lambda i: (i < 0, words[i] if i >= 0 else "")):
         yield (words[index] if index >= 0 else None), indices == index
-
-
-def _dataset(ids: Sequence[str], labels: Sequence[int], classes: Classes) -> int:
-    """A sum over the samples of a hash of id and label: the same for a data set whatever its order and its cut."""
-    endings = [b"\x00" + name.encode() for name in classes]
-    sha256 = hashlib.sha256
-    return sum(
-        int.from_bytes(sha256(name.encode() + endings[label]).digest(), "little")
-        for name, label in zip(ids, labels, strict=True)
-    ) % (1 << 256)
