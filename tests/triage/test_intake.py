@@ -6,6 +6,7 @@ import json
 
 import hypothesis.strategies as st
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -14,6 +15,7 @@ from adjudge.protocols.base import Block
 from adjudge.protocols.triage import intake
 from adjudge.protocols.triage.config import config_of
 from adjudge.protocols.triage.intake import ManifestIntake, ResultIntake, read_ids, unpacked
+from adjudge.protocols.triage.read import by_id
 
 CONFIG = {"results": ["r.jsonl"], "manifest": ["m.jsonl"], "slices": ["meta.source", "a.b"], "bad_confidence": "count"}
 
@@ -132,3 +134,14 @@ def test_a_record_that_is_refused_is_named_either_way(record, fast):
         ResultIntake(config_of(CONFIG), None).read(
             block([record(0, "fake", "fake", trial=intake.LAST_TRIAL + 1)], fast=fast)
         )
+
+
+@settings(deadline=None)  # the first sort loads a library
+@given(
+    st.lists(st.tuples(st.text("ab\0é\U0010ffff", max_size=12) | st.text(max_size=40), st.integers(0, 2)), min_size=1)
+)
+def test_rows_are_ordered_by_id_and_group(rows):
+    ids = pa.array(["before", *(name for name, _ in rows)], pa.string())[1:]
+    order = by_id(ids, np.array([group for _, group in rows], dtype=np.int32))
+    assert [rows[place] for place in order.tolist()] == sorted(rows)
+    assert sorted(order.tolist()) == list(range(len(rows)))

@@ -48,7 +48,7 @@ def add_digests(
     for row in range(which.shape[0]):
         begin, size = np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row])
         tail = np.int64(ending_edges[which[row]])
-        total = size + np.int64(ending_edges[which[row] + 1]) - tail
+        total = int(size + np.int64(ending_edges[which[row] + 1]) - tail)
         state[:] = _START
         for block in range((total + 72) // 64):
             w[:16] = 0
