@@ -149,16 +149,16 @@ class Columns:
 
 def coded(values: Sequence[str | None], codes: Ints) -> pa.DictionaryArray:
     """A dictionary column of values[codes] whose words stand in sorted order, so that equal values give equal bytes."""
+    if all(value is None for value in values):
+        return pa.DictionaryArray.from_arrays(pa.nulls(codes.size, pa.int32()), pa.array([], pa.string()))
     used = np.flatnonzero(np.bincount(codes, minlength=len(values))).tolist()
     words = sorted({value for value in (values[code] for code in used) if value is not None})
     where = {word: index for index, word in enumerate(words)}
     places = np.full(len(values), -1, dtype=np.int32)
     places[used] = [-1 if values[code] is None else where[str(values[code])] for code in used]
     found = places[codes]
-    none = found < 0
-    return pa.DictionaryArray.from_arrays(
-        pa.array(found, mask=none if none.any() else None), pa.array(words, pa.string())
-    )
+    none = found < 0 if (places[used] < 0).any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(found, mask=none), pa.array(words, pa.string()))
 
 
 def _refuse_two_labels(label: Codes, ids: pa.Array, rows: Rows, order: Ints, classes: Sequence[str]) -> None:

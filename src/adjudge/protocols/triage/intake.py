@@ -177,7 +177,7 @@ class ResultIntake:
 
         def said(row: int) -> tuple[str, str]:
             found = msgspec.structs.replace(example(row).said, stamped=False)
-            return _text(found), _text(msgspec.structs.replace(found, stamped=True))
+            return _short(found), _short(msgspec.structs.replace(found, stamped=True))
 
         codes, setups = self._setups.of(scanned, setup)
         columns = {
@@ -192,7 +192,7 @@ class ResultIntake:
         codes, saids = self._saids.of(scanned, said)
         codes = np.where(codes < 0, -1, 2 * codes + _stamped(scanned))
         pairs = [text for pair in saids for text in pair]
-        columns["said"] = _chosen(codes, pairs, odd, [_text(row.said) for row in rows])
+        columns["said"] = _chosen(codes, pairs, odd, [_short(row.said) for row in rows])
         if self._slices.paths:
             codes, texts = self._sliced.of(scanned, lambda row: example(row).slices)
             columns["slices"] = _chosen(codes, texts, odd, [row.slices for row in rows])
@@ -449,6 +449,14 @@ def _stamped(scanned: Scanned) -> NDArray[np.int32]:
 
 def _text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _short(said: Said) -> str:
+    """The text without what follows from the defaults; most records have no error and nothing odd."""
+    values = list(msgspec.structs.astuple(said))
+    while values[-1] is None:
+        values.pop()
+    return _text(values)
 
 
 def _storable(text: str | None) -> str | None:
