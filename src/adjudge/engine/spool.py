@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 BUCKETS = 256
-PIECE_BYTES = 48_000_000
+HELD_PIECE, FILE_PIECE = 4_000_000, 48_000_000  # small pieces are sorted within the cache, large ones make few batches
 HELD_BYTES = 256_000_000
 
 
@@ -72,11 +72,11 @@ class Spool:
         self._buckets.append(bucket)
         self._bytes += table.nbytes
         self.rows += table.num_rows
-        if self._bytes > PIECE_BYTES:
-            if self.shared or self._held > HELD_BYTES:
+        if self.shared or self._held > HELD_BYTES:
+            if self._bytes > FILE_PIECE:
                 self.spill()
-            else:
-                self.hold()
+        elif self._bytes > HELD_PIECE:
+            self.hold()
 
     def hold(self) -> None:
         """What is left becomes a piece in memory."""
