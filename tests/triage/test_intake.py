@@ -48,7 +48,10 @@ optional = {
     "timings": st.one_of(
         st.none(),
         st.fixed_dictionaries(
-            {}, optional=dict.fromkeys(["vision_llm_seconds", "agent_graph_seconds", "total_seconds", "more"], seconds)
+            {},
+            optional=dict.fromkeys(
+                ["vision_llm_seconds", "agent_graph_seconds", "total_seconds", "model_seconds"], seconds
+            ),
         ),
     ),
     "latency_seconds": seconds,

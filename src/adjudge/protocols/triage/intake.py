@@ -56,6 +56,7 @@ NUMBERS = np.dtype(
         ("vision_llm_seconds", "f8"),
         ("agent_graph_seconds", "f8"),
         ("latency_seconds", "f8"),
+        ("model_seconds", "f8"),
         ("tool_seconds", "f8"),
         ("tool_count", "i4"),
         ("file", "i4"),
@@ -63,6 +64,7 @@ NUMBERS = np.dtype(
 )
 """The numbers of a result, NaN for none, and its file; they travel as one column of fixed width."""
 
+_EMPTY = hashlib.sha256(b"").hexdigest()
 _PACKED = pa.binary(NUMBERS.itemsize)
 _CACHE = {True: HIT, False: MISS, None: UNKNOWN}
 _PROMPTS = 1 << PROVENANCE.index("prompt_hashes")
@@ -79,7 +81,10 @@ _SETUP: tuple[Path, ...] = (
 )
 _SAID: tuple[Path, ...] = (("label",), ("prediction",), ("error",), ("error_type",), ("cache", "hit"))
 _TIMES: dict[str, Path] = {
-    **{name: ("timings", name) for name in ("total_seconds", "vision_llm_seconds", "agent_graph_seconds")},
+    **{
+        name: ("timings", name)
+        for name in ("total_seconds", "vision_llm_seconds", "agent_graph_seconds", "model_seconds")
+    },
     "latency_seconds": ("latency_seconds",),
 }
 
@@ -248,14 +253,21 @@ class ResultIntake:
 
     def _row(self, row: Result, unreadable: str | None) -> _Row:
         timings = row.timings
-        numbers = (row.confidence, timings.total_seconds, timings.vision_llm_seconds, timings.agent_graph_seconds)
+        numbers = (
+            row.confidence,
+            timings.total_seconds,
+            timings.vision_llm_seconds,
+            timings.agent_graph_seconds,
+            row.latency_seconds,
+            timings.model_seconds,
+        )
         tools = math.fsum(tool.seconds for tool in row.tool_details or () if tool.seconds is not None)
         return _Row(
             row.id,
             self._setup(row),
             self._said(row, unreadable),
             (
-                *(math.nan if value is None else value for value in (*numbers, row.latency_seconds)),
+                *(math.nan if value is None else value for value in numbers),
                 tools,
                 len(row.tool_usage or ()),
                 0,
@@ -270,7 +282,7 @@ class ResultIntake:
         parts = (row.model or self.config.model, mode)
         prompts, models = bytes(row.prompt_hashes), bytes(row.models)
         if prompts not in self._prompts:
-            self._prompts[prompts] = _digest(prompts)
+            self._prompts[prompts] = _prompt_names(prompts)
         if models not in self._models:
             self._models[models] = _model_names(models)
         names, bits = self._models[models]
@@ -463,15 +475,24 @@ def _storable(text: str | None) -> str | None:
     return text if text is None else text[:TEXT_LIMIT]
 
 
-def _digest(raw: bytes) -> str | None:
-    """A short name for a set of prompts: 16 hex digits over its content."""
+def _prompt_names(raw: bytes) -> str | None:
+    """The prompts by component, each by the first 16 digits of its hash; an empty prompt is none."""
     value = msgspec.json.decode(raw) if raw else None
-    return hashlib.sha256(canonical(value)).hexdigest()[:16] if value else None
+    if not isinstance(value, dict):
+        return hashlib.sha256(canonical(value)).hexdigest()[:16] if value else None
+    found = {
+        name: text[:16] if isinstance(text, str) else hashlib.sha256(canonical(text)).hexdigest()[:16]
+        for name, text in value.items()
+        if text and text != _EMPTY
+    }
+    return canonical(found).decode() if found else None
 
 
 def _model_names(raw: bytes) -> tuple[str | None, int]:
     """The model identifiers as one text, and the provenance bits of those that are there."""
     value = msgspec.json.decode(raw) if raw else None
+    if isinstance(value, dict):
+        value = {name: said for name, said in value.items() if said is not None}
     if not value:
         return None, 0
     if not isinstance(value, dict):

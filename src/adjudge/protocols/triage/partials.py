@@ -24,7 +24,6 @@ from adjudge.protocols.triage.batch import (
     NEGATIVE,
     POSITIVE,
     PROVENANCE,
-    TIMES,
     TOTAL,
     UNKNOWN,
     VISION,
@@ -222,8 +221,9 @@ def _configuration(
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
     for state in np.flatnonzero(found.cache).tolist():
         here = rows[batch.cache[rows] == state]
-        for place in range(len(TIMES)):
-            values = batch.times[place][here]
+        tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
+        for place, column in enumerate((*batch.times, tools)):
+            values = column[here]
             none = np.isnan(values)
             if none.any():
                 values = values[~none]

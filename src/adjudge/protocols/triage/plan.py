@@ -25,7 +25,8 @@ from adjudge.protocols.triage.words import verdict_words
 from adjudge.provenance.canonical import digest
 
 RECORD_SCHEMA = "triage-record/1"
-_FILES = ("results", "manifest", "calibration")
+# The threshold that calibration results gave is no setting; two systems have two.
+_FILES = ("results", "manifest", "calibration", "operating")
 
 
 class TriagePlan(Plan):
