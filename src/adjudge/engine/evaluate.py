@@ -73,6 +73,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
         cut.check_unchanged()
+        cut.partitions.clear()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))

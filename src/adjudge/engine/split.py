@@ -79,7 +79,7 @@ def split(
     paths = [(item, path) for item in inputs for path in item.paths]
     found = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
     fast = sum(size for size, _ in found.stamps.values()) >= WORTH_IT
-    spools = {item.role: Spool(folder, item.role) for item in inputs}
+    spools = {item.role: Spool(folder, item.role, shared=runner.shared) for item in inputs}
     groups: set[str] = set()
     for number, (item, path) in enumerate(paths):
         most = limit if item.limited else None
@@ -145,7 +145,7 @@ class Taken:
 def read_range(job: Range) -> Taken:
     """Read the lines of a range into a file of the scratch folder."""
     item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
-    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}")
+    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", shared=True)
     groups: set[str] = set()
     lines = 0
     for block, count in blocks_of_range(job.path, job.file, job.start, job.end):

@@ -11,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 BUCKETS = 256
-SPILL_BYTES = 32_000_000
+HELD_PIECE, FILE_PIECE = 4_000_000, 32_000_000  # small pieces are sorted within the cache, large ones make few batches
+HELD_BYTES = 256_000_000
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,20 @@ def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
 
 @dataclass
 class Spool:
-    """Takes the records of one role and gives them back by bucket; `name` makes its files unique in the folder."""
+    """Takes the records of one role and gives them back by bucket; `name` makes its files unique in the folder.
+
+    Where other processes work (`shared`), everything goes through files.
+    """
 
     folder: Path
     name: str
+    shared: bool = False
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
     _buckets: list[NDArray[np.uint8]] = field(default_factory=list)
     _bytes: int = 0
+    _held: int = 0
 
     def add(self, table: pa.Table, bucket: NDArray[np.uint8]) -> None:
         """Append records."""
@@ -66,12 +72,16 @@ class Spool:
         self._buckets.append(bucket)
         self._bytes += table.nbytes
         self.rows += table.num_rows
-        if self._bytes > SPILL_BYTES:
-            self.spill()
+        if self.shared or self._held > HELD_BYTES:
+            if self._bytes > FILE_PIECE:
+                self.spill()
+        elif self._bytes > HELD_PIECE:
+            self.hold()
 
     def hold(self) -> None:
         """What is left becomes a piece in memory."""
         if self._tables:
+            self._held += self._bytes
             table, edges = self._sorted()
             self.pieces.append(Piece(edges, table))
 

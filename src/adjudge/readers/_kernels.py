@@ -34,6 +34,8 @@ _EXACT = np.uint64(1 << 53)
 _ONE, _TWO, _FOUR, _FIVE, _SIX, _EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
 _THREE, _SEVEN = np.uintp(3), np.uintp(7)
 _ALL, _LOWS, _HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01, 0x80))
+_BITS, _HALF = np.uint64(64), np.uint64(32)
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 _QUOTES, _SLASHES, _SPACES, _NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
 _UNIT = np.uint64(1)
 
@@ -477,6 +479,144 @@ def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArr
         for k in range(offsets[row], offsets[row + 1]):
             crc = table[(crc ^ np.uint32(data[k])) & np.uint32(255)] ^ (crc >> np.uint32(8))
         out[row] = crc ^ np.uint32(0xFFFFFFFF)
+
+
+@_inlined
+def last_word(words: Any, i: Place, size: Place) -> Any:
+    """The bytes from place i on, fewer than eight, with zeros behind them."""
+    at, shift = i >> _THREE, (i & _SEVEN) << _THREE
+    found = words[at] >> shift
+    if shift and at + _ONE < np.uintp(words.shape[0]):
+        found |= words[at + _ONE] << (_BITS - shift)
+    return found & ~(_ALL << (size << _THREE))
+
+
+@_inlined
+def head_of(kind: Bytes, first: Ints, last: Ints, node: int, row: int) -> Any:
+    return np.uint64(kind[node, row]) | (np.uint64(last[node, row] - first[node, row]) << _EIGHT)
+
+
+@_inlined
+def is_entry(
+    words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
+) -> bool:
+    """Whether a row holds at the nodes what was stored from `at` on."""
+    for k in range(nodes.shape[0]):
+        node = nodes[k]
+        if store[at] != head_of(kind, first, last, node, row):
+            return False
+        at += _ONE
+        i = np.uintp(first[node, row])
+        size = np.uintp(last[node, row]) - i
+        whole = size >> _THREE
+        begin, shift = i >> _THREE, (i & _SEVEN) << _THREE
+        differs = np.uint64(0)
+        if shift:
+            for j in range(whole):
+                differs |= store[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + _ONE] << (_BITS - shift)))
+        else:
+            for j in range(whole):
+                differs |= store[at + j] ^ words[begin + j]
+        at += whole
+        if size & _SEVEN:
+            differs |= store[at] ^ last_word(words, i + (whole << _THREE), size & _SEVEN)
+            at += _ONE
+        if differs:
+            return False
+    return True
+
+
+@_inlined
+def put_entry(
+    words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
+) -> Place:
+    """Store what a row holds at the nodes from `at` on; the place behind it."""
+    for k in range(nodes.shape[0]):
+        node = nodes[k]
+        store[at] = head_of(kind, first, last, node, row)
+        at += _ONE
+        i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+        while i < end:
+            if end - i >= _EIGHT:
+                shift = (i & _SEVEN) << _THREE
+                store[at] = words[i >> _THREE] >> shift
+                if shift:
+                    store[at] |= words[(i >> _THREE) + _ONE] << (_BITS - shift)
+            else:
+                store[at] = last_word(words, i, end - i)
+            at += _ONE
+            i += _EIGHT
+    return at
+
+
+@_inlined
+def mark_of(words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int) -> Any:
+    """A hash of what a row holds at the nodes."""
+    mark = np.uint64(0)
+    for k in range(nodes.shape[0]):
+        node = nodes[k]
+        mark = (mark ^ head_of(kind, first, last, node, row)) * _MIXER
+        mark ^= mark >> _HALF
+        i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+        while i < end:
+            size = min(end - i, _SEVEN)
+            mark = (mark ^ last_word(words, i, size)) * _MIXER
+            mark ^= mark >> _HALF
+            i += size
+    return mark
+
+
+@_compiled
+def number_rows(
+    words: Any,
+    kind: Bytes,
+    first: Ints,
+    last: Ints,
+    odd: NDArray[np.bool_],
+    nodes: Ints,
+    slots: Ints,
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    store: NDArray[np.uint64],
+    count: int,
+    codes: Ints,
+    fresh: Ints,
+) -> int:
+    """Number the rows by what stands at the nodes, rows with the same text alike; −1 for an odd row.
+
+    `store` holds what each of `count` known numbers stands for, number c from places[c] on: for every node its kind and
+    length, then its bytes. `slots` is a hash table of numbers, open addressing, −1 for empty. The row of each new number
+    goes into `fresh`; returned is the new count.
+    """
+    known = count
+    guess = np.int64(0)
+    mask = np.uint64(slots.shape[0] - 1)
+    for row in range(odd.shape[0]):
+        if odd[row]:
+            codes[row] = -1
+            continue
+        if guess < count and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[guess])):
+            codes[row] = guess
+            continue
+        mark = mark_of(words, kind, first, last, nodes, row)
+        slot = mark & mask
+        while True:
+            found = np.int64(slots[slot])
+            if found < 0:
+                break
+            if hashes[found] == mark and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found])):
+                break
+            slot = (slot + _ONE) & mask
+        if found < 0:
+            found = np.int64(count)
+            slots[slot] = found
+            hashes[found] = mark
+            places[found + 1] = put_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found]))
+            count += 1
+            fresh[found - known] = row
+        codes[row] = found
+        guess = found
+    return count
 
 
 # How an object stands in a text: not plainly, as all of it, alone but for white space, in prose, or beside fence marks.

@@ -75,8 +75,8 @@ class Scanned:
     kind: NDArray[np.uint8]
     number: NDArray[np.float64]
     odd: NDArray[np.bool_]
-    _first: NDArray[np.int32]
-    _last: NDArray[np.int32]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
 
     def kinds(self, *path: str | int) -> NDArray[np.uint8]:
         """What stands at a path, row by row."""
@@ -99,7 +99,7 @@ class Scanned:
     def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where the value stands in the block; a string without its quotes."""
         node = self.wanted.nodes[path]
-        return self._first[node], self._last[node]
+        return self.first[node], self.last[node]
 
     def texts(
         self, *path: str | int, rows: Rows | None = None, kinds: Sequence[int] = (TEXT, ESCAPED)
@@ -112,7 +112,7 @@ class Scanned:
         some = slice(None) if rows is None else rows
         kind = self.kind[node][some]
         there = _among(kinds)[kind] & ~self.odd[some]
-        first, last = (np.where(there, place[node][some], 0).astype(np.int32) for place in (self._first, self._last))
+        first, last = (np.where(there, place[node][some], 0).astype(np.int32) for place in (self.first, self.last))
         return copied(self.data, first, last, kind == ESCAPED)
 
     def elements(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
@@ -128,7 +128,7 @@ class Scanned:
             return starts, ends, owner
         from adjudge.readers import _kernels
 
-        first, last = (np.where(there, place[node], 0).astype(np.int32) for place in (self._first, self._last))
+        first, last = (np.where(there, place[node], 0).astype(np.int32) for place in (self.first, self.last))
         _kernels.split_lists(self.data, self.data.view(np.uint64), first, last, starts, ends, owner)
         return starts, ends, owner
 

@@ -79,24 +79,14 @@ class ManifestRow(msgspec.Struct, gc=False):
     meta: msgspec.Raw = NO_RAW
 
 
-class Key(msgspec.Struct, gc=False):
-    """What the split reads of a result."""
-
-    id: str | int
-    model: str | None = None
-    use_tools: Any = None
-    trial: Any = 0
-
-
 class IdOnly(msgspec.Struct, gc=False):
-    """What the split reads of a result where nothing else is asked."""
+    """What is read of a record where nothing else is asked."""
 
     id: str | int
 
 
 _result = msgspec.json.Decoder(Result)
 _manifest = msgspec.json.Decoder(ManifestRow)
-_key = msgspec.json.Decoder(Key)
 _id = msgspec.json.Decoder(IdOnly)
 
 
@@ -105,17 +95,12 @@ def id_of(text: bytes) -> str:
     return str(_id.decode(text).id)
 
 
-def key_of(text: bytes) -> tuple[str, tuple[str | None, bool | None, int]]:
-    """The id of a record, and its model, mode and trial."""
-    key = _key.decode(text)
-    return str(key.id), (key.model or None, flag(key.use_tools, "use_tools"), whole(key.trial, "trial"))
-
-
 def result(text: bytes, *, percent: bool = False) -> tuple[Result, str | None]:
     """A record, and the text of a confidence that is no number. `percent` accepts confidences such as "87%"."""
     try:
         return _result.decode(text), None
     except msgspec.ValidationError:
+        id_of(text)
         return _loose(text, percent=percent)
 
 
@@ -132,10 +117,6 @@ def is_given(raw: msgspec.Raw) -> bool:
 
 def _loose(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
     data = msgspec.json.decode(text)
-    if not isinstance(data, dict):
-        raise InputError(f"a result is a JSON object, found {_kind(data)}")
-    if not isinstance(data.get("id"), str | int) or isinstance(data.get("id"), bool):
-        raise InputError(f"a result needs an `id` (text or a whole number), found {_kind(data.get('id'))}")
     confidence, odd = _confidence(data.get("confidence"), percent=percent)
     timings, cache = _object(data, "timings"), _object(data, "cache")
     tools = data.get("tool_details") or []

@@ -164,7 +164,7 @@ class PartWriter:
                 self._growing(self._outputs_path),
                 outputs.schema,
                 compression="lz4",
-                use_dictionary=False,
+                use_dictionary=[f.name for f in outputs.schema if pa.types.is_dictionary(f.type)],
                 write_statistics=["row"],
             )
         self._outputs.write_table(outputs, row_group_size=max(1, outputs.num_rows))

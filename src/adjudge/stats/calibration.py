@@ -258,15 +258,17 @@ def _cluster_counts(
 
 def _cells(c: FloatArray, y: npt.NDArray[Any], where: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
     """Rows gathered into cells that a resample draws as one: their counts, mean gap (correct − confidence), bin."""
-    order = np.lexsort((c, y, where))
-    c, y, where = c[order], y[order], where[order]
+    # By bin, then right or wrong, then confidence; only the confidences need sorting.
+    group = where * 2 + y
+    sizes = np.bincount(group)
+    c = np.concatenate([np.sort(c[group == code]) for code in np.flatnonzero(sizes).tolist()])
+    group = np.repeat(np.arange(sizes.size), sizes)
+    where, y = group >> 1, group & 1
     new = np.ones(c.size, dtype=bool)
     new[1:] = (c[1:] != c[:-1]) | (y[1:] != y[:-1]) | (where[1:] != where[:-1])
     if int(new.sum()) > _EXACT_CELLS:
-        group = where * 2 + y
-        start = np.searchsorted(group, group)
-        size = np.searchsorted(group, group, side="right") - start
-        block = (np.arange(c.size) - start) * _BLOCKS // size
+        start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        block = (np.arange(c.size) - start) * _BLOCKS // np.repeat(sizes, sizes)
         new[1:] = (group[1:] != group[:-1]) | (block[1:] != block[:-1])
     first = np.flatnonzero(new)
     counts = np.diff(np.append(first, c.size))

@@ -117,15 +117,18 @@ def selective_area(
     resamples: int = RESAMPLES,
     level: float = 0.95,
     method: Method = "expanded",
+    blocks: Blocks | None = None,
 ) -> Estimate:
     """One of the areas with a bootstrap interval, by cluster when given; null without rows.
+
+    `blocks` are the tie blocks of the columns, where the caller has them.
 
     Resampled are blocks of neighbouring confidences (at most 512, or 128 by cluster) with their right and wrong rows;
     the replicates are moved by the small difference that the blocks make to the value itself.
     """
     if area not in {"aurc", "e_aurc", "augrc"}:
         raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
-    blocks = Blocks.partial(confidence, correct)
+    blocks = blocks or Blocks.partial(confidence, correct)
     found = blocks.finish()
     level = _checks.level(level)
     if found is None:
@@ -174,6 +177,7 @@ def risk_coverage(
     points: int = 101,
     level: float = 0.95,
     simultaneous: bool = False,
+    blocks: Blocks | None = None,
 ) -> list[CurvePoint]:
     """The curve at up to `points` thresholds spread evenly over coverage, each with Wilson's interval.
 
@@ -182,7 +186,7 @@ def risk_coverage(
     """
     if points < 1:
         raise StatsError(f"{points} points; at least one is needed")
-    blocks = Blocks.partial(confidence, correct)
+    blocks = blocks or Blocks.partial(confidence, correct)
     ends, errors = np.cumsum(blocks.size), np.cumsum(blocks.wrong)
     if ends.size == 0:
         return []
@@ -234,7 +238,9 @@ def _area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
             doubled = (2.0 * size * before + wrong * (size + 1.0)).sum(axis=1) - errors
             return np.asarray(doubled / (2.0 * n * n))
         share = np.where(size > 0, wrong / np.maximum(size, 1.0), 0.0)
-        total = (wrong + (before - start * share) * (digamma(start + size + 1.0) - digamma(start + 1.0))).sum(axis=1)
+        # A block begins where the one before it ends.
+        harmonic = digamma(np.concatenate([np.zeros((len(size), 1)), start + size], axis=1) + 1.0)
+        total = (wrong + (before - start * share) * np.diff(harmonic, axis=1)).sum(axis=1)
         if area == "e_aurc":
             # Σ_{k > n−e} (1 − (n − e)/k)
             total -= errors - (n - errors) * (digamma(n + 1.0) - digamma(n - errors + 1.0))

@@ -1,12 +1,9 @@
-"""From rows to columns: words to codes, texts to numbers, what each record carries."""
+"""From the rows of a partition to a batch: labels settled, confidences checked, words as codes."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -16,11 +13,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.triage.batch import (
-    CONFIDENCE_STATES,
     ERRORED,
-    HIT,
-    MISS,
-    MISSING,
     OUT_OF_RANGE,
     PROVENANCE,
     TIMES,
@@ -28,43 +21,15 @@ from adjudge.protocols.triage.batch import (
     UNPARSED,
     UNREADABLE,
     Codes,
-    Floats,
     TriageBatch,
     confidence_states,
 )
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.read import Entry, Group, Lookup, Rows
-from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
-from adjudge.provenance.canonical import canonical
-from adjudge.readers.triage_results import NO_RAW, is_given
+from adjudge.protocols.triage.intake import NO_LABEL, OTHER_LABEL, Group, Said
+from adjudge.protocols.triage.read import Ints, Rows, same_as_before
+from adjudge.protocols.triage.words import check_label
 
-TEXT_LIMIT = 2000
-_EMPTY = hashlib.sha256(b"").hexdigest()
-_CACHE = {True: HIT, False: MISS, None: UNKNOWN}
-_FIELDS = attrgetter(
-    "id",
-    "label",
-    "prediction",
-    "confidence",
-    "error",
-    "error_type",
-    "timings.total_seconds",
-    "timings.vision_llm_seconds",
-    "timings.agent_graph_seconds",
-    "latency_seconds",
-    "timings.model_seconds",
-    "cache.hit",
-    "tool_usage",
-    "tool_details",
-    "prompt_hashes",
-    "models",
-    "run_config.temperature",
-    "timestamp",
-    "meta",
-)
-_PROMPTS, _CACHED, _TIME, _TEMPERATURE = (
-    1 << PROVENANCE.index(name) for name in ("prompt_hashes", "cache", "timestamp", "temperature")
-)
+_CACHED, _TIME = (1 << PROVENANCE.index(name) for name in ("cache", "timestamp"))
 
 
 @dataclass
@@ -82,277 +47,165 @@ class ReadBatch:
 
 
 class Columns:
-    """Makes columns of rows; its tables hold every word it has met."""
+    """Makes batches of rows."""
 
     def __init__(self, config: TriageConfig) -> None:
         self.config, self.classes = config, config.classes()
-        codes = {self.classes.positive: 0, self.classes.negative: 1, UNCERTAIN: 2}
-        words = {word: codes[meaning] for word, meaning in verdict_words(self.classes, config.words).items()}
-        self._answers = Lookup(lambda word: UNPARSED if word is None else words.get(normal(word), UNPARSED))
-        self._labels = {self.classes.positive: 0, self.classes.negative: 1}
-        self._prompts = Lookup(_prompt_names)
-        self._models = Lookup(_model_names)
-        self._keys = tuple(name.removeprefix("meta.") for name in config.slices)
 
-    def read(self, rows: Rows, order: NDArray[np.int64]) -> ReadBatch:
+    def read(self, rows: Rows, order: Ints) -> ReadBatch:
         """The columns of some rows, in this order."""
-        chosen = order.tolist()
-        (
-            ids,
-            labels,
-            predictions,
-            confidences,
-            errors,
-            kinds,
-            *times,
-            hits,
-            usage,
-            details,
-            prompts,
-            models,
-            temperatures,
-            stamps,
-            metas,
-        ) = zip(*[_FIELDS(rows.results[index]) for index in chosen], strict=True)
-        n = len(chosen)
-        answer = np.fromiter(map(self._answers.__getitem__, predictions), dtype=np.int8, count=n)
-        failed = np.fromiter(map(bool, errors), dtype=bool, count=n) | np.fromiter(
-            map(bool, kinds), dtype=bool, count=n
-        )
-        answer[failed] = ERRORED
-        answer[order >= rows.received] = MISSING
-        cache = np.fromiter(map(_CACHE.__getitem__, hits), dtype=np.int8, count=n)
-        temperature = _floats(temperatures)
-        prompt = [self._prompts[bytes(raw)] for raw in prompts]
-        model, carries = self._model_columns(models)
-        carries |= np.where([text is not None for text in prompt], _PROMPTS, 0).astype(np.uint8)
-        carries |= np.where(cache != UNKNOWN, _CACHED, 0).astype(np.uint8)
-        carries |= np.where([raw is not NO_RAW and is_given(raw) for raw in stamps], _TIME, 0).astype(np.uint8)
-        carries |= np.where(np.isnan(temperature), 0, _TEMPERATURE).astype(np.uint8)
+        numbers, setup, said = rows.numbers[order], rows.setup.codes[order], rows.said.codes[order]
+        answer = np.array([each.answer for each in rows.saids], dtype=np.int8)[said]
+        bits = [(_CACHED if each.cache != UNKNOWN else 0) | (_TIME if each.stamped else 0) for each in rows.saids]
+        samples = rows.ids.take(pa.array(order))
         batch = TriageBatch(
-            label=self._label_column(labels, rows, chosen),
+            label=self._labels(rows, order),
             answer=answer,
-            **self._confidence_columns(confidences, rows, order),
-            times=np.stack([_floats(column) for column in times]),
-            cache=cache,
-            tool_count=np.fromiter((len(tools) if tools else 0 for tools in usage), dtype=np.int32, count=n),
-            tool_seconds=np.fromiter(map(_seconds, details), dtype=np.float64, count=n),
-            temperature=temperature,
-            carries=carries,
-            notes=_notes(answer, predictions, errors, kinds),
+            **self._confidences(rows, order),
+            times=np.stack([numbers[name] for name in TIMES]),
+            cache=np.array([each.cache for each in rows.saids], dtype=np.int8)[said],
+            tool_count=numbers["tool_count"].copy(),
+            tool_seconds=numbers["tool_seconds"].copy(),
+            temperature=np.array([each.temperature for each in rows.setups], dtype=np.float64)[setup],
+            carries=np.array([each.bits for each in rows.setups], dtype=np.uint8)[setup]
+            | np.array(bits, dtype=np.uint8)[said],
+            notes=_notes(answer, rows, said),
         )
-        _refuse_two_labels(batch.label, ids, rows, chosen, self.classes)
-        used = sorted({rows.groups[index] for index in chosen}, key=lambda group: group.name)
-        places = {group: index for index, group in enumerate(used)}
+        _refuse_two_labels(batch.label, samples, rows, order, self.classes)
+        used, group = np.unique(rows.group[order], return_inverse=True)
         return ReadBatch(
             batch,
-            pa.array(ids, pa.string()),
-            tuple(used),
-            np.fromiter((places[rows.groups[index]] for index in chosen), dtype=np.int32, count=n),
-            _words(prompt),
-            _words(model),
-            self._slice_columns(metas, ids, rows),
-            _outputs(rows, chosen, batch, predictions, errors, kinds),
+            samples,
+            tuple(rows.groups[place] for place in used.tolist()),
+            group.astype(np.int32),
+            coded([each.prompts for each in rows.setups], setup),
+            coded([each.models for each in rows.setups], setup),
+            self._slices(rows, order),
+            _outputs(rows, order, said),
         )
 
-    def _label_column(self, labels: Sequence[str | None], rows: Rows, chosen: Sequence[int]) -> Codes:
-        known = self._labels
-        if rows.manifest is None:
-            codes = [known.get(label, -1) for label in labels]  # type: ignore[arg-type]
-            unknown = [at for at, code in enumerate(codes) if code < 0] if -1 in codes else []
-        else:
-            codes, unknown = [-1] * len(labels), list(range(len(labels)))
-        for at in unknown:
-            codes[at] = self._label(labels[at], rows, chosen[at])
-        return np.array(codes, dtype=np.int8)
+    def _labels(self, rows: Rows, order: Ints) -> Codes:
+        """The label of every record: its own, held against the manifest, or the manifest's where it has none."""
+        label = np.array([each.label for each in rows.saids], dtype=np.int8)[rows.said.codes[order]]
+        wrong = label == OTHER_LABEL
+        if rows.manifest is not None:
+            other = rows.manifest.label[rows.match[order]]
+            wrong |= (label >= 0) & (other >= 0) & (label != other)
+            label = np.where(label == NO_LABEL, other, label)
+        wrong |= label == NO_LABEL
+        if wrong.any():
+            self._refuse_label(rows, int(order[np.argmax(wrong)]))
+        return label
 
-    def _label(self, label: str | None, rows: Rows, index: int) -> int:
-        """The label of one record: its own, held against the manifest, or the manifest's where it has none."""
-        name = rows.results[index].id
+    def _refuse_label(self, rows: Rows, index: int) -> None:
+        name, said = rows.id(index), rows.saids[rows.said.codes[index]]
         file, line = rows.place(index)
-        if label is not None and label not in self._labels:
-            label = check_label(label, self.classes, strip=self.config.strip_labels, file=str(file), line=line or 0)
+        if said.label_text is not None:
+            check_label(said.label_text, self.classes, strip=False, file=str(file), line=line or 0)
         if rows.manifest is None:
-            if label is None:
-                raise rows.error(index, f"id {name!r} has no `label`, and there is no manifest that has it")
-            return self._labels[label]
-        entry: Entry = rows.manifest[name]
-        there, at = rows.files[entry.place[0]], entry.place[1]
-        if label is None:
-            if entry.label is None:
-                raise rows.error(index, f"id {name!r} has no `label`, and none in the manifest ({there}:{at})")
-            return self._labels[entry.label]
-        if entry.label is not None and entry.label != label:
-            raise rows.error(
-                index, f"id {name!r} has label {label!r}, but {entry.label!r} in the manifest ({there}:{at})"
-            )
-        return self._labels[label]
+            raise rows.error(index, f"id {name!r} has no `label`, and there is no manifest that has it")
+        at = int(rows.match[index])
+        there = f"{rows.files[rows.manifest.file[at]]}:{rows.manifest.line[at]}"
+        if said.label == NO_LABEL:
+            raise rows.error(index, f"id {name!r} has no `label`, and none in the manifest ({there})")
+        own, other = (self.classes[code] for code in (said.label, int(rows.manifest.label[at])))
+        raise rows.error(index, f"id {name!r} has label {own!r}, but {other!r} in the manifest ({there})")
 
-    def _confidence_columns(
-        self, values: Sequence[float | None], rows: Rows, order: NDArray[np.int64]
-    ) -> dict[str, Any]:
-        confidence = _floats(values)
-        unreadable = np.isin(order, list(rows.unreadable)) if rows.unreadable else np.zeros(order.size, dtype=bool)
+    def _confidences(self, rows: Rows, order: Ints) -> dict[str, Any]:
+        confidence = rows.numbers["confidence"][order]
+        text = [each.confidence_text for each in rows.saids]
+        unreadable = np.array([each is not None for each in text], dtype=bool)[rows.said.codes[order]]
         states = confidence_states(confidence, unreadable)
         bad = np.flatnonzero((states == OUT_OF_RANGE) | (states == UNREADABLE))
         if bad.size and self.config.bad_confidence == "refuse":
-            index = min((int(order[at]) for at in bad), key=lambda row: (rows.file[row], rows.line[row]))
-            shown = rows.unreadable.get(index)
+            index = rows.first(order[bad])
+            shown = text[rows.said.codes[index]]
             hint = "(--bad-confidence count goes on without such confidences and counts them)"
             if shown is None:
-                raise rows.error(index, f"confidence {rows.results[index].confidence!r} is not between 0 and 1.", hint)
+                value = float(rows.numbers["confidence"][index])
+                raise rows.error(index, f"confidence {value!r} is not between 0 and 1.", hint)
             more = " --percent reads percentages." if "%" in shown else ""
             raise rows.error(index, f"confidence {shown} is no number between 0 and 1.{more}", hint)
         return {"confidence": confidence, "confidence_state": states}
 
-    def _model_columns(self, models: Sequence[msgspec.Raw]) -> tuple[list[str | None], NDArray[np.uint8]]:
-        if all(raw is NO_RAW for raw in models):
-            return [None] * len(models), np.zeros(len(models), dtype=np.uint8)
-        found = [self._models[bytes(raw)] for raw in models]
-        return [name for name, _ in found], np.array([bits for _, bits in found], dtype=np.uint8)
-
-    def _slice_columns(
-        self, metas: Sequence[msgspec.Raw], ids: Sequence[str], rows: Rows
-    ) -> tuple[pa.DictionaryArray, ...]:
-        if not self._keys:
+    def _slices(self, rows: Rows, order: Ints) -> tuple[pa.DictionaryArray, ...]:
+        if rows.slices is None:
             return ()
-        found: list[list[str | None]] = [[] for _ in self._keys]
-        for raw, name in zip(metas, ids, strict=True):
-            own = _meta(raw)
-            if rows.manifest is not None:
-                own = {**_meta(rows.manifest[name].meta), **own}
-            for column, key in zip(found, self._keys, strict=True):
-                column.append(_slice_value(own, key))
-        return tuple(_words(column) for column in found)
+        codes, texts = rows.slices.codes[order], rows.slices.texts
+        known = [msgspec.json.decode(text) for text in texts]
+        if rows.manifest is not None and rows.manifest.slices is not None:
+            others = rows.manifest.slices
+            pairs, codes = np.unique(codes * len(others.texts) + others.codes[rows.match[order]], return_inverse=True)
+            of_manifest = [msgspec.json.decode(text) for text in others.texts]
+            known = [
+                [a or b for a, b in zip(known[own] or [[]] * len(self.config.slices), of_manifest[other], strict=True)]
+                for own, other in (divmod(pair, len(others.texts)) for pair in pairs.tolist())
+            ]
+        return tuple(
+            coded([_slice_value(values[place], name) for values in known], codes)
+            for place, name in enumerate(self.config.slices)
+        )
 
 
-def _refuse_two_labels(
-    label: Codes, ids: Sequence[str], rows: Rows, chosen: Sequence[int], classes: Sequence[str]
-) -> None:
+def coded(values: Sequence[str | None], codes: Ints) -> pa.DictionaryArray:
+    """A dictionary column of values[codes] whose words stand in sorted order, so that equal values give equal bytes."""
+    if all(value is None for value in values):
+        return pa.DictionaryArray.from_arrays(pa.nulls(codes.size, pa.int32()), pa.array([], pa.string()))
+    used = np.flatnonzero(np.bincount(codes, minlength=len(values))).tolist()
+    words = sorted({value for value in (values[code] for code in used) if value is not None})
+    where = {word: index for index, word in enumerate(words)}
+    places = np.full(len(values), -1, dtype=np.int32)
+    places[used] = [-1 if values[code] is None else where[str(values[code])] for code in used]
+    found = places[codes]
+    none = found < 0 if (places[used] < 0).any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(found, mask=none), pa.array(words, pa.string()))
+
+
+def _refuse_two_labels(label: Codes, ids: pa.Array, rows: Rows, order: Ints, classes: Sequence[str]) -> None:
     """One sample has one label, whoever answers it and however often."""
-    for at in np.flatnonzero(label[1:] != label[:-1]).tolist():
-        if ids[at] == ids[at + 1]:
-            there, line = rows.place(chosen[at])
-            raise rows.error(
-                chosen[at + 1],
-                f"id {ids[at]!r} has label {classes[label[at + 1]]!r}, but {classes[label[at]]!r} at {there}:{line}",
-            )
+    if len(rows.groups) == 1:
+        return
+    wrong = np.flatnonzero((label[1:] != label[:-1]) & same_as_before(ids))
+    if wrong.size:
+        at = int(wrong[0])
+        there, line = rows.place(int(order[at]))
+        raise rows.error(
+            int(order[at + 1]),
+            f"id {ids[at].as_py()!r} has label {classes[label[at + 1]]!r}, but {classes[label[at]]!r} at {there}:{line}",
+        )
 
 
-def _outputs(
-    rows: Rows,
-    chosen: Sequence[int],
-    batch: TriageBatch,
-    predictions: Sequence[str | None],
-    errors: Sequence[str | None],
-    kinds: Sequence[str | None],
-) -> pa.Table:
+def _outputs(rows: Rows, order: Ints, said: Ints) -> pa.Table:
     """What the system said, and where it stands in the input."""
-    index = np.array(chosen)
-    missing = index >= rows.received
-    index[missing] = 0
-    files, lines = (np.array(column or [0])[index] for column in (rows.file, rows.line))
-    names = pa.DictionaryArray.from_arrays(pa.array(files, mask=missing), pa.array(rows.files or ("",), pa.string()))
-    odd = [rows.unreadable.get(place) for place in chosen] if rows.unreadable else [None] * batch.n
-    return pa.table(
-        {
-            "file": names.cast(pa.string()),
-            "line": pa.array(lines, pa.int64(), mask=missing),
-            "response": _texts(predictions),
-            "confidence_text": _texts(odd),
-            "error": _texts(errors),
-            "error_type": _texts(kinds),
-        }
-    )
+    missing = order >= rows.received
+    mask = missing if missing.any() else None
+    file = np.where(missing, len(rows.files), rows.numbers["file"][order])
+    texts = {
+        name: coded([getattr(each, name) for each in rows.saids], said)
+        for name in ("response", "confidence_text", "error", "error_type")
+    }
+    return pa.table({"file": coded([*rows.files, None], file), "line": pa.array(rows.line[order], mask=mask), **texts})
 
 
-def _texts(values: Sequence[str | None]) -> pa.Array:
-    """Texts as they can be stored; most columns are short and plain."""
-    if any(values):
-        known = {value: _storable(value) for value in set(values)}
-        values = [known[value] for value in values]
-    return pa.array(values, pa.string())
-
-
-def _notes(
-    answer: Codes, predictions: Sequence[str | None], errors: Sequence[str | None], kinds: Sequence[str | None]
-) -> dict[int, str]:
+def _notes(answer: Codes, rows: Rows, said: Ints) -> dict[int, str]:
     """What is said of records that are errors or whose verdict is no word."""
+    odd = np.flatnonzero((answer == ERRORED) | (answer == UNPARSED)).tolist()
+    known: dict[int, str] = {}
     notes = {}
-    for index in np.flatnonzero((answer == ERRORED) | (answer == UNPARSED)).tolist():
-        if answer[index] == ERRORED:
-            said = ": ".join(text for text in (kinds[index], errors[index]) if text)
-        else:
-            said = "there is none" if predictions[index] is None else repr(predictions[index])
-        notes[index] = str(_storable(said))[:200]
+    for index, code in zip(odd, said[odd].tolist(), strict=True):
+        if code not in known:
+            known[code] = _note(rows.saids[code])
+        notes[index] = known[code]
     return notes
 
 
-def _storable(text: str | None) -> str | None:
-    """Text that UTF-8 can carry, cut at a bound."""
-    if text is None or (text.isascii() and len(text) <= TEXT_LIMIT):
-        return text
-    return text[:TEXT_LIMIT].encode("utf-8", "replace").decode()
+def _note(said: Said) -> str:
+    if said.answer == ERRORED:
+        return ": ".join(text for text in (said.error_type, said.error) if text)[:200]
+    return "there is none" if said.response is None else repr(said.response)[:200]
 
 
-def _floats(values: Iterable[float | None]) -> Floats:
-    return np.array(values, dtype=np.float64)
-
-
-def _seconds(tools: Sequence[Any] | None) -> float:
-    if not tools:
-        return 0.0
-    return math.fsum(tool.seconds for tool in tools if tool.seconds is not None)
-
-
-def _prompt_names(raw: bytes) -> str | None:
-    """The prompts by component, each by the first 16 digits of its hash; an empty prompt is none."""
-    value = msgspec.json.decode(raw) if raw else None
-    if not isinstance(value, dict):
-        return hashlib.sha256(canonical(value)).hexdigest()[:16] if value else None
-    found = {
-        name: text[:16] if isinstance(text, str) else hashlib.sha256(canonical(text)).hexdigest()[:16]
-        for name, text in value.items()
-        if text and text != _EMPTY
-    }
-    return canonical(found).decode() if found else None
-
-
-def _model_names(raw: bytes) -> tuple[str | None, int]:
-    """The model identifiers as one text, and the provenance bits of those that are there."""
-    value = msgspec.json.decode(raw) if raw else None
-    if isinstance(value, dict):
-        value = {name: said for name, said in value.items() if said is not None}
-    if not value:
-        return None, 0
-    if not isinstance(value, dict):
-        return canonical(value).decode(), 0
-    bits = sum(1 << index for index, name in enumerate(PROVENANCE[:3]) if value.get(name.removeprefix("models.")))
-    return canonical(value).decode(), bits
-
-
-def _meta(raw: msgspec.Raw) -> dict[str, Any]:
-    value = msgspec.json.decode(raw) if bytes(raw) else None
-    return value if isinstance(value, dict) else {}
-
-
-def _slice_value(meta: dict[str, Any], key: str) -> str | None:
-    value: Any = meta
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if value is None:
-        return None
-    if isinstance(value, dict | list):
-        raise ConfigError(f"slice meta.{key} is {'an object' if isinstance(value, dict) else 'a list'}, not one value")
-    return value if isinstance(value, str) else canonical(value).decode()
-
-
-def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    """A dictionary column whose words stand in sorted order, so that equal values give equal bytes."""
-    words = sorted({value for value in values if value is not None})
-    where = {word: index for index, word in enumerate(words)}
-    codes = pa.array([None if value is None else where[value] for value in values], pa.int32())
-    return pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
-
-
-__all__ = ["CONFIDENCE_STATES", "TIMES", "Columns", "ReadBatch"]
+def _slice_value(found: Sequence[str | None], name: str) -> str | None:
+    if len(found) > 1:
+        raise ConfigError(f"slice meta.{name.removeprefix('meta.')} is {found[1]}, not one value")
+    return found[0] if found else None

@@ -175,12 +175,14 @@ class Numbers:
             "seed": draw.seed,
             "resamples": draw.resamples if clusters is None else draw.over(int(clusters.max()) + 1),
         }
-        stream = draw.stream
+        stream, blocks = draw.stream, scores.blocks
         found["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", **common)
         found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", **common)
         found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", **common)
-        found["aurc"] = selective.selective_area(c, right, "aurc", stream=f"{stream}/aurc", **common)
-        found["e_aurc"] = selective.selective_area(c, right, "e_aurc", stream=f"{stream}/e_aurc", **common)
+        found["aurc"] = selective.selective_area(c, right, "aurc", stream=f"{stream}/aurc", blocks=blocks, **common)
+        found["e_aurc"] = selective.selective_area(
+            c, right, "e_aurc", stream=f"{stream}/e_aurc", blocks=blocks, **common
+        )
         found["auroc_confidence"] = (
             _value(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)
             if clusters is not None
@@ -189,7 +191,7 @@ class Numbers:
 
     def _values_alone(self) -> None:
         c, right = self.scores.confidence, self.scores.correct
-        areas = selective.areas(c, right)
+        areas = self.scores.blocks.finish()
         values = {
             "ece": calibration.ece_value(c, right, bins=self.bins),
             "brier": calibration.brier_value(c, right),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Partition
-from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE
-from adjudge.protocols.triage.columns import Columns
+from adjudge.protocols.base import Block, Partition
+from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Floats
+from adjudge.protocols.triage.columns import Columns, ReadBatch
 from adjudge.protocols.triage.config import Costs, TriageConfig
+from adjudge.protocols.triage.intake import ResultIntake
 from adjudge.protocols.triage.partials import Ints, Scores
-from adjudge.protocols.triage.read import TriageReader, role
+from adjudge.protocols.triage.read import TriageReader, role, same_as_before
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.records import records
 from adjudge.readers.sources import open_source
@@ -23,13 +27,15 @@ from adjudge.stats.operating_point import cheapest_point, operating_point
 from adjudge.stats.proportions import wilson
 
 _REVIEWED = -1.0  # below every threshold: a record without an answer or a usable confidence goes to a person
+_BLOCK_ROWS = 2048
 
 
-class _Row(NamedTuple):
-    trial: int
-    label: int
-    answer: int
-    confidence: float
+class _Rows(NamedTuple):
+    """Calibration records, one a sample."""
+
+    label: NDArray[np.int8]
+    answer: NDArray[np.int8]
+    confidence: Floats
 
 
 def choose(config: TriageConfig) -> dict[str, Any]:
@@ -37,33 +43,43 @@ def choose(config: TriageConfig) -> dict[str, Any]:
     own = msgspec.structs.replace(
         config, results=[config.calibration], manifest=[], calibration=[], target_risk=None, costs=None, slices=[]
     )
-    reader, columns = TriageReader(own), Columns(own)
-    partition = Partition(rows={role(0): _lines(config.calibration)}, groups=(), files=tuple(config.calibration))
-    found: dict[str, dict[str, _Row]] = {}
-    for rows, order in reader.batches(partition):
-        read = columns.read(rows, order)
-        batch = read.batch
-        confidence = np.where(batch.confidence_state == GIVEN, batch.confidence, _REVIEWED)
-        values = zip(batch.label.tolist(), batch.answer.tolist(), confidence.tolist(), strict=True)
-        for sample, place, value in zip(read.samples.to_pylist(), read.group.tolist(), values, strict=True):
-            group = read.groups[place]
-            known = found.setdefault(group.configuration, {})
-            if sample not in known or group.trial < known[sample].trial:
-                known[sample] = _Row(group.trial, *value)
-    return {name: _choose(list(known.values()), config) for name, known in sorted(found.items())}
+    read = ResultIntake(own, None).read
+    table = pa.concat_tables([read(block) for block in _blocks(config.calibration)])
+    partition = Partition(rows={}, groups=(), files=tuple(config.calibration), tables={role(0): table})
+    found: dict[str, list[_Rows]] = {}
+    columns = Columns(own)
+    for rows, order in TriageReader(own).batches(partition):
+        for name, part in _first_trials(columns.read(rows, order)):
+            found.setdefault(name, []).append(part)
+    return {
+        name: _choose(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), config)
+        for name, parts in sorted(found.items())
+    }
 
 
-def _choose(rows: Sequence[_Row], config: TriageConfig) -> dict[str, Any]:
-    label, answer = np.array([row.label for row in rows]), np.array([row.answer for row in rows])
-    answered = answer <= NEGATIVE
-    confidence = np.where(answered, [row.confidence for row in rows], _REVIEWED)
+def _first_trials(read: ReadBatch) -> Iterator[tuple[str, _Rows]]:
+    """Of every configuration the record of each sample that has the least trial."""
+    batch = read.batch
+    confidence = np.where(batch.confidence_state == GIVEN, batch.confidence, _REVIEWED)
+    sample = np.cumsum(np.append(True, ~same_as_before(read.samples)))
+    trial = np.array([group.trial for group in read.groups])[read.group]
+    for name in {group.configuration for group in read.groups}:
+        mine = np.flatnonzero(np.array([group.configuration == name for group in read.groups])[read.group])
+        mine = mine[np.lexsort((trial[mine], sample[mine]))]
+        mine = mine[np.append(True, sample[mine][1:] != sample[mine][:-1])]
+        yield name, _Rows(batch.label[mine], batch.answer[mine], confidence[mine])
+
+
+def _choose(rows: _Rows, config: TriageConfig) -> dict[str, Any]:
+    label, answer, n = rows.label, rows.answer, int(rows.label.size)
+    confidence = np.where(answer <= NEGATIVE, rows.confidence, _REVIEWED)
     use = confidence >= 0.0
     if config.costs is not None:
         cost = _cost(label[use], answer[use], config.costs)
         point = cheapest_point(confidence[use], cost, review_cost=config.costs.review)
         if point is None:
-            return {"threshold": None, "why": "no calibration record has an answer and a confidence", "n": len(rows)}
-        return {"method": "least cost", **msgspec.to_builtins(point), "n": len(rows)}
+            return {"threshold": None, "why": "no calibration record has an answer and a confidence", "n": n}
+        return {"method": "least cost", **msgspec.to_builtins(point), "n": n}
     assert config.target_risk is not None  # noqa: S101 -- held by the configuration's check, told to the type checker
     if config.risk == "slip":
         mine = label == POSITIVE
@@ -116,10 +132,15 @@ def _cost(label: Any, answer: Any, costs: Costs) -> Any:
     return np.where(slip, costs.slip, np.where(flag, costs.flag, 0.0))
 
 
-def _lines(paths: Sequence[str]) -> Iterator[tuple[int, int, bytes]]:
+def _blocks(paths: Sequence[str]) -> Iterator[Block]:
     for index, path in enumerate(paths):
         if path == "-":
             raise InputError("a calibration file is read twice, so it cannot be standard input", file="-")
         with open_source(path) as source:
-            for line, text in records(source):
-                yield index, line, text
+            found = records(source)
+            while rows := list(itertools.islice(found, _BLOCK_ROWS)):
+                ends = np.cumsum([len(text) for _, text in rows])
+                starts = ends - [len(text) for _, text in rows]
+                lines = np.array([line for line, _ in rows], dtype=np.int64)
+                data = b"".join(text for _, text in rows)
+                yield Block(path, index, data, starts.astype(np.int32), ends.astype(np.int32), lines)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,8 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.samples import restore
 from adjudge.protocols.triage.words import Classes
-from adjudge.stats import exact
+from adjudge.readers.digests import MODULUS, digest_sum, loops_are_loaded
+from adjudge.stats import exact, selective
 
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
@@ -39,6 +41,7 @@ POSSIBLY_CACHED = 0.25
 SUMS = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
+_HAVE = [np.flatnonzero(np.arange(256) >> place & 1) for place in range(len(PROVENANCE))]
 
 
 @dataclass
@@ -50,6 +53,11 @@ class Scores:
     positive: NDArray[np.bool_]
     sample: Ints
     trial: NDArray[np.int32]
+
+    @cached_property
+    def blocks(self) -> selective.Blocks:
+        """The tie blocks of the confidences."""
+        return selective.Blocks.partial(self.confidence, self.correct)
 
     def rows(self, chosen: NDArray[np.bool_]) -> Scores:
         """Some of the rows."""
@@ -132,7 +140,10 @@ def partial(samples: pa.Table, classes: Classes, slices: Sequence[str]) -> Parti
     sample = np.cumsum(first) - 1
     trial = samples.column("trial").to_numpy()
     found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0)
-    found.dataset = _dataset(ids.filter(pa.array(first)).to_pylist(), batch.label[first].tolist(), classes)
+    # A sum over the samples, so that a data set has one digest whatever its order and its cut.
+    endings = [b"\x00" + name.encode() for name in classes]
+    alone = ids if first.all() else ids.filter(pa.array(first))
+    found.dataset = digest_sum(alone, endings, batch.label[first], fast=loops_are_loaded())
     for name, chosen in _by_word(samples, "configuration"):
         found.configurations[str(name)] = _configuration(samples, batch, trial, chosen)
         found.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
@@ -155,14 +166,14 @@ def merge(partials: Sequence[Partial]) -> Partial:
         for name, configuration in part.configurations.items():
             whole.configurations.setdefault(name, Configuration()).add(configuration)
         whole.samples += part.samples
-        whole.dataset = (whole.dataset + part.dataset) % (1 << 256)
+        whole.dataset = (whole.dataset + part.dataset) % MODULUS
     return whole
 
 
 def _block(batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: NDArray[np.bool_]) -> Block:
     rows = np.flatnonzero(chosen)
     cell, trials = batch.cell()[rows], trial[rows]
-    counts = {int(t): np.bincount(cell[trials == t], minlength=CELLS) for t in np.unique(trials)}
+    counts = {t: np.bincount(cell[trials == t], minlength=CELLS) for t, _ in _tally(trials)}
     use = rows[(batch.answer[rows] <= NEGATIVE) & (batch.confidence_state[rows] == GIVEN)]
     label = batch.label[use]
     scores = Scores(batch.confidence[use], label == batch.answer[use], label == POSITIVE, sample[use], trial[use])
@@ -175,6 +186,11 @@ def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pat
     starts = np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
     sizes = np.diff(np.append(starts, sample.size))
     key = trial.astype(np.int64) * CELLS + cell
+    if starts.size == sample.size:
+        kinds, counts = np.unique(key, return_counts=True)
+        return Counter(
+            {(divmod(kind, CELLS),): count for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
+        )
     for size in np.unique(sizes).tolist():
         rows = starts[sizes == size][:, None] + np.arange(size)
         kinds, counts = np.unique(key[rows], axis=0, return_counts=True)
@@ -198,56 +214,61 @@ def _configuration(
         (batch.tool_count.astype(np.float64), True),
         (batch.tool_seconds, True),
     )
-    for t in np.unique(trial[chosen]).tolist():
+    for t, _ in _tally(trial[chosen]):
         mine = answered & (trial == t)
         found.sums[t] = [_sum(column[mine & use]) for column, use in columns]
         found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
     for state in np.flatnonzero(found.cache).tolist():
-        here = there & (batch.cache == state)
+        here = rows[batch.cache[rows] == state]
         tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
         for place, column in enumerate((*batch.times, tools)):
             values = column[here]
-            values = values[~np.isnan(values)]
+            none = np.isnan(values)
+            if none.any():
+                values = values[~none]
             if values.size:
                 found.times[state, place] = [values]
     with np.errstate(invalid="ignore"):
         found.possibly_cached = int((there & (batch.cache == UNKNOWN) & (batch.times[VISION] < POSSIBLY_CACHED)).sum())
-    bits = np.unpackbits(batch.carries[rows, None], axis=1, bitorder="little")[:, : len(PROVENANCE)]
-    found.carries = bits.sum(axis=0).astype(np.int64)
+    carried = np.bincount(batch.carries[rows], minlength=256)
+    found.carries = np.array([carried[_HAVE[place]].sum() for place in range(len(PROVENANCE))], dtype=np.int64)
     scored = there & usable & (batch.answer <= ABSTAINED)
     place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
     found.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
     for name, counter in (("prompts", found.prompts), ("models", found.models)):
-        for word, mask in _by_word(samples, name):
-            if (mask & there).any():
-                counter[word] = int((mask & there).sum())
-    values, counts = np.unique(batch.temperature[rows], return_counts=True)
-    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        words, indices = _words(samples, name)
+        counts = np.bincount(indices[rows], minlength=len(words))
+        counter.update({words[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})
+    for value, count in _tally(batch.temperature[rows]):
         found.temperatures[None if np.isnan(value) else value] += count
     return found
 
 
 def _sum(values: Floats) -> tuple[int, int]:
     """Rows, and their exact sum in units of 2^-1074."""
-    return values.size, exact.total(values) if values.size else 0
+    return values.size, exact.total(values) if values.any() else 0
+
+
+def _tally(values: NDArray[Any]) -> list[tuple[Any, int]]:
+    """Every value and how often it stands there; often there is one alone."""
+    if values.size and (values == values[0]).all():
+        return [(values[0].item(), int(values.size))]
+    found, counts = np.unique(values, return_counts=True)
+    return list(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def _words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[Any]]:
+    """The words of a dictionary column with nothing behind them, and the place of each row's word in them."""
+    column = samples.column(name).combine_chunks()
+    words = [*column.dictionary.to_pylist(), None]
+    return words, column.indices.fill_null(len(words) - 1).to_numpy()
 
 
 def _by_word(samples: pa.Table, name: str) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
     """Every word of a dictionary column in sorted order, nothing last, with the rows that have it."""
-    column = samples.column(name).combine_chunks()
-    words = column.dictionary.to_pylist()
-    indices = column.indices.fill_null(-1).to_numpy()
-    for index in sorted(np.unique(indices).tolist(), key=lambda i: (i < 0, words[i] if i >= 0 else "")):
-        yield (words[index] if index >= 0 else None), indices == index
-
-
-def _dataset(ids: Sequence[str], labels: Sequence[int], classes: Classes) -> int:
-    """A sum over the samples of a hash of id and label: the same for a data set whatever its order and its cut."""
-    endings = [b"\x00" + name.encode() for name in classes]
-    sha256 = hashlib.sha256
-    return sum(
-        int.from_bytes(sha256(name.encode() + endings[label]).digest(), "little")
-        for name, label in zip(ids, labels, strict=True)
-    ) % (1 << 256)
+    words, indices = _words(samples, name)
+    used = np.flatnonzero(np.bincount(indices, minlength=len(words))).tolist()
+    for index in sorted(used, key=lambda i: (words[i] is None, words[i] or "")):
+        yield words[index], indices == index

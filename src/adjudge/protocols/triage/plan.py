@@ -15,6 +15,7 @@ from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.triage import samples as stored
 from adjudge.protocols.triage.columns import Columns
 from adjudge.protocols.triage.config import config_of
+from adjudge.protocols.triage.intake import EXPECTED, EXPECTED_IN_MANIFEST, ManifestIntake, ResultIntake, read_ids
 from adjudge.protocols.triage.operating import choose
 from adjudge.protocols.triage.partials import Partial, partial
 from adjudge.protocols.triage.read import TriageReader, role
@@ -22,7 +23,6 @@ from adjudge.protocols.triage.rules import TriageContext
 from adjudge.protocols.triage.summary import finish
 from adjudge.protocols.triage.words import verdict_words
 from adjudge.provenance.canonical import digest
-from adjudge.readers.triage_results import manifest_row
 
 RECORD_SCHEMA = "triage-record/1"
 # The threshold that calibration results gave is no setting; two systems have two.
@@ -42,6 +42,8 @@ class TriagePlan(Plan):
         self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(TriageContext(self.classes))])
         self.rules = [rule.table() for rule in self.graph.rules]
         self._reader, self._columns = TriageReader(config), Columns(config)
+        self._results = [ResultIntake(config, name) for name in config.run_names()]
+        self._manifest = ManifestIntake(config)
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in _FILES}),
             "constraint_library": digest(verdict_words(self.classes, config.words)),
@@ -50,24 +52,17 @@ class TriagePlan(Plan):
         }
 
     def inputs(self) -> Sequence[Input]:
-        """Every run's results, the manifest and the calibration, keyed by id."""
+        """Every run's results, the manifest and the calibration, as columns."""
         settings = self.settings
-        expected = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"
         roles = [
-            Input(role(index), tuple(files), self._reader.key(index), expected, limited=True)
+            Input(role(index), tuple(files), None, EXPECTED, limited=True, read=self._results[index].read)
             for index, files in enumerate(settings.results)
         ]
         if settings.manifest:
-            roles.append(
-                Input(
-                    "manifest",
-                    tuple(settings.manifest),
-                    lambda _path, _line, text: (manifest_row(text)[0], None),
-                    "a manifest record is a JSON object with `id` and `label`",
-                )
-            )
+            files = tuple(settings.manifest)
+            roles.append(Input("manifest", files, None, EXPECTED_IN_MANIFEST, read=self._manifest.read))
         if settings.calibration:
-            roles.append(Input("calibration", tuple(settings.calibration), self._reader.calibration_key, expected))
+            roles.append(Input("calibration", tuple(settings.calibration), None, EXPECTED, read=read_ids))
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:

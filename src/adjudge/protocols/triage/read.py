@@ -1,10 +1,11 @@
-"""Reading triage inputs: results and manifest of one partition, matched by id, in the order of (id, group)."""
+"""The records of one partition: results and manifest matched by id, in the order of (id, group)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,49 +15,68 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError, ProtocolViolation
 from adjudge.protocols.base import Partition
+from adjudge.protocols.triage.batch import TIMES
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.words import check_label
-from adjudge.readers.triage_results import NO_RAW, Result, id_of, key_of, manifest_row, result
+from adjudge.protocols.triage.intake import NUMBERS, Group, Said, Setup, unpacked
 
-BATCH_ROWS = 16_384
+BATCH_ROWS = 32_768
+Ints = NDArray[np.int64]
+_setup, _said = msgspec.json.Decoder(Setup), msgspec.json.Decoder(Said)
+_NO_SLICES = "[]"
+_SHORT = 32  # bytes of an id
 
 
-class Group(NamedTuple):
-    """What varies between the records of one sample: the configuration (run, model, mode) and the trial."""
+@dataclass
+class Manifest:
+    """What the manifest says of the samples of a partition, and where."""
 
-    configuration: str
-    trial: int
-
-    @property
-    def name(self) -> str:
-        """The group as it stands in the column `model`."""
-        return f"{self.configuration}|{self.trial}"
+    ids: pa.StringArray
+    label: NDArray[np.int8]
+    file: NDArray[np.int32]
+    line: Ints
+    slices: Words | None
 
     @classmethod
-    def parse(cls, name: str) -> Group:
-        """The group of a name."""
-        configuration, _, trial = name.rpartition("|")
-        return cls(configuration, int(trial))
+    def of(cls, table: pa.Table, files: tuple[str, ...]) -> Manifest:
+        """From its records; one that stands twice is an InputError."""
+        ids = table.column("key").combine_chunks()
+        file, line = (table.column(name).to_numpy() for name in ("file", "line"))
+        if len(pc.unique(ids)) < len(ids):
+            seen: dict[str, int] = {}
+            for at, name in enumerate(ids.to_pylist()):
+                if name in seen:
+                    first = seen[name]
+                    raise InputError(
+                        f"id {name!r} stands in the manifest a second time; first at {files[file[first]]}:{line[first]}",
+                        file=files[file[at]],
+                        line=int(line[at]),
+                    )
+                seen[name] = at
+        slices = Words.of(table.column("slices")) if "slices" in table.column_names else None
+        return cls(ids, table.column("label").to_numpy(), file, line, slices)
 
 
-class Entry(NamedTuple):
-    """What the manifest says of a sample, and where."""
+@dataclass
+class Words:
+    """A column of texts that are few: the texts, and the place of each row's in them."""
 
-    label: str | None
-    meta: msgspec.Raw
-    place: tuple[int, int]
+    texts: list[str]
+    codes: Ints
 
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> Words:
+        """From a column without nulls."""
+        found = column.combine_chunks().dictionary_encode()
+        return cls(found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.int64))
 
-class Lookup(dict[Any, Any]):
-    """A table that is filled as it is asked."""
+    def add(self, texts: list[str], codes: Ints) -> None:
+        """Further rows, with texts of their own."""
+        self.codes = np.concatenate([self.codes, codes + len(self.texts)])
+        self.texts = self.texts + texts
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, key: Any) -> Any:
-        value = self[key] = self._make(key)
-        return value
+    def keep(self, rows: NDArray[Any]) -> None:
+        """Some of the rows alone."""
+        self.codes = self.codes[rows]
 
 
 @dataclass
@@ -64,17 +84,51 @@ class Rows:
     """The records of a partition; those from `received` on stand for samples without a record."""
 
     files: tuple[str, ...]
-    results: list[Result] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
-    file: list[int] = field(default_factory=list)
-    line: list[int] = field(default_factory=list)
-    unreadable: dict[int, str] = field(default_factory=dict)
-    received: int = 0
-    manifest: dict[str, Entry] | None = None
+    ids: pa.StringArray
+    line: Ints
+    numbers: NDArray[np.void]
+    setup: Words
+    said: Words
+    slices: Words | None
+    received: int
+    manifest: Manifest | None = None
+    match: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @cached_property
+    def setups(self) -> list[Setup]:
+        """What the texts of `setup` say."""
+        return [_setup.decode(text) for text in self.setup.texts]
+
+    @cached_property
+    def saids(self) -> list[Said]:
+        """What the texts of `said` say."""
+        return [_said.decode(text) for text in self.said.texts]
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The groups, by name."""
+        return sorted({setup.group for setup in self.setups}, key=lambda group: group.name)
+
+    @cached_property
+    def group(self) -> NDArray[np.int32]:
+        """The place of each record's group in `groups`."""
+        places = {group: index for index, group in enumerate(self.groups)}
+        return np.array([places[setup.group] for setup in self.setups], dtype=np.int32)[self.setup.codes]
+
+    def id(self, index: int) -> str:
+        """The id of a record."""
+        name: str = self.ids[index].as_py()
+        return name
 
     def place(self, index: int) -> tuple[str | None, int | None]:
         """File and line of a record."""
-        return (self.files[self.file[index]], self.line[index]) if index < self.received else (None, None)
+        if index >= self.received:
+            return None, None
+        return self.files[self.numbers["file"][index]], int(self.line[index])
+
+    def first(self, indices: NDArray[Any]) -> int:
+        """The record of some that stands first in the input."""
+        return int(min(indices.tolist(), key=lambda index: (self.numbers["file"][index], self.line[index])))
 
     def error(self, index: int, what: str, hint: str | None = None) -> InputError:
         """An error that names the record's file and line."""
@@ -83,50 +137,19 @@ class Rows:
 
 
 class TriageReader:
-    """Turns one partition into rows in order; the tables that do not change are made once."""
+    """Turns the tables of one partition into rows in order."""
 
     def __init__(self, config: TriageConfig) -> None:
-        self.config, self.classes = config, config.classes()
-        self.runs = config.run_names()
-        self._groups = [Lookup(self._namer(run)) for run in self.runs]
+        self.config = config
 
-    def _namer(self, run: str | None) -> Callable[[tuple[str | None, bool | None, int]], Group]:
-        def name(key: tuple[str | None, bool | None, int]) -> Group:
-            model, tools, trial = key
-            mode = self.config.mode if tools is None else "tools" if tools else "no-tools"
-            parts = (model or self.config.model, mode)
-            return Group("|".join(parts if run is None else (run, *parts)), trial)
-
-        return name
-
-    def key(self, run: int) -> Callable[[str, int, bytes], tuple[str, str | None]]:
-        """How the split reads the key of a record of one run; the group is only asked where a manifest is."""
-        groups, grouped = self._groups[run], bool(self.config.manifest)
-
-        def read(path: str, line: int, text: bytes) -> tuple[str, str | None]:
-            if not grouped:
-                return id_of(text), None
-            try:
-                name, rest = key_of(text)
-            except InputError as error:
-                raise InputError(error.what, file=path, line=line) from None
-            return name, groups[rest].name
-
-        return read
-
-    def calibration_key(self, path: str, line: int, text: bytes) -> tuple[str, None]:
-        """The key of a calibration record."""
-        del path, line
-        return id_of(text), None
-
-    def batches(self, partition: Partition) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
+    def batches(self, partition: Partition) -> Iterator[tuple[Rows, Ints]]:
         """The partition's rows, and batch by batch which of them in the order of (id, group); no sample is cut."""
         rows = self._rows(partition)
         self._refuse_overlap(rows, partition)
-        rows.manifest = self._manifest(partition)
-        if rows.manifest is not None:
+        if self.config.manifest:
+            rows.manifest = Manifest.of(partition.tables["manifest"], partition.files)
             self._match(rows, rows.manifest, partition)
-        if not rows.results:
+        if not len(rows.ids):
             return
         order, starts = _order(rows)
         edges = np.append(starts, order.size)
@@ -137,83 +160,51 @@ class TriageReader:
             start = end
 
     def _rows(self, partition: Partition) -> Rows:
-        rows = Rows(partition.files)
-        percent = self.config.percent
-        results, files, lines = rows.results, rows.file, rows.line
-        for index, groups in enumerate(self._groups):
-            start = len(results)
-            for file, line, text in partition.rows[role(index)]:
-                try:
-                    found, odd = result(text, percent=percent)
-                except msgspec.DecodeError as error:
-                    raise InputError(f"is not JSON: {error}", file=partition.files[file], line=line) from None
-                except InputError as error:
-                    raise InputError(error.what, file=partition.files[file], line=line) from None
-                if odd is not None:
-                    rows.unreadable[len(results)] = odd
-                results.append(found)
-                files.append(file)
-                lines.append(line)
-            rows.groups += [groups[row.model, row.use_tools, row.trial] for row in results[start:]]
-        rows.received = len(results)
-        return rows
-
-    def _manifest(self, partition: Partition) -> dict[str, Entry] | None:
-        if not self.config.manifest:
-            return None
-        found: dict[str, Entry] = {}
-        for file, line, text in partition.rows["manifest"]:
-            name, label, meta = manifest_row(text)
-            path = partition.files[file]
-            if name in found:
-                there, at = found[name].place
-                raise InputError(
-                    f"id {name!r} stands in the manifest a second time; first at {partition.files[there]}:{at}",
-                    file=path,
-                    line=line,
-                )
-            if label is not None:
-                label = check_label(label, self.classes, strip=self.config.strip_labels, file=path, line=line)
-            found[name] = Entry(label, meta, (file, line))
-        return found
+        tables = [partition.tables[role(index)] for index in range(len(self.config.results))]
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        return Rows(
+            partition.files,
+            table.column("key").combine_chunks(),
+            table.column("line").to_numpy(),
+            unpacked(table.column("numbers")),
+            Words.of(table.column("setup")),
+            Words.of(table.column("said")),
+            Words.of(table.column("slices")) if self.config.slices else None,
+            table.num_rows,
+        )
 
     def _refuse_overlap(self, rows: Rows, partition: Partition) -> None:
         """A sample in both the calibration and the results: the threshold would be chosen on the test."""
         if not self.config.calibration:
             return
-        chosen = {id_of(text): (file, line) for file, line, text in partition.rows["calibration"]}
-        for index, row in enumerate(rows.results):
-            if row.id in chosen:
-                file, line = chosen[row.id]
-                where, at = rows.place(index)
-                raise ProtocolViolation(
-                    f"{where}:{at}: id {row.id!r} also stands in the calibration, at {partition.files[file]}:{line}; "
-                    "a threshold is never chosen on the samples that it is tested on"
-                )
+        chosen = partition.tables["calibration"]
+        ids = chosen.column("key").combine_chunks()
+        shared = pc.indices_nonzero(pc.is_in(rows.ids, value_set=ids)).to_pylist()
+        if shared:
+            name = rows.id(shared[0])
+            there = pc.indices_nonzero(pc.equal(ids, name)).to_pylist()[-1]
+            file, line = (chosen.column(column)[there].as_py() for column in ("file", "line"))
+            where, at = rows.place(shared[0])
+            raise ProtocolViolation(
+                f"{where}:{at}: id {name!r} also stands in the calibration, at {partition.files[file]}:{line}; "
+                "a threshold is never chosen on the samples that it is tested on"
+            )
 
-    def _match(self, rows: Rows, manifest: dict[str, Entry], partition: Partition) -> None:
+    def _match(self, rows: Rows, manifest: Manifest, partition: Partition) -> None:
         """Refuse (or drop) records whose id the manifest does not have; add a row for every record that is missing."""
-        unmatched = [index for index, row in enumerate(rows.results) if row.id not in manifest]
-        if unmatched and self.config.unmatched == "refuse":
+        rows.match = pc.index_in(rows.ids, value_set=manifest.ids).fill_null(-1).to_numpy().astype(np.int64)
+        unmatched = np.flatnonzero(rows.match < 0)
+        if unmatched.size and self.config.unmatched == "refuse":
+            index = rows.first(unmatched)
             raise rows.error(
-                min(unmatched, key=rows.place),
-                f"id {rows.results[min(unmatched, key=rows.place)].id!r} is not in the manifest.",
+                index,
+                f"id {rows.id(index)!r} is not in the manifest.",
                 "(--unmatched ignore leaves such records out and counts them)",
             )
-        if unmatched:
-            _drop(rows, set(unmatched))
-        if partition.limited:
-            return
-        have: dict[str, set[str]] = {}
-        for row, group in zip(rows.results, rows.groups, strict=True):
-            have.setdefault(row.id, set()).add(group.name)
-        every = set(partition.groups)
-        for name in manifest:
-            present = have.get(name, set())
-            if len(present) != len(every):
-                absent = sorted(every - present)
-                rows.results += [Result(name, meta=NO_RAW)] * len(absent)
-                rows.groups += [Group.parse(group) for group in absent]
+        if unmatched.size:
+            _keep(rows, np.flatnonzero(rows.match >= 0))
+        if not partition.limited:
+            _add_missing(rows, manifest, [Group.parse(name) for name in partition.groups])
 
 
 def role(run: int) -> str:
@@ -221,38 +212,75 @@ def role(run: int) -> str:
     return "results" if run == 0 else f"results-{run + 1}"
 
 
-def _drop(rows: Rows, gone: set[int]) -> None:
-    keep = [index for index in range(len(rows.results)) if index not in gone]
-    rows.unreadable = {new: rows.unreadable[old] for new, old in enumerate(keep) if old in rows.unreadable}
-    rows.results = [rows.results[index] for index in keep]
-    rows.groups = [rows.groups[index] for index in keep]
-    rows.file = [rows.file[index] for index in keep]
-    rows.line = [rows.line[index] for index in keep]
-    rows.received = len(keep)
+def by_id(ids: pa.StringArray, group: NDArray[np.int32]) -> Ints:
+    """Row numbers in the order of (id, group), ids by their bytes. Short ids are compared as numbers of eight bytes."""
+    edges = np.frombuffer(ids.buffers()[1], dtype=np.int32)[ids.offset : ids.offset + len(ids) + 1]
+    text = np.frombuffer(ids.buffers()[2] or b"", dtype=np.uint8)[edges[0] : edges[-1]]
+    sizes = np.diff(edges)
+    width = int(sizes.max())
+    if width > _SHORT or not text.all():
+        table = pa.table({"id": ids, "group": group})
+        found = pc.sort_indices(table, sort_keys=[("id", "ascending"), ("group", "ascending")])
+        return np.asarray(found.to_numpy(), dtype=np.int64)
+    letters = np.zeros((len(ids), width // 8 * 8 + 8), dtype=np.uint8)
+    if int(sizes.min()) == width > 0:
+        letters[:, :width] = text.reshape(-1, width)
+    else:
+        letters[np.arange(letters.shape[1]) < sizes[:, None]] = text
+    words = letters.view(">u8").astype(np.uint64).T
+    keys = [group, *words[::-1]]
+    return np.lexsort([key for key in keys if (key != key[0]).any()] or [group])
 
 
-def _order(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def same_as_before(ids: pa.Array) -> NDArray[np.bool_]:
+    """Of every id but the first, whether it is the one before it."""
+    return np.asarray(pc.equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _keep(rows: Rows, kept: NDArray[Any]) -> None:
+    rows.ids, rows.line, rows.numbers = rows.ids.take(pa.array(kept)), rows.line[kept], rows.numbers[kept]
+    rows.match, rows.received = rows.match[kept], kept.size
+    for words in (rows.setup, rows.said, rows.slices):
+        if words is not None:
+            words.keep(kept)
+
+
+def _add_missing(rows: Rows, manifest: Manifest, groups: list[Group]) -> None:
+    places = {group: index for index, group in enumerate(groups)}
+    of_setup = np.array([places[_setup.decode(text).group] for text in rows.setup.texts], dtype=np.int64)
+    present = np.zeros((len(manifest.ids), len(groups)), dtype=bool)
+    present[rows.match, of_setup[rows.setup.codes]] = True
+    sample, group = np.nonzero(~present)
+    if not sample.size:
+        return
+    numbers = np.zeros(sample.size, dtype=NUMBERS)
+    for name in ("confidence", *TIMES):
+        numbers[name] = np.nan
+    rows.ids = pa.concat_arrays([rows.ids, manifest.ids.take(pa.array(sample))])
+    rows.line = np.concatenate([rows.line, np.zeros(sample.size, dtype=np.int64)])
+    rows.numbers = np.concatenate([rows.numbers, numbers])
+    rows.match = np.concatenate([rows.match, sample])
+    rows.setup.add([msgspec.json.encode(Setup(*each)).decode() for each in groups], group)
+    rows.said.add([msgspec.json.encode(Said()).decode()], np.zeros(sample.size, dtype=np.int64))
+    if rows.slices is not None:
+        rows.slices.add([_NO_SLICES], np.zeros(sample.size, dtype=np.int64))
+
+
+def _order(rows: Rows) -> tuple[Ints, Ints]:
     """Row numbers by (id, group), and where each sample starts; a record that stands twice is an InputError."""
-    names = sorted({group.name for group in set(rows.groups)})
-    rank = {Group.parse(name): index for index, name in enumerate(names)}
-    ids = pa.array([row.id for row in rows.results], pa.string())
-    codes = np.fromiter(map(rank.__getitem__, rows.groups), dtype=np.int32, count=len(rows.groups))
-    table = pa.table({"id": ids, "group": codes})
-    order: NDArray[np.int64] = (
-        pc.sort_indices(table, sort_keys=[("id", "ascending"), ("group", "ascending")]).to_numpy().astype(np.int64)
-    )
-    ordered = ids.take(pa.array(order))
-    same = np.asarray(pc.equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False), dtype=bool)
-    twice = np.flatnonzero(same & (codes[order[1:]] == codes[order[:-1]]))
+    order = by_id(rows.ids, rows.group)
+    same = same_as_before(rows.ids.take(pa.array(order)))
+    group = rows.group[order]
+    twice = np.flatnonzero(same & (group[1:] == group[:-1]))
     if twice.size:
-        one, two = sorted(
-            (int(order[twice[0]]), int(order[twice[0] + 1])), key=lambda index: (rows.file[index], rows.line[index])
-        )
+        both = order[twice[0] : twice[0] + 2]
+        one = rows.first(both)
+        two = int(both.sum()) - one
         there, at = rows.place(one)
-        group = rows.groups[one]
+        of = rows.groups[rows.group[one]]
         raise rows.error(
             two,
-            f"id {rows.results[two].id!r} of {group.configuration}, trial {group.trial}, stands here a second time; "
+            f"id {rows.id(two)!r} of {of.configuration}, trial {of.trial}, stands here a second time; "
             f"first at {there}:{at}. Each sample is answered once a trial.",
         )
     return order, np.append(0, np.flatnonzero(~same) + 1)

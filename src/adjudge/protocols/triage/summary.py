@@ -144,7 +144,7 @@ class _View:
                     "coverage": point.coverage,
                     "risk": point.risk.to_dict(),
                 }
-                for point in selective.risk_coverage(scores.confidence, scores.correct)
+                for point in selective.risk_coverage(scores.confidence, scores.correct, blocks=scores.blocks)
             ],
             "latency": self._latency(),
             "provenance": self._provenance(),
