@@ -214,3 +214,10 @@ def test_the_hash_of_a_key_is_zlibs(keys):
     array = pa.array(["before", *keys], pa.string())[1:]
     expected = [zlib.crc32(key.encode()) for key in keys]
     assert crc32(array, fast=True).tolist() == crc32(array, fast=False).tolist() == expected
+
+
+def test_words_are_told_apart_by_every_byte():
+    rows = [b'"yes"', b'"no"', b'"ye"', b'"yess"', b'"y\\u0065s"', b'"Yes"', b'""', b"null", b"3", b'"caf\xc3\xa9"']
+    found = scanned([b'{"a":' + value + b"}" for value in rows] + [b'{"a":"yes"', b"{}"])
+    assert found.words("a", among=("no", "yes", "café")).tolist() == [1, 0, -1, -1, -1, -1, -1, -1, -1, 2, -1, -1]
+    assert found.words("a", among=()).tolist() == [-1] * 12

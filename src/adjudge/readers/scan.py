@@ -108,6 +108,19 @@ class Scanned:
         _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
         return _strings(out, offsets, there)
 
+    def words(self, *path: str | int, among: Sequence[str]) -> NDArray[np.int8]:
+        """Which of a few words stands at a path; −1 for anything else, for a word with escapes and for odd rows."""
+        from adjudge.readers import _kernels
+
+        node = self.wanted.nodes[path]
+        there = (self.kind[node] == TEXT) & ~self.odd
+        encoded = [word.encode() for word in among]
+        edges = np.cumsum([0, *(len(word) for word in encoded)]).astype(np.int32)
+        found = np.empty(there.size, dtype=np.int8)
+        letters = np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
+        _kernels.word_rows(self.data, self._first[node], self._last[node], letters, edges, found)
+        return np.where(there, found, np.int8(-1))
+
 
 def scan(wanted: Wanted, data: bytes, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
     """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd."""
