@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import CitationRefused
@@ -91,7 +92,7 @@ class Judge:
         return cites
 
 
-def check_citations(finals: Finals, evidence: Evidence, samples: list[str]) -> None:
+def check_citations(finals: Finals, evidence: Evidence, samples: pa.StringArray) -> None:
     """Refuse, by name, a final that cites nothing or an atom that was not applied."""
     applied = evidence.outcome <= Outcome.FAIL
     for wrong, what in (
@@ -99,4 +100,4 @@ def check_citations(finals: Finals, evidence: Evidence, samples: list[str]) -> N
         ((finals.cites & ~applied).any(axis=0), "cites an atom that was not applied"),
     ):
         if wrong.any():
-            raise CitationRefused(f"item {samples[int(np.flatnonzero(wrong)[0])]}: the final {what}")
+            raise CitationRefused(f"item {samples[int(np.flatnonzero(wrong)[0])].as_py()}: the final {what}")
