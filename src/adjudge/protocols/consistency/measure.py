@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
@@ -21,7 +23,7 @@ from adjudge.verdict.decision import DecisionTable
 
 TSV = "consistency_disagreements.tsv"
 HEADER = ("qid", "scholar", "auditor", "final", "why", "scholar_reason", "auditor_reason")
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *, seed: int, resamples: int) -> Measured:
@@ -120,8 +122,18 @@ def confusion_table(matrix: Any, labels: Sequence[str]) -> dict[str, dict[str, i
 
 def tsv(whole: Partial) -> bytes:
     """The disagreements, one a line; tabs, line ends and backslashes inside a cell are escaped."""
-    lines = [HEADER, *whole.rows]
-    return "".join("\t".join((cell or "").translate(_ESCAPES) for cell in row) + "\n" for row in lines).encode()
+    cells = [whole.rows.column(name).fill_null("") for name in whole.rows.column_names]
+    for sign, written in _ESCAPES.items():
+        cells = [pc.replace_substring(column, sign, written) for column in cells]
+    lines = [piece.as_buffer() for piece in _lines(cells)]
+    return b"".join([("\t".join(HEADER) + "\n").encode(), *lines])
+
+
+def _lines(cells: list[pa.ChunkedArray]) -> Iterator[pa.Scalar]:
+    """The lines of every chunk as one text."""
+    for chunk in pc.binary_join_element_wise(*cells, "\t").chunks:
+        ended = pc.binary_join_element_wise(chunk, "\n", "")
+        yield pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended), "")[0]
 
 
 def _count(count: int, n: int) -> Estimate:
