@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from adjudge.engine import blocks
@@ -9,13 +10,22 @@ from adjudge.engine.runner import Serial
 from adjudge.engine.split import split
 from adjudge.errors import InputError
 from adjudge.protocols.base import Input
-from adjudge.protocols.flight.read import output_key
+
+
+class Key(msgspec.Struct):
+    id: str
+    model: str | None = None
+
+
+def key_of(path, line, text):
+    key = msgspec.json.decode(text, type=Key)
+    return key.id, key.model
 
 
 def found(tmp_path, data, *, limit=None):
     path = tmp_path / "outputs.jsonl"
     path.write_bytes(data)
-    item = Input("outputs", (str(path),), output_key, "an output line is an object", limited=True)
+    item = Input("outputs", (str(path),), key_of, "an output line is an object", limited=True)
     cut = split([item], tmp_path, Serial(), limit=limit)
     return sorted((line, bytes(text).strip()) for part in cut.partitions for _, line, text in part["outputs"].rows())
 

@@ -39,8 +39,7 @@ def blocks(source: Source, file: int, *, fast: bool, limit: int | None = None) -
 def _lines(source: Source, file: int, fast: bool) -> Iterator[Block]:
     line = 1
     while data := source.stream.read(BLOCK_BYTES):
-        data += source.stream.readline()
-        block, count = _of_lines(source.name, file, data, line, fast=fast)
+        block, count = _of_lines(source.name, file, (data, source.stream.readline()), line, fast=fast)
         line += count
         if len(block):
             yield block
@@ -53,24 +52,26 @@ def blocks_of_range(path: str, file: int, start: int, end: int) -> Iterator[tupl
         stream.seek(start)
         while (left := end - stream.tell()) > 0:
             data = stream.read(min(left, BLOCK_BYTES))
-            data += b"" if stream.tell() >= end else stream.readline()
-            block, count = _of_lines(path, file, data, line, fast=True)
+            rest = b"" if stream.tell() >= end else stream.readline()
+            block, count = _of_lines(path, file, (data, rest), line, fast=True)
             line += count
             yield block, count
 
 
-def _of_lines(path: str, file: int, data: bytes, line: int, *, fast: bool) -> tuple[Block, int]:
+def _of_lines(path: str, file: int, pieces: tuple[bytes, bytes], line: int, *, fast: bool) -> tuple[Block, int]:
     """A block of whole lines of JSON Lines, the first of them `line`; and how many lines it has, blank ones too."""
-    view = np.frombuffer(data, dtype=np.uint8)
+    size = len(pieces[0]) + len(pieces[1])
+    data = b"".join([*pieces, b" " * (-size % 8)])  # padded as `scan` wants it
+    view = np.frombuffer(data, dtype=np.uint8)[:size]
     ends = np.flatnonzero(view == _NEWLINE).astype(np.int32)
-    if data[-1] != _NEWLINE:
-        ends = np.append(ends, np.int32(len(data)))
+    if view[-1] != _NEWLINE:
+        ends = np.append(ends, np.int32(size))
     starts = np.concatenate([np.zeros(1, dtype=np.int32), ends[:-1] + np.int32(1)])
     if line == 1 and data.startswith(_BOM):
         starts[0] = len(_BOM)
     count = len(ends)
     lines = np.arange(line, line + count)
-    strange = view[np.minimum(starts, len(data) - 1)] != _OPEN
+    strange = view[np.minimum(starts, size - 1)] != _OPEN
     if strange.any():
         rows = np.flatnonzero(strange).tolist()
         blank = [row for row in rows if not data[starts[row] : ends[row]].strip()]

@@ -431,3 +431,42 @@ def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArr
         for k in range(offsets[row], offsets[row + 1]):
             crc = table[(crc ^ np.uint32(data[k])) & np.uint32(255)] ^ (crc >> np.uint32(8))
         out[row] = crc ^ np.uint32(0xFFFFFFFF)
+
+
+# How an object stands in a text: not plainly, as all of it, alone but for white space, in prose, or beside fence marks.
+NOT_PLAIN, ALL_OF_IT, ALONE, IN_PROSE, NEAR_FENCES = range(5)
+
+
+@_compiled
+def find_objects(data: Bytes, offsets: Ints, starts: Ints, ends: Ints, how: Bytes) -> None:
+    """Where the one object of every text of an Arrow buffer must stand, if there is one; only texts in ASCII are plain."""
+    for row in range(how.shape[0]):
+        begin, end = offsets[row], offsets[row + 1]
+        starts[row], ends[row], how[row] = begin, end, NOT_PLAIN
+        braces, marks, bits = 0, 0, np.uint8(0)
+        for k in range(begin, end):
+            b = data[np.uintp(k)]
+            braces += b == 123
+            marks += b == 96 or b == 126
+            bits |= b
+        if braces == 0 or bits > 127:
+            continue
+        if data[np.uintp(begin)] == 123 and data[np.uintp(end - 1)] == 125:
+            how[row] = ALL_OF_IT
+            continue
+        if braces > 1:
+            continue
+        blank = True
+        i = begin
+        while data[np.uintp(i)] != 123:
+            b = data[np.uintp(i)]
+            blank &= b == 32 or 9 <= b <= 13 or 28 <= b <= 31
+            i += 1
+        j = end - 1
+        while j > i and data[np.uintp(j)] != 125:
+            b = data[np.uintp(j)]
+            blank &= b == 32 or 9 <= b <= 13 or 28 <= b <= 31
+            j -= 1
+        if j > i:
+            starts[row], ends[row] = i, j + 1
+            how[row] = NEAR_FENCES if marks >= 3 else ALONE if blank else IN_PROSE

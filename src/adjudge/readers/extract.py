@@ -29,6 +29,7 @@ from adjudge.readers.repair import Found, read_flat, read_object, repair_names
 
 MAX_OBJECTS: Final = 10_000
 MAX_PASSES: Final = 4  # the tolerant reader may read this many times the length of the text
+_SHORT: Final = 256
 _NO_KEY: Final = "it does not begin with a key in quotes"
 _MAY_OPEN, _MEANT_AS_OBJECT = 1, 2  # groups of Extractor._brace
 
@@ -92,9 +93,9 @@ class Extractor:
                 if start >= 0 and text.find("{", start + 1) < 0:
                     end = text.rfind("}") + 1
                     value = decode(text[start:end])
-                    after = text[end:]
-                    if not (("```" in after or "~~~" in after) and _opens_fence(after)):
-                        return Extraction(value, True, _method(text[:start], after), start, end, (), 1, "")
+                    method = found_as(text[:start], text[end:])
+                    if method is not None:
+                        return Extraction(value, True, method, start, end, (), 1, "")
             except (msgspec.DecodeError, UnicodeEncodeError):
                 pass
         return self._search(text)
@@ -224,6 +225,21 @@ class Extractor:
         return ""
 
 
+def found_as(before: str, after: str) -> str | None:
+    """How the only object of a text was found, by the text around it; None where another was about to begin."""
+    short = len(before) + len(after) <= _SHORT
+    return _found_as_seen(before, after) if short else _found_as(before, after)
+
+
+def _found_as(before: str, after: str) -> str | None:
+    if ("```" in after or "~~~" in after) and _opens_fence(after):
+        return None
+    return _method(before, after)
+
+
+_found_as_seen = functools.lru_cache(maxsize=1024)(_found_as)  # most answers stand between the same few words
+
+
 def _unparsed(error: str, candidates: int = 0) -> Extraction:
     return Extraction(None, False, "", -1, -1, (), candidates, error)
 
@@ -231,8 +247,7 @@ def _unparsed(error: str, candidates: int = 0) -> Extraction:
 def _method(before: str, after: str) -> str:
     """How an object that stands in no other was found, by the text before and after it."""
     if "```" in before or "~~~" in before:
-        inside = _in_fence_seen(before) if len(before) <= 64 else _in_fence(before)
-        return "fenced" if inside else "embedded"
+        return "fenced" if _in_fence(before) else "embedded"
     alone = (not before or before.isspace()) and (not after or after.isspace())
     return "whole" if alone else "embedded"
 
@@ -253,9 +268,6 @@ def _in_fence(before: str) -> bool:
         elif mark.startswith(opened) and not info.strip():
             opened = ""
     return bool(opened)
-
-
-_in_fence_seen = functools.lru_cache(maxsize=256)(_in_fence)  # most fenced answers begin with the same few words
 
 
 def _opens_fence(after: str) -> bool:

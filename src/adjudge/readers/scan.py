@@ -12,7 +12,7 @@ import importlib.util
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(1
 """What stands at a path; a string with escapes is ESCAPED."""
 
 Path = tuple[str | int, ...]
+Rows = NDArray[np.intp]
 WORTH_IT: Final = 8_000_000  # bytes of input; loading the compiled loops takes as long as reading this much otherwise
 
 
@@ -85,28 +86,37 @@ class Scanned:
 
     def expect(self, *path: str | int, kinds: Sequence[int]) -> None:
         """Rows with anything else at the path are odd."""
-        allowed = np.zeros(ARRAY + 1, dtype=np.bool_)
-        allowed[list(kinds)] = True
-        self.odd |= ~allowed[self.kinds(*path)]
+        self.odd |= ~_among(kinds)[self.kinds(*path)]
+
+    def plain(self) -> Rows:
+        """The rows that are not odd."""
+        return np.flatnonzero(~self.odd)
 
     def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where the value stands in the block; a string without its quotes."""
         node = self.wanted.nodes[path]
         return self._first[node], self._last[node]
 
-    def texts(self, *path: str | int) -> pa.StringArray:
-        """The strings at a path, escapes resolved; null where there is none or the row is odd."""
+    def texts(
+        self, *path: str | int, rows: Rows | None = None, kinds: Sequence[int] = (TEXT, ESCAPED)
+    ) -> pa.StringArray:
+        """The strings at a path, escapes resolved, in some rows or in all; null where there is none or a row is odd.
+
+        With INTEGER among the kinds a number is taken as it is written.
+        """
         from adjudge.readers import _kernels
 
         node = self.wanted.nodes[path]
-        kind = self.kind[node]
-        there = ((kind == TEXT) | (kind == ESCAPED)) & ~self.odd
-        first = np.where(there, self._first[node], 0).astype(np.int32)
-        last = np.where(there, self._last[node], 0).astype(np.int32)
-        out = np.empty(max(1, int((last - first).sum(dtype=np.int64))), dtype=np.uint8)
+        some = slice(None) if rows is None else rows
+        kind = self.kind[node][some]
+        there = _among(kinds)[kind] & ~self.odd[some]
+        first, last = (np.where(there, place[node][some], 0).astype(np.int32) for place in (self._first, self._last))
+        # Padded, so that the strings can be scanned in their turn.
+        out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
         offsets = np.zeros(there.size + 1, dtype=np.int32)
         _kernels.copy_texts(self.data, first, last, kind == ESCAPED, out, offsets)
-        return _strings(out, offsets, there)
+        bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        return pa.StringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
 
     def words(self, *path: str | int, among: Sequence[str]) -> NDArray[np.int8]:
         """Which of a few words stands at a path; −1 for anything else, for a word with escapes and for odd rows."""
@@ -122,14 +132,21 @@ class Scanned:
         return np.where(there, found, np.int8(-1))
 
 
-def scan(wanted: Wanted, data: bytes, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
-    """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd."""
+def scan(
+    wanted: Wanted, data: bytes | NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool
+) -> Scanned:
+    """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd.
+
+    What has a length that is a multiple of 8 is not copied.
+    """
     width, n = len(wanted), len(starts)
     kind = np.zeros((width, n), dtype=np.uint8)
     number = np.zeros((width, n))
     first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
     odd = np.ones(n, dtype=np.bool_)
-    view = np.frombuffer(data + b" " * (-len(data) % 8), dtype=np.uint8)
+    view = np.frombuffer(data, dtype=np.uint8)
+    if len(view) % 8:
+        view = np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)])
     if fast and available():
         from adjudge.readers import _kernels
 
@@ -159,6 +176,7 @@ def _crc_table() -> NDArray[np.uint32]:
     return table
 
 
-def _strings(data: NDArray[np.uint8], offsets: NDArray[np.int32], there: NDArray[np.bool_]) -> pa.StringArray:
-    bitmap: Any = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.StringArray.from_buffers(len(there), pa.py_buffer(offsets), pa.py_buffer(data), bitmap)
+def _among(kinds: Sequence[int]) -> NDArray[np.bool_]:
+    allowed = np.zeros(ARRAY + 1, dtype=np.bool_)
+    allowed[list(kinds)] = True
+    return allowed

@@ -17,13 +17,11 @@ from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.library import DEFAULT, check, load
 from adjudge.protocols.flight.measure import Partial, finish, partial
-from adjudge.protocols.flight.read import (
-    FlightReader,
-    output_key,
-    output_line_key,
-    reference_key,
-    reference_line_key,
-)
+from adjudge.protocols.flight.outputs import EXPECTED as OUTPUT
+from adjudge.protocols.flight.outputs import OutputReader
+from adjudge.protocols.flight.read import FlightReader
+from adjudge.protocols.flight.references import EXPECTED as REFERENCE
+from adjudge.protocols.flight.references import ReferenceReader
 from adjudge.protocols.flight.rules import FlightContext
 from adjudge.protocols.flight.scores import score
 from adjudge.provenance.canonical import digest
@@ -79,38 +77,21 @@ class FlightPlan(Plan):
 
     def inputs(self) -> Sequence[Input]:
         """Outputs and reference, keyed by id (or line)."""
-        by_id = self.settings.match == "id"
-        roles = [
-            Input(
-                "outputs",
-                tuple(self.settings.outputs),
-                output_key if by_id else output_line_key,
-                "an output line is a JSON object with `id`, `response` and `model`",
-                limited=True,
-            )
-        ]
-        if self.settings.reference:
-            roles.append(
-                Input(
-                    "reference",
-                    tuple(self.settings.reference),
-                    reference_key if by_id else reference_line_key,
-                    "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)",
-                )
-            )
+        settings, by_line = self.settings, self.settings.match == "line"
+        outputs = OutputReader(self.task, repairs=settings.repairs, by_line=by_line)
+        roles = [Input("outputs", tuple(settings.outputs), None, OUTPUT, limited=True, read=outputs.read)]
+        if settings.reference:
+            references = ReferenceReader(self.task, by_line=by_line)
+            roles.append(Input("reference", tuple(settings.reference), None, REFERENCE, read=references.read))
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of samples with their evidence, verdicts and scores."""
-        settings = self.settings
-        reader = FlightReader(
-            self.task, repairs=settings.repairs, match=settings.match, batch_rows=BATCH_ROWS[self.task.name]
-        )
+        reader = FlightReader(self.task, batch_rows=BATCH_ROWS[self.task.name])
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
-            models = read.models
-            verdicts = self.agent.adjudicate_batch(evidence, models, read.samples)
-            check_citations(verdicts, evidence, self.agent, models, read.samples)
+            verdicts = self.agent.adjudicate_batch(evidence, read.models, read.names)
+            check_citations(verdicts, evidence, self.agent, read.models, read.names)
             scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
             yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read))
 

@@ -22,8 +22,10 @@ from adjudge.protocols.flight.batch import (
     FlightBatch,
 )
 from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.read import TEXT_LIMIT, ReadBatch
+from adjudge.protocols.flight.outputs import NO_METHOD
+from adjudge.protocols.flight.read import ReadBatch
 from adjudge.protocols.flight.scores import DIMENSIONS, GRADES, NO_GRADE, Scores
+from adjudge.readers.answers import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -72,27 +74,22 @@ def schema(task: Task) -> pa.Schema:
 
 def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
     """The rows of one batch."""
-    batch, n = read.batch, read.batch.n
-    repairs: list[str | None] = [None] * n
-    extra_keys = np.zeros(n, dtype=np.int32)
-    for index, (names, extra) in read.odd.items():
-        repairs[index] = names
-        extra_keys[index] = extra
+    batch, given = read.batch, read.given
     return pa.Table.from_arrays(
         [
-            pa.array(read.samples, pa.string()),
+            read.samples,
             pa.DictionaryArray.from_arrays(pa.array(read.model_codes), pa.array(list(read.groups))),
-            _words(read.flights),
+            read.flights.combine_chunks().dictionary_encode(),
             _coded(batch.status, STATUSES),
             _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
             _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
             pack_citations(verdicts.cites),
-            _words(read.methods),
-            pa.array(np.array(read.starts, dtype=np.int32)),
-            pa.array(np.array(read.ends, dtype=np.int32)),
-            _words(repairs) if read.odd else _nothing(n),
-            pa.array(np.array(read.candidates, dtype=np.int32)),
-            pa.array(extra_keys),
+            _coded(_filled(given, "method", NO_METHOD), METHODS),
+            pa.array(_filled(given, "start", -1)),
+            pa.array(_filled(given, "end", -1)),
+            given.column("repairs").combine_chunks().dictionary_encode(),
+            pa.array(_filled(given, "candidates", 0)),
+            pa.array(_filled(given, "extra_keys", 0)),
             pa.array(read.completeness),
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
@@ -103,25 +100,14 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
     )
 
 
-def _nothing(n: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.string()))
-
-
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw responses, each cut at a bound; how long it was stands beside it."""
-    return pa.table(
-        {
-            "response": pa.array([_storable(text) for text in read.texts], pa.string()),
-            "characters": pa.array([None if text is None else len(text) for text in read.texts], pa.int64()),
-        }
-    )
+    return read.given.select(["response", "characters"])
 
 
-def _storable(text: str | None) -> str | None:
-    """The kept part, as UTF-8 can carry it: a lone surrogate, which JSON can spell, becomes a replacement sign."""
-    if text is None or (len(text) <= TEXT_LIMIT and text.isascii()):
-        return text
-    return text[:TEXT_LIMIT].encode("utf-8", "replace").decode()
+def _filled(given: pa.Table, name: str, missing: int) -> NDArray[Any]:
+    values: NDArray[Any] = given.column(name).combine_chunks().fill_null(missing).to_numpy()
+    return values
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -182,10 +168,6 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
         for name, values in expected.items()
         if samples.column(name).to_pylist() != values.to_pylist()
     ]
-
-
-def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(values, _WORD)
 
 
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
