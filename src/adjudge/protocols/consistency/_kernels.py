@@ -141,24 +141,27 @@ def quoted_rows(own: Bytes, own_at: Ints, other: Bytes, other_at: Ints, may: NDA
 @_compiled
 def sign_rows(texts: Bytes, edges: Ints, digits: int, words: Bytes, word_edges: Ints, out: NDArray[np.bool_]) -> None:
     """Which texts hold an @ sign, at least so many digits, or one of the words (anywhere, also inside another)."""
-    begins = np.zeros(256, dtype=np.bool_)
+    kinds = np.zeros(256, dtype=np.uint8)  # of a byte: 1 may begin a word, 2 is a digit, 3 the sign
     for word in range(word_edges.shape[0] - 1):
-        begins[words[word_edges[word]]] = True
+        kinds[words[word_edges[word]]] = 1
+    kinds[48:58] = 2
+    kinds[64] = 3
     for row in range(out.shape[0]):
-        end = edges[row + 1]
+        end = np.uintp(edges[row + 1])
         count = 0
         found = False
-        for i in range(edges[row], end):
-            sign = texts[i]
-            if sign > 64:
-                if begins[sign]:
-                    for word in range(word_edges.shape[0] - 1):
-                        at = word_edges[word]
-                        size = word_edges[word + 1] - at
-                        if i + size <= end and equal_bytes(texts, i, words, at, size):
-                            found = True
-            elif sign == 64:
-                found = True
-            elif 48 <= sign <= 57:
+        for i in range(np.uintp(edges[row]), end):
+            kind = kinds[texts[i]]
+            if kind == 0:
+                continue
+            if kind == 1:
+                for word in range(word_edges.shape[0] - 1):
+                    at = word_edges[word]
+                    size = word_edges[word + 1] - at
+                    if i + np.uintp(size) <= end and equal_bytes(texts, i, words, np.uintp(at), np.uintp(size)):
+                        found = True
+            elif kind == 2:
                 count += 1
+            else:
+                found = True
         out[row] = found or count >= digits

@@ -100,7 +100,9 @@ def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Pa
         buckets=np.bincount(codes(samples, "bucket", BUCKETS).astype(np.int64), minlength=len(BUCKETS)),
         counts={name: int(mask.sum()) for name, mask in masks.items()}
         | {"drift": int(drift.sum()), "recall": int(recall.sum()), "flagged": int((paired & flagged).sum())},
-        outcomes=np.stack([(evidence.outcome == code).sum(axis=1) for code in range(len(OUTCOMES))], axis=1),
+        outcomes=np.array(
+            [[np.count_nonzero(atoms == code) for code in range(len(OUTCOMES))] for atoms in evidence.outcome]
+        ),
         codes={code: int(count) for code, count in zip(evidence.layout.codes, by_code, strict=True) if count},
         examples={
             "agreed_valid_rejected_by_red_flag": _smallest(names, masks["agreed_valid_rejected_by_red_flag"], EXAMPLES),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.citations import citation_column
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.batch import PairBatch
@@ -106,7 +106,7 @@ def _decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
         "bucket": coded(finals.bucket, BUCKETS),
         "verdict": coded(finals.final, VERDICTS),
         "why": coded(finals.why, reasons),
-        "cites": pack_citations(finals.cites),
+        "cites": citation_column(finals.cites),
     }
 
 
