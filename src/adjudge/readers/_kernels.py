@@ -411,6 +411,14 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
 
 
 @_compiled
+def expect_rows(kind: Bytes, allowed: NDArray[np.bool_], odd: NDArray[np.bool_]) -> None:
+    """Rows with a kind that is not allowed at its node are odd."""
+    for node in range(kind.shape[0]):
+        for row in range(kind.shape[1]):
+            odd[row] |= not allowed[node, kind[node, row]]
+
+
+@_compiled
 def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, out: NDArray[np.int8]) -> None:
     """Which word edges[k]..edges[k + 1] of `words` stands at data[first:last]; −1 for none."""
     for row in range(first.shape[0]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,6 +91,15 @@ class Scanned:
     def plain(self) -> Rows:
         """The rows that are not odd."""
         return np.flatnonzero(~self.odd)
+
+    def expect_all(self, kinds: Mapping[Path, Sequence[int]]) -> None:
+        """Rows with anything else at one of the paths are odd; quicker than one path after another."""
+        from adjudge.readers import _kernels
+
+        allowed = np.ones((len(self.wanted), ARRAY + 1), dtype=np.bool_)
+        for path, own in kinds.items():
+            allowed[self.wanted.nodes[path]] = np.isin(np.arange(ARRAY + 1), own)
+        _kernels.expect_rows(self.kind, allowed, self.odd)
 
     def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where the value stands in the block; a string without its quotes."""

@@ -11,61 +11,64 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
+Place = Any  # np.uintp, so that no index needs a look at its sign
+Places = NDArray[np.uintp]
 
 MAX_IDS = 1024  # in one list; a longer one is left to the ordinary reader
-MAX_DIGITS = 18
+MAX_DIGITS = np.uintp(18)
+_ONE = np.uintp(1)
 
 _compiled: Any = numba.njit(cache=True)
 _inlined: Any = numba.njit(inline="always")
 
 
+@_inlined
+def equal_bytes(one: Bytes, i: Place, two: Bytes, j: Place, size: Place) -> bool:
+    for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
+        if one[i + k] != two[j + k]:
+            return False
+    return True
+
+
 @_compiled
-def ids_of(data: Bytes, i: int, end: int, first: Ints, last: Ints) -> int:
+def ids_of(data: Bytes, i: Place, end: Place, first: Places, last: Places) -> int:
     """Where the ids of a list stand, and how many there are; −1 where one is neither a plain string nor an integer.
 
     The list data[i:end] is well-formed JSON.
     """
     count = 0
-    i += 1
+    i += _ONE
     while True:
         while data[i] == 32 or data[i] == 44 or data[i] == 10 or data[i] == 13 or data[i] == 9:
-            i += 1
+            i += _ONE
         if data[i] == 93:
-            return count if i + 1 == end else -1
+            return count if i + _ONE == end else -1
         if count == MAX_IDS:
             return -1
-        begin = i
         if data[i] == 34:
-            begin += 1
-            i += 1
+            i += _ONE
+            first[count] = i
             while data[i] != 34:
                 if data[i] == 92:
                     return -1
-                i += 1
-            first[count], last[count] = begin, i
-            i += 1
+                i += _ONE
+            last[count] = i
+            i += _ONE
         else:
+            first[count] = i
             if data[i] == 45:
-                i += 1
+                i += _ONE
                 if data[i] == 48:
                     return -1
             digits = i
             while 48 <= data[i] <= 57:
-                i += 1
+                i += _ONE
             if i == digits or i - digits > MAX_DIGITS:
                 return -1
             if data[i] != 32 and data[i] != 44 and data[i] != 93 and data[i] != 10 and data[i] != 13 and data[i] != 9:
                 return -1
-            first[count], last[count] = begin, i
+            last[count] = i
         count += 1
-
-
-@_inlined
-def equal_bytes(one: Bytes, i: int, two: Bytes, j: int, size: int) -> bool:
-    for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
-        if one[i + k] != two[j + k]:
-            return False
-    return True
 
 
 @_compiled
@@ -83,8 +86,8 @@ def citation_rows(
 
     An integer is the same id as a string of its digits.
     """
-    own_first, own_last = np.empty(MAX_IDS, dtype=np.int32), np.empty(MAX_IDS, dtype=np.int32)
-    first, last = np.empty(MAX_IDS, dtype=np.int32), np.empty(MAX_IDS, dtype=np.int32)
+    own_first, own_last = np.empty(MAX_IDS, dtype=np.uintp), np.empty(MAX_IDS, dtype=np.uintp)
+    first, last = np.empty(MAX_IDS, dtype=np.uintp), np.empty(MAX_IDS, dtype=np.uintp)
     for row in range(cited.shape[0]):
         cited[row] = 0
         outside[row] = 0
@@ -92,9 +95,9 @@ def citation_rows(
             continue
         own = known = 0
         if cited_to[row] > cited_from[row]:
-            own = ids_of(data, cited_from[row], cited_to[row], own_first, own_last)
+            own = ids_of(data, np.uintp(cited_from[row]), np.uintp(cited_to[row]), own_first, own_last)
         if known_to[row] > known_from[row]:
-            known = ids_of(data, known_from[row], known_to[row], first, last)
+            known = ids_of(data, np.uintp(known_from[row]), np.uintp(known_to[row]), first, last)
         if own < 0 or known < 0:
             odd[row] = True
             continue
@@ -118,7 +121,7 @@ def same_rows(
     for row in range(out.shape[0]):
         size = last[row] - first[row]
         out[row] = other_last[row] - other_first[row] == size and equal_bytes(
-            data, first[row], data, other_first[row], size
+            data, np.uintp(first[row]), data, np.uintp(other_first[row]), np.uintp(size)
         )
 
 
@@ -128,11 +131,11 @@ def quoted_rows(own: Bytes, own_at: Ints, other: Bytes, other_at: Ints, may: NDA
     for row in range(may.shape[0]):
         if not may[row]:
             continue
-        begin = other_at[row]
-        size = other_at[row + 1] - begin
+        begin = np.uintp(other_at[row])
+        size = np.uintp(other_at[row + 1]) - begin
         found = False
-        for at in range(own_at[row], own_at[row + 1] - size + 1):
-            if equal_bytes(own, at, other, begin, size):
+        for at in range(own_at[row], own_at[row + 1] - np.int64(size) + 1):
+            if equal_bytes(own, np.uintp(at), other, begin, size):
                 found = True
                 break
         may[row] = found

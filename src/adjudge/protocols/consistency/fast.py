@@ -6,6 +6,8 @@ makes a row odd, and the ordinary way reads it.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,16 +55,23 @@ _TRUTH[s.TRUE], _TRUTH[s.FALSE] = 1, 0
 
 def wanted(role: str) -> s.Wanted:
     """The paths that are read of a role's rows."""
-    paths: list[s.Path] = [("qid",)]
-    paths += [(*at, name) for at in _PARTS[role].values() for name in _AGENT]
-    return s.Wanted([*paths, *_ANSWER, _ECHO, _GIVEN] if _answers(role) else paths)
+    return s.Wanted([*_expected(role), *((_ECHO, _GIVEN) if _answers(role) else ())])
+
+
+@functools.cache
+def _expected(role: str) -> dict[s.Path, tuple[int, ...]]:
+    """What may stand at the paths of a role's rows for them to be read here."""
+    kinds: dict[s.Path, tuple[int, ...]] = {("qid",): (s.TEXT, s.ESCAPED, s.INTEGER)}
+    for at in _PARTS[role].values():
+        kinds |= {at: (s.OBJECT,)} | {(*at, name): own for name, own in _AGENT.items()}
+    return kinds | _ANSWER if _answers(role) else kinds
 
 
 def columns(role: str, found: s.Scanned) -> pa.Table:
     """The table of all rows; those that are odd, more now than before, hold nothing that counts."""
     n = found.odd.size
     codes = tables.blank(n)
-    found.expect("qid", kinds=(s.TEXT, s.ESCAPED, s.INTEGER))
+    found.expect_all(_expected(role))
     found.odd |= np.abs(found.numbers("qid")) >= _EXACT
     for name, at in _PARTS[role].items():
         _agent(found, at, codes[name])
@@ -101,10 +110,6 @@ def _keys(found: s.Scanned) -> pa.StringArray:
 
 
 def _agent(found: s.Scanned, at: s.Path, codes: tables.Codes) -> None:
-    if at:
-        found.expect(*at, kinds=(s.OBJECT,))
-    for name, kinds in _AGENT.items():
-        found.expect(*at, name, kinds=kinds)
     codes["label"] = label = found.words(*at, "label", among=LABELS)
     found.odd |= label < 0
     temperature, seed = _said(found, *at, "temperature"), _said(found, *at, "seed")
@@ -117,8 +122,6 @@ def _agent(found: s.Scanned, at: s.Path, codes: tables.Codes) -> None:
 def _answer(found: s.Scanned, codes: tables.Codes) -> None:
     from adjudge.protocols.consistency import _kernels
 
-    for path, kinds in _ANSWER.items():
-        found.expect(*path, kinds=kinds)
     codes["answered"] = _said(found, "answer_json") | _said(found, "flags")
     for name, path in _FLAGS.items():
         codes[name] = _TRUTH[found.kinds(*path)]
