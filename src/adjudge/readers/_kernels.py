@@ -414,8 +414,9 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
 def expect_rows(kind: Bytes, allowed: NDArray[np.bool_], odd: NDArray[np.bool_]) -> None:
     """Rows with a kind that is not allowed at its node are odd."""
     for node in range(kind.shape[0]):
+        own = allowed[node]
         for row in range(kind.shape[1]):
-            odd[row] |= not allowed[node, kind[node, row]]
+            odd[row] |= not own[kind[node, row]]
 
 
 @_compiled

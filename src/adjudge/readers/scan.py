@@ -61,6 +61,13 @@ class Wanted:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def allowed(self, kinds: Mapping[Path, Sequence[int]]) -> NDArray[np.bool_]:
+        """What may stand at every node; at a path that is not named, anything."""
+        table = np.ones((len(self), ARRAY + 1), dtype=np.bool_)
+        for path, own in kinds.items():
+            table[self.nodes[path]] = np.isin(np.arange(ARRAY + 1), own)
+        return table
+
 
 @dataclass
 class Scanned:
@@ -92,13 +99,10 @@ class Scanned:
         """The rows that are not odd."""
         return np.flatnonzero(~self.odd)
 
-    def expect_all(self, kinds: Mapping[Path, Sequence[int]]) -> None:
-        """Rows with anything else at one of the paths are odd; quicker than one path after another."""
+    def expect_all(self, allowed: NDArray[np.bool_]) -> None:
+        """Rows with anything else at one of the paths of `Wanted.allowed` are odd; quicker than one path after another."""
         from adjudge.readers import _kernels
 
-        allowed = np.ones((len(self.wanted), ARRAY + 1), dtype=np.bool_)
-        for path, own in kinds.items():
-            allowed[self.wanted.nodes[path]] = np.isin(np.arange(ARRAY + 1), own)
         _kernels.expect_rows(self.kind, allowed, self.odd)
 
     def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

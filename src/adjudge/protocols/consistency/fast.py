@@ -53,12 +53,17 @@ _TRUTH = np.full(s.ARRAY + 1, b.ABSENT, dtype=np.int8)
 _TRUTH[s.TRUE], _TRUTH[s.FALSE] = 1, 0
 
 
+@functools.cache
 def wanted(role: str) -> s.Wanted:
     """The paths that are read of a role's rows."""
     return s.Wanted([*_expected(role), *((_ECHO, _GIVEN) if _answers(role) else ())])
 
 
 @functools.cache
+def _allowed(role: str) -> NDArray[np.bool_]:
+    return wanted(role).allowed(_expected(role))
+
+
 def _expected(role: str) -> dict[s.Path, tuple[int, ...]]:
     """What may stand at the paths of a role's rows for them to be read here."""
     kinds: dict[s.Path, tuple[int, ...]] = {("qid",): (s.TEXT, s.ESCAPED, s.INTEGER)}
@@ -71,7 +76,7 @@ def columns(role: str, found: s.Scanned) -> pa.Table:
     """The table of all rows; those that are odd, more now than before, hold nothing that counts."""
     n = found.odd.size
     codes = tables.blank(n)
-    found.expect_all(_expected(role))
+    found.expect_all(_allowed(role))
     found.odd |= np.abs(found.numbers("qid")) >= _EXACT
     for name, at in _PARTS[role].items():
         _agent(found, at, codes[name])
