@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from adjudge.verdict.decision import DecisionTable
 
 TSV = "consistency_disagreements.tsv"
 HEADER = ("qid", "scholar", "auditor", "final", "why", "scholar_reason", "auditor_reason")
+_TSV_ROWS = 8192
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -122,18 +123,18 @@ def confusion_table(matrix: Any, labels: Sequence[str]) -> dict[str, dict[str, i
 
 def tsv(whole: Partial) -> bytes:
     """The disagreements, one a line; tabs, line ends and backslashes inside a cell are escaped."""
-    cells = [whole.rows.column(name).fill_null("") for name in whole.rows.column_names]
+    pieces = whole.rows.combine_chunks().to_batches(max_chunksize=_TSV_ROWS)
+    return b"".join([("\t".join(HEADER) + "\n").encode(), *map(_lines, pieces)])
+
+
+def _lines(rows: pa.RecordBatch) -> bytes:
+    cells = [column.fill_null("") for column in rows.columns]
     for sign, written in _ESCAPES.items():
         cells = [pc.replace_substring(column, sign, written) for column in cells]
-    lines = [piece.as_buffer() for piece in _lines(cells)]
-    return b"".join([("\t".join(HEADER) + "\n").encode(), *lines])
-
-
-def _lines(cells: list[pa.ChunkedArray]) -> Iterator[pa.Scalar]:
-    """The lines of every chunk as one text."""
-    for chunk in pc.binary_join_element_wise(*cells, "\t").chunks:
-        ended = pc.binary_join_element_wise(chunk, "\n", "")
-        yield pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended), "")[0]
+    lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, "\t"), "\n", "")
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines), "")
+    text: bytes = joined[0].as_buffer().to_pybytes()
+    return text
 
 
 def _count(count: int, n: int) -> Estimate:
