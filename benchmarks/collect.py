@@ -1,9 +1,10 @@
 """How fast `adjudge collect` is against a bare httpx loop, and whether its memory depends on the number of records.
 
 A server process on loopback answers at once, so the client is bound by its own CPU: throughput is records a CPU second
-of the client, which other work on the machine does not change; records a second of wall time stand beside it. Every
-measurement is a process of its own, taken in turns, and the best of each counts. Exits with 1 when a target is missed:
-80 % of the bare loop, and less than 16 bytes a record of memory beyond what a tenth of the records take, plus a constant
+of the client, which other work on the machine does not change; records a second of wall time stand beside it. The bare loop
+is written twice: with one client, as most would, whose pool looks at all its connections for every request; and with a
+client for each task, as the runner has it. The target is held against the faster. Every measurement is a process of its
+own, taken in turns, and the best of each counts. Exits with 1 when a target is missed: 80 % of the bare loop, and less than 16 bytes a record of memory beyond what a tenth of the records take, plus a constant
 for the allocator.
 """
 
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDS, IN_FLIGHT, TURNS = 20_000, 64, 3
+WHAT = ("bare, one client", "bare, a client each", "ours", "cached")
 SHARE = 0.80
 SLACK_MB = 8.0
 _SERVER = Path(__file__).parent.parent / "tests" / "collect" / "chat_server.py"
@@ -49,21 +51,25 @@ def write_data(path: Path, count: int) -> None:
             stream.write(json.dumps(row) + "\n")
 
 
-async def bare(url: str, lines: list[str]) -> None:
-    """What one would write by hand: so many tasks over one client, and the answers decoded and dropped."""
+async def bare(url: str, lines: list[str], clients: int) -> None:
+    """What one would write by hand: so many tasks over one client, or a client each, the answers decoded and dropped."""
     import httpx
 
     rows = (json.loads(line) for line in lines)
-    limits = httpx.Limits(max_connections=IN_FLIGHT, max_keepalive_connections=IN_FLIGHT)
-    async with httpx.AsyncClient(limits=limits, timeout=60, trust_env=False) as client:
+    each = IN_FLIGHT // clients
+    limits = httpx.Limits(max_connections=each, max_keepalive_connections=each)
+    context = httpx.create_ssl_context()
+    opened = [httpx.AsyncClient(limits=limits, timeout=60, trust_env=False, verify=context) for _ in range(clients)]
 
-        async def work() -> None:
-            for row in rows:
-                body = {"model": "m", "messages": [{"role": "user", "content": row["text"]}], "temperature": 0}
-                answer = await client.post(f"{url}/chat/completions", json=body)
-                assert answer.json()["choices"][0]["message"]["content"]
+    async def work(client: httpx.AsyncClient) -> None:
+        for row in rows:
+            body = {"model": "m", "messages": [{"role": "user", "content": row["text"]}], "temperature": 0}
+            answer = await client.post(f"{url}/chat/completions", json=body)
+            assert answer.json()["choices"][0]["message"]["content"]
 
-        await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    await asyncio.gather(*(work(client) for client in opened for _ in range(each)))
+    for client in opened:
+        await client.aclose()
 
 
 def ours(url: str, data: Path, output: Path, cache: Path | None) -> None:
@@ -91,8 +97,9 @@ def ours(url: str, data: Path, output: Path, cache: Path | None) -> None:
 def child(what: str, url: str, data: Path, folder: Path) -> None:
     """One measurement; prints seconds, CPU seconds and the highest memory of this process."""
     start = time.perf_counter()
-    if what == "bare":
-        asyncio.run(bare(url, data.read_text(encoding="utf-8").splitlines()))
+    if what.startswith("bare"):
+        lines = data.read_text(encoding="utf-8").splitlines()
+        asyncio.run(bare(url, lines, 1 if what == "bare, one client" else IN_FLIGHT))
     else:
         ours(url, data, folder / "results.jsonl", folder / "cache" if what == "cached" else None)
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -112,6 +119,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="collect")
     parser.add_argument("--records", type=int, default=RECORDS)
     parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--only", action="append", choices=WHAT, help="a bare loop and ours at least; repeat")
     parser.add_argument("--child")
     parser.add_argument("--url", default="")
     parser.add_argument("--data", type=Path)
@@ -120,7 +128,7 @@ def main(argv: list[str]) -> int:
     if given.child:
         child(given.child, given.url, given.data, given.folder)
         return 0
-    found: dict[str, list[dict[str, float]]] = {"bare": [], "ours": [], "cached": []}
+    found: dict[str, list[dict[str, float]]] = {what: [] for what in given.only or WHAT}
     with tempfile.TemporaryDirectory() as name, server() as url:
         data, tenth = Path(name) / "data.jsonl", Path(name) / "tenth.jsonl"
         write_data(data, given.records)
@@ -129,17 +137,19 @@ def main(argv: list[str]) -> int:
         for _ in range(given.turns):
             for what, rows in found.items():
                 rows.append(measure(what, url, data))
+                print(f"{what}: {rows[-1]['cpu']:.2f} CPU s, {rows[-1]['seconds']:.1f} s", file=sys.stderr, flush=True)
     best: dict[str, Any] = {what: min(rows, key=lambda row: row["cpu"]) for what, rows in found.items()}
     print(f"{given.records} records, {IN_FLIGHT} in flight, best of {given.turns}")
-    print("| | records/s (wall) | CPU s | of the bare loop | most memory MB |\n|---|---|---|---|---|")
+    print("| | records/s (wall) | CPU s | of the faster bare loop | most memory MB |\n|---|---|---|---|---|")
+    fastest = min(row["cpu"] for what, row in best.items() if what.startswith("bare"))
     for what, row in best.items():
-        part = best["bare"]["cpu"] / row["cpu"]
+        part = fastest / row["cpu"]
         fast = given.records / min(other["seconds"] for other in found[what])
         print(f"| {what} | {fast:,.0f} | {row['cpu']:.2f} | {part:.0%} | {row['mb']:.0f} |")
-    share = best["bare"]["cpu"] / best["ours"]["cpu"]
+    share = fastest / best["ours"]["cpu"]
     grown = max(row["mb"] for row in found["ours"]) - small
     allowed = SLACK_MB + 16 * given.records / 2**20
-    print(f"throughput: {share:.0%} of the bare loop (target {SHARE:.0%})")
+    print(f"throughput: {share:.0%} of the faster bare loop (target {SHARE:.0%})")
     print(f"memory: {grown:.1f} MB more than for a tenth of the records (allowed {allowed:.1f})")
     return 0 if share >= SHARE and grown <= allowed else 1
 

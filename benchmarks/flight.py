@@ -1,8 +1,8 @@
 """How fast the flight evaluation is, read to written, beside a mere parse and an evaluator with one object per atom.
 
 Every measurement is a fresh process, in seconds of CPU, user and system; the least of `--repeat` is kept. Ours counts
-from the start of the process, imports included (pyarrow imports pandas too where it is installed); the yardsticks count their work alone. The yardsticks are `flight_stdlib` (the same files) and `flight_objects` (a slice, whose buckets,
-verdicts and scores must be ours). `python -m benchmarks flight` exits with 1 when a target is missed.
+from the start of the process, imports included; the yardsticks count their work alone. They are `flight_stdlib` (the same
+files), `flight_objects` and `flight_dataclasses` (a slice, whose buckets, verdicts and scores must be ours). `python -m benchmarks flight` exits with 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
 ATOMS = {"S1": 67, "M3": 237}
-MOST_OF_STDLIB, LEAST_OF_OBJECTS, MOST_BYTES, MOST_MEMORY = 1.5, 15.0, 8.0, 1_000_000_000
-LEAST_SPEED_UP = 0.85
+MOST_OF_STDLIB, LEAST_OF_OBJECTS, LEAST_OF_DATACLASSES = 1.2, 15.0, 100.0
+MOST_BYTES, MOST_MEMORY, LEAST_SPEED_UP = 8.0, 1_000_000_000, 0.85
 LOOP = "sum(i * i % 7 for i in range(30_000_000))"
 
 
@@ -101,41 +102,44 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _task(folder: Path, task: str, samples: int, few: int, repeat: int) -> tuple[list[Row], list[Target]]:
-    """All rows of one task, and what they must reach; the ratios bind S1, whose answers are the shortest."""
+    """All rows of one task, and what they must reach."""
     _run("data", task, samples, folder)
     _run("data", task, few, folder / "slice")
     files, slice_files = _files(folder, task), _files(folder / "slice", task)
-    ours, stdlib, objects, two, loops = [], [], [], [], []
+    ours, stdlib, objects, dataclasses, two, loops = [], [], [], [], [], []
     for _ in range(repeat):
         ours.append(_run("ours", task, *files, folder / "run", 1))
         stdlib.append(_run("stdlib", *files))
-        objects.append(_run("objects", task, *slice_files, folder / "slice" / "records.jsonl"))
+        if task == "S1":
+            objects.append(_run("objects", *slice_files, folder / "slice" / "records.jsonl"))
+            dataclasses.append(_run("dataclasses", *slice_files, folder / "slice" / "dataclasses.jsonl"))
         two.append(_run("ours", task, *files, folder / "run", 2))
         loops.append(_loop(2).wall / _loop(1).wall)
-    _run("ours", task, *slice_files, folder / "slice" / "run", 1)
-    _run("compare", folder / "slice" / "records.jsonl", folder / "slice" / "run")
     size = sum(path.stat().st_size for path in (folder / "run" / "evidence").iterdir()) / samples / ATOMS[task]
     rows = [
         Row(task, "adjudge", samples, _least(ours), size),
         Row(task, "adjudge --workers 2", samples, _least(two), size),
         Row(task, "json.loads of the same files", samples, _least(stdlib)),
-        Row(task, "an object per atom, on a slice", few, _least(objects)),
     ]
     each = [row.cost.cpu / row.samples for row in rows]
-    of_stdlib, of_objects = each[0] / each[2], each[3] / each[0]
-    gained = min(cost.wall for cost in ours) / min(cost.wall for cost in two) / (2 / min(loops))
-    print(f"{task}: {of_stdlib:.2f}× the CPU of json.loads, {of_objects:.1f}× less than an object per atom; ", end="")
-    print(f"two workers reach {gained:.2f} of what two copies of a loop reach; the slice is judged alike\n")
     targets = [
         Target(f"{task}, bytes an atom", size, MOST_BYTES),
         Target(f"{task}, MB of memory", rows[0].cost.memory / 1e6, (MOST_MEMORY + 16 * samples) / 1e6),
+        Target(f"{task}, CPU against json.loads", each[0] / each[2], MOST_OF_STDLIB),
     ]
     if task == "S1":
-        targets += [
-            Target("S1, CPU against json.loads", of_stdlib, MOST_OF_STDLIB),
-            Target("S1, less CPU than an object per atom", of_objects, LEAST_OF_OBJECTS, at_most=False),
-            Target("S1, two workers against two loops", gained, LEAST_SPEED_UP, at_most=False),
-        ]
+        run = folder / "slice" / "run"
+        _run("ours", task, *slice_files, run, 1)
+        for what, costs, name, least in (
+            ("a Struct per atom, on a slice", objects, "records", LEAST_OF_OBJECTS),
+            ("a dataclass per atom, on a slice", dataclasses, "dataclasses", LEAST_OF_DATACLASSES),
+        ):
+            _run("compare", folder / "slice" / f"{name}.jsonl", run)
+            rows.append(Row(task, what, few, _least(costs)))
+            ratio = rows[-1].cost.cpu / few / each[0]
+            targets.append(Target(f"S1, less CPU than {what}, judged alike", ratio, least, at_most=False))
+        gained = min(cost.wall for cost in ours) / min(cost.wall for cost in two) / (2 / min(loops))
+        targets.append(Target("S1, two workers against two loops", gained, LEAST_SPEED_UP, at_most=False))
     return rows, targets
 
 
@@ -180,11 +184,21 @@ def _data(task: str, samples: str, folder: str) -> None:
     write(task, int(samples), Path(folder))
 
 
+class _NoPandas(MetaPathFinder):
+    """Hides pandas, which pyarrow imports where it is: here for the test oracles, but adjudge does not install it."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        del path, target
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
 def _ours(task: str, outputs: str, reference: str, out: str, workers: str) -> None:
+    sys.meta_path.insert(0, _NoPandas())
     import adjudge
 
     config = {"task": task, "outputs": [outputs], "reference": [reference]}
-    adjudge.evaluate("flight", config, out=out, workers=int(workers), force=True)
+    adjudge.evaluate("flight", config, out=out, workers=int(workers), force=True, report=False)
 
 
 def _stdlib(outputs: str, reference: str) -> None:
@@ -195,11 +209,11 @@ def _stdlib(outputs: str, reference: str) -> None:
     print(time.process_time() - start)
 
 
-def _objects(task: str, outputs: str, reference: str, records: str) -> None:
+def _objects(outputs: str, reference: str, records: str) -> None:
     from benchmarks.flight_objects import run
 
     start = time.process_time()
-    run(Path(outputs), Path(reference), Path(records), task)
+    run(Path(outputs), Path(reference), Path(records))
     print(time.process_time() - start)
 
 
@@ -223,11 +237,20 @@ def _compare(records: str, run: str) -> None:
                 raise SystemExit(f"{row['sample']}: {name} is {row[name]}, the per-object evaluator says {other}")
 
 
+def _dataclasses(outputs: str, reference: str, records: str) -> None:
+    from benchmarks.flight_dataclasses import run
+
+    start = time.process_time()
+    run(Path(outputs), Path(reference), Path(records))
+    print(time.process_time() - start)
+
+
 STEPS: dict[str, Callable[..., None]] = {
     "data": _data,
     "ours": _ours,
     "stdlib": _stdlib,
     "objects": _objects,
+    "dataclasses": _dataclasses,
     "compare": _compare,
 }
 

@@ -66,6 +66,7 @@ def evaluate(
     *,
     out: str | Path | None = None,
     workers: int = 1,
+    cluster: str | None = None,
     limit: int | None = None,
     force: bool = False,
     gates: Sequence[str] = (),
@@ -82,6 +83,7 @@ def evaluate(
     options = engine.Options(
         out=None if out is None else Path(out),
         workers=workers,
+        cluster=cluster,
         limit=limit,
         force=force,
         gates=tuple(Gate.parse(text) for text in gates),

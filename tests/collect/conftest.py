@@ -76,14 +76,24 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def collect(tmp_path, monkeypatch, capfd):
-    """Run `adjudge collect` in the test's folder, as the console script does, but in this process."""
+def collect(command_line):
+    """Run `adjudge collect` in the test's folder."""
+
+    def run(*arguments, **more):
+        return command_line("collect", *arguments, **more)
+
+    return run
+
+
+@pytest.fixture
+def command_line(tmp_path, monkeypatch, capfd):
+    """Run `adjudge` in the test's folder, as the console script does, but in this process."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments, env=None, code=0):
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["adjudge", "collect", *map(str, arguments)])
+            patch.setattr(sys, "argv", ["adjudge", *map(str, arguments)])
             patch.setattr(sys, "path", [*sys.path])
             for name, value in (env or {}).items():
                 patch.setenv(name, value)

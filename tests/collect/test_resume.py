@@ -38,10 +38,14 @@ def start(command, tmp_path):
         process.stderr.close()
 
 
-def test_killed_in_the_middle_and_resumed_has_every_key_once(server, start, collect, dataset, results, tmp_path):
+@pytest.mark.parametrize("kind", ["openai", "cmd"])
+def test_killed_in_the_middle_and_resumed_has_every_key_once(
+    kind, server, program, start, collect, dataset, results, tmp_path
+):
     data = dataset([f"slow {n}" for n in range(60)])
+    subject = {"openai": "openai:echo", "cmd": f"echo={program}"}[kind]
     arguments = (
-        *("--dataset", data, "--subject", "openai:echo", "--base-url", server.url, "--output", "results.jsonl"),
+        *("--dataset", data, "--subject", subject, "--base-url", server.url, "--output", "results.jsonl"),
         *("--workers", 4, "--trials", 2),
     )
     path = tmp_path / "results.jsonl"

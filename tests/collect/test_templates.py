@@ -1,5 +1,7 @@
 """Prompt templates: two messages from one file, in a sandbox, and what is not there is an error."""
 
+import hashlib
+
 import pytest
 
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes, shipped_template, template_file
@@ -41,8 +43,10 @@ def test_the_triage_template_asks_for_three_verdicts():
     with_tools = template.render({"id": "a", "text": "Look."}, use_tools=True)
     without = template.render({"id": "a"}, use_tools=False)
     assert '"uncertain"' in with_tools.system
-    assert "tools" in with_tools.system
-    assert "tools" not in without.system
+    assert with_tools.system == without.system
+    assert with_tools.system_text == f"{with_tools.system}\n\n{with_tools.tools}"
+    assert "tools" in with_tools.tools
+    assert (without.tools, without.system_text) == (None, without.system)
     assert with_tools.user.endswith("Look.")
     assert without.user == "Is this real or fake?"
 
@@ -56,6 +60,15 @@ def test_the_flight_template_takes_every_task(task, words):
     prompt = shipped_template("adjudge.protocols.flight", "flight").render(record, use_tools=False)
     assert words in prompt.system
     assert prompt.user == record["question"]
+
+
+def test_what_the_mode_adds_is_hashed_apart():
+    template = Template("{% block tools %}Use them.{% endblock %}{% block user %}u{% endblock %}", "t")
+    with_tools, without = (template.render({}, use_tools=mode) for mode in (True, False))
+    assert (with_tools.system_text, without.system_text) == ("Use them.", None)
+    hashes = prompt_hashes(with_tools)
+    assert hashes.pop("tools") == hashlib.sha256(b"Use them.").hexdigest()
+    assert hashes == prompt_hashes(without)
 
 
 def test_the_question_of_a_sample_is_its_prompt():

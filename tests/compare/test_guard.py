@@ -19,6 +19,44 @@ def guard_of(make_run, first, second, **options):
     return examine(select([a, b]), **options)
 
 
+VISION = '{"vision":"v"}'
+AGENT = '{"agent":"a","vision":"v"}'
+
+
+@pytest.mark.parametrize(
+    "first, second, modes, varied",
+    [
+        pytest.param(["p"] * 20, ["p"] * 20, (False, True), False, id="equal"),
+        pytest.param(["p"] * 20, ["q"] * 20, (False, True), True, id="other"),
+        pytest.param(["p", "q"] * 10, ["q", "p"] * 10, (False, True), True, id="equal as sets, not by sample"),
+        pytest.param(["p"] * 20, ["p"] * 19 + [None], (False, True), False, id="one record has none"),
+        pytest.param([VISION] * 20, [AGENT] * 20, (False, True), False, id="the mode's own prompt"),
+        pytest.param([VISION] * 20, [AGENT] * 20, (True, True), True, id="not the mode's, where the mode is the same"),
+        pytest.param(['{"vision":"w"}'] * 20, [AGENT] * 20, (False, True), True, id="another prompt that both have"),
+        pytest.param(['{"other":"v"}'] * 20, [AGENT] * 20, (False, True), True, id="no prompt that both have"),
+    ],
+)
+def test_prompts_are_held_sample_by_sample_and_component_by_component(make_run, first, second, modes, varied):
+    stated = [
+        {"factors": {name: {"model": "m", "tools": mode}}} for name, mode in zip(("m1", "m2"), modes, strict=True)
+    ]
+    guard = guard_of(
+        make_run,
+        {"columns": {"prompts": {"m1": first}}, "top": stated[0]},
+        {"columns": {"prompts": {"m2": second}}, "top": stated[1]},
+    )
+    assert ("prompt" in guard.varied) == varied
+    assert any("the prompts differ" in reason for reason in guard.reasons) == varied
+
+
+def test_prompts_of_samples_that_are_not_shared_do_not_count(make_run):
+    prompts = [f"p{index}" for index in range(20)]
+    later = {"ids": IDS[4:], "labels": LABELS[4:], "columns": {"prompts": {"m2": prompts[4:]}}}
+    a = make_run("a", {"m1": RIGHT}, ids=IDS, labels=LABELS, columns={"prompts": {"m1": prompts}})
+    guard = examine(select([a, make_run("b", {"m2": RIGHT[4:]}, **later)]))
+    assert (guard.status, guard.reasons) == ("COMPARABLE_ON_INTERSECTION", [])
+
+
 def test_equal_instruments_and_data_are_comparable(make_run):
     guard = guard_of(make_run, {}, {"shuffle": 3, "digests": {"report_data": "of what was derived"}})
     assert (guard.status, guard.reasons, len(guard.keys)) == ("COMPARABLE", [], 20)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import adjudge
+from adjudge.protocols.base import protocol
 from adjudge.protocols.flight.generate import generate
 from adjudge.runs.run import Run
 
@@ -181,3 +182,67 @@ def browser(tmp_path_factory):
     opened = Browser(program, tmp_path_factory.mktemp("profile"))
     yield opened
     opened.close()
+
+
+HOSTILE = "<script>document.title = 'owned'</script><img src=x onerror=alert(1)>"
+
+
+def _in_lines(path: Path, change: Any) -> None:
+    """Change the records of a JSON Lines file in place."""
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    change(records)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def _hostile_flight(records: list[dict[str, Any]]) -> None:
+    records[0]["response"] = HOSTILE
+
+
+def _hostile_gui(records: list[dict[str, Any]]) -> None:
+    records[0]["raw"] = HOSTILE
+
+
+def _hostile_triage(records: list[dict[str, Any]]) -> None:
+    records[0] |= {"error": HOSTILE, "prediction": HOSTILE}
+
+
+def _hostile_consistency(records: list[dict[str, Any]]) -> None:
+    records[0] |= {"flags": {"provenance_violation": True, "constraints_mismatch": True}}
+    records[0]["scholar"]["label"] = records[0]["auditor"]["label"] = "REJECT"
+    records[0]["answer_json"] |= {"claim": HOSTILE, "citations": ["nowhere"]}
+
+
+def _hostile_stability(records: list[dict[str, Any]]) -> None:
+    for record in records:
+        if record["qid"] == "s01":
+            record["answer_json"]["claim"] = HOSTILE
+
+
+_CHANGES = {
+    "flight": ("outputs_falcon-a.jsonl", _hostile_flight),
+    "gui": ("predictions_off_target.jsonl", _hostile_gui),
+    "triage": ("results_hawk-1.jsonl", _hostile_triage),
+    "consistency": ("pairs.jsonl", _hostile_consistency),
+    "stability": ("runs.jsonl", _hostile_stability),
+}
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory) -> dict[str, Run]:
+    """Every protocol on the example that the demo judges, one answer of each replaced by one that tries to be a script."""
+    folder = tmp_path_factory.mktemp("demo")
+    found = {}
+    for name in ("anomaly", "consistency", "flight", "gui", "stability", "triage"):
+        data = folder / name
+        data.mkdir()
+        config = protocol(name).example(data, 0)
+        if name in _CHANGES:
+            file, change = _CHANGES[name]
+            _in_lines(data / file, change)
+        found[name] = adjudge.evaluate(name, config, out=folder / f"{name}-run")
+    return found
+
+
+@pytest.fixture(scope="session")
+def hostile() -> str:
+    return HOSTILE

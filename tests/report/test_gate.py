@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import signal
 import sys
 from xml.etree import ElementTree as ET
@@ -76,6 +77,57 @@ def test_the_gates_of_the_run_are_the_default(flight_run):
     assert said.count("gates: ") == 3
 
 
+def test_the_gates_of_the_protocol_are_the_default(tmp_path):
+    good = adjudge.evaluate("consistency", pairs(tmp_path, agree=40), out=tmp_path / "good", report=False)
+    code, _, said = command("gate", good.path)
+    assert code == 0, said
+    assert [line.split(":")[1].strip() for line in said.splitlines() if " gates: " in line] == list(
+        good.metrics["gates"]
+    )
+    bad = adjudge.evaluate("consistency", pairs(tmp_path, agree=20), out=tmp_path / "bad", report=False)
+    code, _, said = command("gate", bad.path, "--junit", tmp_path / "j.xml")
+    assert code == 1
+    assert "FAIL     gates: pa: observed 0.5" in said
+    root = ET.parse(tmp_path / "j.xml").getroot()  # noqa: S314 -- our own file
+    assert root.get("failures") == str(said.count("FAIL "))
+
+
+def test_a_run_without_gates_is_0_and_says_that_nothing_is_held(flight_run, config, tmp_path):
+    run = adjudge.evaluate("flight", {**config, "outputs": config["outputs"][:1]}, out=tmp_path / "run", report=False)
+    code, _, said = command("gate", run.path)
+    assert code == 0
+    assert said.startswith("no gates: flight has none of its own")
+
+
+def test_a_changed_data_set_is_3(tmp_path):
+    before = adjudge.evaluate("consistency", pairs(tmp_path, agree=40), out=tmp_path / "before", report=False)
+    after = adjudge.evaluate(
+        "consistency", pairs(tmp_path, agree=40, prefix="other"), out=tmp_path / "after", report=False
+    )
+    command("gate", before.path, "--write-baseline", tmp_path / "b.json")
+    assert command("gate", before.path, "--baseline", tmp_path / "b.json")[0] == 0
+    code, _, said = command("gate", after.path, "--baseline", tmp_path / "b.json")
+    assert code == 3
+    assert "not comparable: the data set is another one" in said
+
+
+def pairs(folder, agree, prefix="q"):
+    """Forty pairs of labels, of which so many agree."""
+    path = folder / f"pairs_{agree}.jsonl"
+    labels = [("VALID", "VALID") if n % 2 else ("REJECT", "REJECT") for n in range(agree)]
+    labels += [("VALID", "REJECT")] * (40 - agree)
+    rows = [
+        {
+            "qid": f"{prefix}{n}",
+            "scholar": {"label": scholar, "reason": "r"},
+            "auditor": {"label": auditor, "reason": "r"},
+        }
+        for n, (scholar, auditor) in enumerate(labels)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return {"pairs": [str(path)]}
+
+
 @pytest.mark.parametrize(
     "words, expected",
     [
@@ -118,7 +170,7 @@ def test_worse_within_the_noise_passes_beyond_it_fails_and_says_what(flight_run,
     line = next(line for line in said.splitlines() if f"{model}/total_score" in line)
     assert line.startswith("FAIL")
     assert "worse beyond noise and margin" in line
-    assert "difference -300" in line
+    assert re.search(r"difference -300\S* \[-3\d\d\S*, -2\d\d\S*\]", line)
     assert "margin 0" in line
     assert command("gate", flight_run.path, "--baseline", far, "--margin", "total_score=400")[0] == 0
 

@@ -151,6 +151,14 @@ def document(metrics, latency=None, **more):
             "points [-0.8, 3.2], p = 0.400 after correction; needs about n = 1,900 (here 500).",
             id="a corrected p that no double holds",
         ),
+        pytest.param(
+            document(
+                [share("better", 0.041, 0.022, 0.061, kind="ratio", name="F1 of fake", p=0.001), EQUIVALENT], REFUSED
+            ),
+            "B is better on F1 of fake: +4.1 points [2.2, 6.1], p = 0.400 after correction; coverage is equivalent within 2 "
+            "points (+0.3 points [-1.1, 1.7]); latency is not comparable: A was cached, B was not cached.",
+            id="a ratio is said in points",
+        ),
     ],
 )
 def test_what_is_said_of_two_systems(comparison, said):
@@ -217,6 +225,23 @@ def ranked(letters):
 )
 def test_what_is_said_of_three(letters, said):
     assert sentence(ranked(letters)) == f"3 systems, on 500 samples: {said}"
+
+
+def test_pairs_of_one_run_have_a_line_each_with_its_own_names_and_n():
+    comparison = document([BETTER], tests=2)
+    (first,) = comparison["pairs"]
+    comparison["pairs"] = [
+        {**first, "n": 500},
+        {**first, "a": "C", "b": "D", "n": 480, "metrics": [WORSE], "latency": REFUSED},
+    ]
+    comparison["systems"] = [{"name": name, "n": 500} for name in "ABCD"]
+    assert sentence(comparison).split("\n") == [
+        "B against A, on 500 samples: B catches more fakes: +4.2 points [1.1, 7.3], p = 0.009 after correction.",
+        (
+            "D against C, on 480 samples: D catches fewer fakes: -4.2 points [-7.3, -1.1], p = 0.009 after correction; latency "
+            "is not comparable: A was cached, B was not cached."
+        ),
+    ]
 
 
 def test_names_from_outside_cannot_move_the_cursor():

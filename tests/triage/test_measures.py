@@ -180,10 +180,30 @@ def test_latency_by_cache_state(judge, record):
     assert miss["agent_graph_seconds"]["n"] == 100
     assert miss["latency_seconds"]["p50"] == 51.0
     assert latency["by_cache"]["hit"]["total_seconds"]["n"] == 1
+    assert (miss["model_seconds"]["n"], miss["tool_seconds"]["n"]) == (0, 0)
     assert latency["comparable"] is False
     assert latency["why"] == "1 records came from a cache and 100 did not"
     alone = judge(rows).metrics["configurations"][KEY]["latency"]
     assert (alone["comparable"], alone["why"], alone["possibly_cached"]) == (True, None, 0)
+
+
+def test_components_as_collect_measures_them(judge, record):
+    tools = [{"tool": "ela", "seconds": 0.25}, {"tool": "noise", "seconds": 0.5}]
+    rows = [
+        record(n, "fake", "fake", timings={"total_seconds": 9.0, "model_seconds": float(n)}, cache={"hit": False})
+        | ({"tool_usage": ["ela", "noise"], "tool_details": tools} if n % 2 else {})
+        for n in range(1, 11)
+    ]
+    run = judge(rows)
+    miss = run.metrics["configurations"][KEY]["latency"]["by_cache"]["miss"]
+    assert miss["model_seconds"] == {"n": 10, "mean": 5.5, "p50": 5.0, "p90": 9.0, "p95": 10.0, "p99": 10.0}
+    assert (miss["tool_seconds"]["n"], miss["tool_seconds"]["mean"]) == (5, 0.75)
+    charts = {chart["name"]: chart["spec"]["data"]["values"] for chart in run.charts if "data" in chart["spec"]}
+    assert [row["group"] for row in charts["latency_components"]] == [
+        f"{KEY}, model (n = 10)",
+        f"{KEY}, tool (n = 5)",
+    ]
+    assert run.record("s0003")["timings"]["model_seconds"] == 3.0
 
 
 def test_unknown_cache_state_is_only_possibly_cached(judge, record):

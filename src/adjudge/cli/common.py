@@ -14,7 +14,7 @@ from adjudge.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-RUN_FLAGS = ("out", "limit", "workers", "gates", "force", "report", "as_json", "quiet")
+RUN_FLAGS = ("out", "limit", "workers", "cluster", "gates", "force", "report", "as_json", "quiet")
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
 
@@ -51,6 +51,11 @@ def run_options(command: F) -> F:
             click.option("--seed", type=int, help="Seed of every resampling [0]."),
             click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
             click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
+            click.option(
+                "--cluster",
+                metavar="ADDRESS",
+                help="Run on a Dask cluster: tcp://HOST:PORT, or `local` for --workers processes.",
+            ),
             click.option(
                 "--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."
             ),
@@ -120,6 +125,7 @@ def evaluate_and_show(
     out: Path | None,
     limit: int | None,
     workers: int | None,
+    cluster: str | None = None,
     gates: tuple[str, ...],
     force: bool,
     as_json: bool,
@@ -139,6 +145,8 @@ def evaluate_and_show(
     workers = settings.pop("workers", 1) if workers is None else workers
     settings.pop("limit", None)
     settings.pop("workers", None)
+    cluster = settings.pop("cluster", None) if cluster is None else cluster
+    settings.pop("cluster", None)
     with progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),
@@ -146,6 +154,7 @@ def evaluate_and_show(
             Options(
                 out=out,
                 workers=workers,
+                cluster=cluster,
                 limit=limit,
                 force=force,
                 gates=wanted,

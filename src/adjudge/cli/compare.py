@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from adjudge.errors import ConfigError, NotComparable, OutputError
+
+if TYPE_CHECKING:
+    from adjudge.report.side_by_side import Side
+    from adjudge.runs.run import Run
 
 
 def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str | None, float]:
@@ -32,7 +37,9 @@ def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, .
 @click.option("--metric", "metrics", multiple=True, help="Compare this metric only; repeat.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also compare within each value; repeat.")
 @click.option(
-    "--factor", type=click.Choice(["model", "tools", "vision", "prompt"]), help="The one thing that may vary."
+    "--factor",
+    type=click.Choice(["model", "tools", "vision", "prompt"]),
+    help="The one thing that may vary; of one run, pairs what differs in it alone.",
 )
 @click.option(
     "--margin",
@@ -47,7 +54,12 @@ def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, .
 @click.option("--force", is_flag=True, help="Compare even what is not comparable; the result says so.")
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when any metric is worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout and nothing else.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the comparison as JSON to a file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write it to a file: .html a page, .md a summary, else JSON.",
+)
 def compare(
     runs: tuple[str, ...],
     margin: dict[str | None, float],
@@ -65,19 +77,21 @@ def compare(
     Examples:
       adjudge compare runs/before runs/after --margin 0.02
       adjudge compare runs/demo::falcon-a runs/demo::owl-c --json
+      adjudge compare runs/before runs/after --margin 0.02 -o compared.html
+      adjudge compare demo/triage/run --factor tools
     """
-    from adjudge.compare.comparison import compare as run_comparison
     from adjudge.provenance.canonical import pretty
     from adjudge.report.comparison import text
+    from adjudge.report.render import COMPARISONS, render_comparison
 
     plain = margin.pop(None, None)
     named = {name: value for name, value in margin.items() if name is not None}
-    try:
-        document = run_comparison(*runs, margin=plain, margins=named, **asked).to_dict()
-    except NotComparable as error:
-        document = {"status": "NOT_COMPARABLE", "reasons": error.reasons, "forced": False, "pairs": []}
+    document = held(runs, margin=plain, margins=named, **asked)
     if output is not None:
-        _write(output, pretty(document))
+        kind = output.suffix.removeprefix(".").lower()
+        models = {name: asked[name] for name in ("model", "model_a", "model_b")}
+        known = kind in COMPARISONS
+        write(output, render_comparison(document, sides(runs, **models), kind) if known else pretty(document))
     if as_json:
         sys.stdout.buffer.write(pretty(document))
         sys.stdout.buffer.flush()
@@ -91,8 +105,41 @@ def compare(
     return 1 if fail_on_worse and worse else 0
 
 
-def _write(path: Path, data: bytes) -> None:
+def held(runs: Sequence[str], **asked: Any) -> dict[str, Any]:
+    """The comparison as plain data; a refused one has its reasons and no pairs."""
+    from adjudge.compare.comparison import compare as run_comparison
+
     try:
-        path.write_bytes(data)
+        return run_comparison(*runs, **asked).to_dict()
+    except NotComparable as error:
+        return {"status": "NOT_COMPARABLE", "reasons": error.reasons, "forced": False, "pairs": []}
+
+
+def sides(runs: Sequence[str], **models: str | None) -> list[Side]:
+    """The systems that the arguments name, each with its run opened the way reports want it."""
+    import adjudge
+    from adjudge.compare.systems import select
+    from adjudge.report.side_by_side import Side
+
+    opened: dict[Path, Run] = {}
+    systems = select(runs, **models)
+    for system in systems:
+        path = system.run.path
+        if path not in opened:
+            try:
+                opened[path] = adjudge.load_run(path)
+            except ConfigError:  # of a protocol that is not installed: shown without its record view
+                opened[path] = system.run
+    return [Side(system.name, system.model, opened[system.run.path]) for system in systems]
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put a file in place when it is whole."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 @click.option("--records", type=click.Choice(["jsonl"]), help="Every sample as one JSON object a line.")
 @click.option("--eval-json", is_flag=True, help="The evaluation JSON of a gui run.")
 @click.option(
-    "--about", multiple=True, metavar="KEY=VALUE", help="With --eval-json: device, checkpoint_path, …; repeat."
+    "--eee", type=click.Path(path_type=Path), metavar="DIR", help="Every-Eval-Ever 0.3 records, two files a model."
+)
+@click.option(
+    "--about",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --eval-json: device, checkpoint_path, …; with --eee: organization, relationship, developer; repeat.",
 )
 @click.option("--sample", help="Only this sample.")
 @click.option("--model", help="Only this model.")
@@ -30,19 +36,27 @@ def export(
     run: str,
     records: str | None,
     eval_json: bool,
+    eee: Path | None,
     about: tuple[str, ...],
     sample: str | None,
     model: str | None,
     output: Path | None,
 ) -> int:
-    """Write a RUN's records, with evidence rendered, or its evaluation JSON, to stdout or a file."""
+    """Write a RUN's records, with evidence rendered, or its evaluation JSON, to stdout or a file.
+
+    --eee DIR writes, for every model, its numbers as JSON and its samples as JSON Lines, for collections of evaluations.
+    """
     import msgspec
 
     import adjudge
 
-    if (records is None) == (not eval_json):
-        raise ConfigError("say what to export: --records jsonl, or --eval-json for a gui run")
+    if [records is not None, eval_json, eee is not None].count(True) != 1:
+        raise ConfigError("say what to export: --records jsonl, --eee DIR, or --eval-json for a gui run")
     loaded = adjudge.load_run(run)
+    if eee is not None:
+        if output is not None or sample is not None or model is not None:
+            raise ConfigError("--eee writes a whole run into its own folder: leave out -o, --sample and --model")
+        return _eee(loaded, eee, about)
     with _sink(output) as sink:
         if eval_json:
             sink.write(_evaluation(loaded, about))
@@ -57,15 +71,34 @@ def export(
     return 0
 
 
+def _eee(run: Run, folder: Path, about: tuple[str, ...]) -> int:
+    from adjudge.report import eee
+
+    told = dict(_pair(pair, eee.ABOUT) for pair in about)
+    if told.get("relationship", "other") not in eee.RELATIONSHIPS:
+        raise ConfigError(f"--about relationship is one of {', '.join(eee.RELATIONSHIPS)}")
+    written = eee.write(run, folder, told)
+    click.echo(f"{folder}: {len(written)} model{'' if len(written) == 1 else 's'}", err=True)
+    left_out = eee.whole_run(run)
+    if left_out:
+        click.echo(f"{left_out} numbers are about several models at once and stand in no record", err=True)
+    return 0
+
+
+def _pair(text: str, known: Sequence[str]) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or key not in known or not value:
+        raise ConfigError(f"--about {text!r} is not KEY=VALUE with one of {', '.join(known)}")
+    return key, value
+
+
 def _evaluation(run: Run, about: tuple[str, ...]) -> bytes:
     from adjudge.protocols.gui.evalfile import eval_json
     from adjudge.protocols.gui.plan import ABOUT
 
     told: dict[str, str | float] = {}
     for pair in about:
-        key, sign, value = pair.partition("=")
-        if not sign or key not in ABOUT:
-            raise ConfigError(f"--about {pair!r} is not KEY=VALUE with one of {', '.join(ABOUT)}")
+        key, value = _pair(pair, ABOUT)
         try:
             told[key] = float(value) if key == "memory_gb" else value
         except ValueError:

@@ -53,7 +53,8 @@ def gate(
 ) -> int:
     """Hold a RUN to gates, or to a baseline. Exit code 0 passed, 1 failed, 2 bad input, 3 not comparable.
 
-    Without --gates, --gate and --baseline the gates are those that the run was made with.
+    Without --gates, --gate and --baseline the gates are the protocol's own and those that the run was made with. Where
+    there are none, nothing is held and the exit code is 0.
 
     \b
     Examples:
@@ -74,11 +75,9 @@ def gate(
         if not (file or texts or baseline):
             return 0
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
+    outcomes: dict[str, Any] = judge(wanted, _by_name(loaded))[0]
     if not wanted and baseline is None:
-        wanted = [Gate.parse(text) for text in loaded.manifest.config.get("gates") or ()]
-        if not wanted:
-            raise ConfigError("there are no gates: give --gate, --gates FILE or --baseline FILE")
-    outcomes, _ = judge(wanted, _by_name(loaded))
+        outcomes = loaded.metrics["gates"]
     try:
         held = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
     except NotComparable as error:
@@ -100,6 +99,12 @@ def gate(
         item.outcome == "pass" for item in held
     )
     if not quiet:
+        if not outcomes and baseline is None:
+            click.echo(
+                f"no gates: {loaded.manifest.protocol} has none of its own and the run was made without, so nothing is "
+                "held to a bound (--gate, --gates FILE or --baseline FILE)",
+                err=True,
+            )
         _say(cases)
     return 0 if passed else 1
 

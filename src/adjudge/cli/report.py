@@ -7,59 +7,81 @@ from pathlib import Path
 
 import click
 
-from adjudge.errors import ConfigError, OutputError
+from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN[::MODEL] …")
 @click.option("-o", "--output", help="File to write; its ending chooses the format. - is standard output.")
 @click.option("--format", "kind", type=click.Choice(_FORMATS), help="Format, where the file's ending does not say.")
 @click.option("--chart", help="Which chart (png, svg, pdf) [the first].")
 @click.option("--list-charts", is_flag=True, help="Print the names of the run's charts.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def report(
-    runs: tuple[Path, ...], output: str | None, kind: str | None, chart: str | None, list_charts: bool, force: bool
+    runs: tuple[str, ...], output: str | None, kind: str | None, chart: str | None, list_charts: bool, force: bool
 ) -> int:
     """Write a run as a page, a Markdown summary, LaTeX tables, CSV, or one of its charts as a figure.
+
+    Several runs are compared, the first being what the others are held against: differences with intervals, and the
+    samples that flipped. Runs that may not be compared leave a page with the reasons and no numbers (exit 3).
 
     \b
     Examples:
       adjudge report runs/a                        the summary, as after the run
       adjudge report runs/a -o report.html         one self-contained page
       adjudge report runs/a -o summary.md          for a pull request
+      adjudge report runs/a runs/b -o both.html    side by side, or .md; adjudge compare has the settings
       adjudge report runs/s1 runs/m3 -o tables.tex several runs: LaTeX tables over the tasks
       adjudge report runs/a -o figure.pdf --chart eligibility_rate
     """
     import adjudge
+    from adjudge.report.render import COMPARISONS, render
 
+    chosen = kind or _ending(output)
+    target = None if output is None or output == "-" else Path(output)
+    if target is not None and target.exists() and not force:
+        raise OutputError(f"{target} exists already; --force replaces it")
+    if (len(runs) > 1 or _names_a_model(runs[0])) and chosen != "tex" and not list_charts:
+        if chosen not in COMPARISONS:
+            raise ConfigError(
+                f"several runs become one file as {', '.join(COMPARISONS)} (compared) or tex (tables), not {chosen}"
+            )
+        return _compared(runs, chosen, target)
     loaded = [adjudge.load_run(path) for path in runs]
     if list_charts:
         for run in loaded:
             click.echo("\n".join(str(item["name"]) for item in run.charts))
         return 0
-    chosen = kind or _ending(output)
-    if len(loaded) > 1 and chosen != "tex":
-        raise ConfigError(
-            "several runs become one file only as LaTeX tables (-o tables.tex); adjudge compare compares runs"
-        )
-    from adjudge.report.render import render
+    _put(target, render(loaded, chosen, chart))
+    return 0
 
-    data = render(loaded, chosen, chart)
-    if output is None or output == "-":
+
+def _compared(runs: tuple[str, ...], kind: str, target: Path | None) -> int:
+    from adjudge.cli.compare import held, sides
+    from adjudge.report.render import render_comparison
+
+    document = held(runs)
+    _put(target, render_comparison(document, sides(runs), kind))
+    if not document["pairs"]:
+        raise NotComparable(document["reasons"])
+    return 0
+
+
+def _names_a_model(run: str) -> bool:
+    return "::" in run and not Path(run).is_dir()
+
+
+def _put(target: Path | None, data: bytes) -> None:
+    if target is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-        return 0
-    target = Path(output)
-    if target.exists() and not force:
-        raise OutputError(f"{target} exists already; --force replaces it")
-    try:
-        target.write_bytes(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {error.strerror}") from None
+        return
+    from adjudge.cli.compare import write
+
+    write(target, data)
     click.echo(f"{target}: {len(data):,} bytes", err=True)
-    return 0
 
 
 def _ending(output: str | None) -> str:

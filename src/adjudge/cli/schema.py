@@ -14,9 +14,10 @@ def schema(name: str | None) -> int:
     import msgspec
 
     from adjudge.protocols.base import names, protocol
+    from adjudge.report import eee_schema
     from adjudge.runs.schemas import schemas
 
-    known = schemas()
+    known = schemas() | eee_schema.schemas()
     for each in sorted(names(), key=lambda each: each != "flight"):
         for title, body in protocol(each).schemas().items():
             # `record` is flight's; where another protocol has one too, its name goes before it.

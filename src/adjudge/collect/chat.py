@@ -83,7 +83,7 @@ class ChatSubject(Subject):
         max_tokens: int | None = None,
     ) -> None:
         try:
-            import httpx  # noqa: F401
+            import httpx
         except ImportError:
             raise ConfigError(
                 f"subject openai:{name} needs httpx; install it with: pip install 'adjudge[collect]'"
@@ -95,13 +95,14 @@ class ChatSubject(Subject):
         try:
             parts = urlsplit(base_url)
             good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
+            query = f"?{parts.query}" if parts.query else ""
+            place = base_url.partition("?")[0].partition("#")[0].rstrip("/")
+            self._url = httpx.URL(f"{place}/chat/completions{query}")  # taken apart once, not for every request
+        except (ValueError, httpx.InvalidURL):
             good = False
         if not good:
             raise ConfigError("--base-url is not an http or https address, such as http://127.0.0.1:8000/v1")
         self._name, self.model = name, model or name
-        query = f"?{parts.query}" if parts.query else ""
-        self._url = base_url.partition("?")[0].partition("#")[0].rstrip("/") + "/chat/completions" + query
         self.base_url = public_url(base_url)
         self._loopback = _is_loopback(parts.hostname or "")
         self._key, self._tools = key, {tool.name: tool for tool in tools}
@@ -280,8 +281,9 @@ def retry_after(value: str | None) -> float | None:
 def _messages(request: Request) -> list[dict[str, Any]]:
     assert request.prompt is not None  # noqa: S101 -- `needs_prompt` holds the runner to it
     messages: list[dict[str, Any]] = []
-    if request.prompt.system:
-        messages.append({"role": "system", "content": request.prompt.system})
+    system = request.prompt.system_text
+    if system:
+        messages.append({"role": "system", "content": system})
     content: str | list[dict[str, Any]] = request.prompt.user
     if request.image is not None:
         content = [

@@ -15,10 +15,16 @@ MAX_ANSWER = 16 << 20
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """The rendered prompt."""
+    """The rendered prompt. `tools` is what mode tools adds to the system prompt: part of the mode, and hashed apart."""
 
     user: str
     system: str | None = None
+    tools: str | None = None
+
+    @property
+    def system_text(self) -> str | None:
+        """The system message as it is sent."""
+        return "\n\n".join(text for text in (self.system, self.tools) if text) or None
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +56,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "id": self.id,
             "sample": self.sample,
-            "prompt": None if self.prompt is None else {"system": self.prompt.system, "user": self.prompt.user},
+            "prompt": None if self.prompt is None else {"system": self.prompt.system_text, "user": self.prompt.user},
             "image_path": None if self.image is None else self.image.path,
             "mode": mode_name(use_tools=self.use_tools),
             "use_tools": self.use_tools,

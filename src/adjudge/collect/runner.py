@@ -11,21 +11,21 @@ import contextlib
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import msgspec
 
 from adjudge.collect.cache import Cache, Entry, cache_key
+from adjudge.collect.clock import Clock
 from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
 from adjudge.collect.parse import parsed
 from adjudge.collect.replay import ReplaySubject
-from adjudge.collect.request import Prompt, Reply, Request, Unanswered
+from adjudge.collect.request import Image, Prompt, Reply, Request, Unanswered
 from adjudge.collect.settings import Settings
 from adjudge.collect.subject import Subject
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
@@ -50,11 +50,36 @@ class Tally:
     interrupted: bool = False
 
 
+class _Question:
+    """One sample, and what its subjects and trials share: the picture and the prompts, each made once."""
+
+    def __init__(self, sample: Sample, dataset: Dataset, template: Template | None) -> None:
+        self.sample, self._dataset, self._template = sample, dataset, template
+        self._prompts: dict[bool, Prompt | None] = {}
+
+    @cached_property
+    def image(self) -> Image | None:
+        return self._dataset.image(self.sample)
+
+    def prompt(self, *, use_tools: bool) -> Prompt | None:
+        """The prompt of a mode; ConfigError where the template asks for what the sample has not."""
+        if use_tools not in self._prompts:
+            shown = self.sample.shown
+            self._prompts[use_tools] = (
+                plain_prompt(shown) if self._template is None else self._template.render(shown, use_tools=use_tools)
+            )
+        return self._prompts[use_tools]
+
+
 class _Job(NamedTuple):
     subject: Subject
-    sample: Sample
+    question: _Question
     use_tools: bool
     trial: int
+
+    @property
+    def sample(self) -> Sample:
+        return self.question.sample
 
 
 class _Asked(NamedTuple):
@@ -103,10 +128,14 @@ class Runner:
         configs: dict[str, dict[str, Any]] | None = None,
         on_progress: Callable[[Tally], None] | None = None,
         on_interrupt: Callable[[Tally], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._dataset, self._subjects, self._settings, self._output = dataset, subjects, settings, output
-        self._template, self._cache = template, cache
+        self._template, self._cache, self._clock = template, cache, clock or Clock()
         self._configs = configs or run_configs(dataset, subjects, template, settings)
+        if self._clock.name is not None:
+            self._configs = {model: {**config, "clock": self._clock.name} for model, config in self._configs.items()}
+        self._encoded = {model: msgspec.Raw(msgspec.json.encode(config)) for model, config in self._configs.items()}
         self._identity = {subject.model: subject.identity() for subject in subjects}
         self._progress, self._on_interrupt = on_progress, on_interrupt
         self._random = random.Random(settings.seed)  # noqa: S311 -- jitter
@@ -118,23 +147,19 @@ class Runner:
 
     def _try_prompt(self) -> None:
         """Render the first sample before anything is asked, so that a wrong template costs nothing."""
-        first = next(iter(self._dataset))
+        first = _Question(next(iter(self._dataset)), self._dataset, self._template)
         for use_tools in self._settings.modes:
-            prompt = self._prompt(first, use_tools=use_tools)
+            prompt = first.prompt(use_tools=use_tools)
             needy = [subject.model for subject in self._subjects if subject.needs_prompt]
             if prompt is None and needy:
                 raise ConfigError(
                     f"{needy[0]} needs a prompt: give --prompt FILE.j2, or put `prompt`, `question` or `text` in the samples"
                 )
 
-    def _prompt(self, sample: Sample, *, use_tools: bool) -> Prompt | None:
-        if self._template is not None:
-            return self._template.render(sample.shown, use_tools=use_tools)
-        return plain_prompt(sample.shown)
-
     def run(self) -> Tally:
         """Collect until all is done or the user interrupts; a first signal lets what is in flight finish."""
-        return asyncio.run(self._run())
+        with asyncio.Runner(loop_factory=self._clock.loop) as runner:
+            return runner.run(self._run())
 
     async def _run(self) -> Tally:
         jobs = self._jobs()
@@ -164,6 +189,7 @@ class Runner:
     def _jobs(self) -> Iterator[_Job]:
         """Sample by sample, so that the data set is read once and an interrupted run has whole samples."""
         for sample in self._dataset:
+            question = _Question(sample, self._dataset, self._template)
             for subject in self._subjects:
                 for use_tools in self._settings.modes:
                     for trial in range(self._settings.trials):
@@ -172,7 +198,7 @@ class Runner:
                             self._tally.done += 1
                             self._tally.earlier += 1
                         else:
-                            yield _Job(subject, sample, use_tools, trial)
+                            yield _Job(subject, question, use_tools, trial)
 
     async def _work(self, jobs: Iterator[_Job]) -> None:
         tally = self._tally
@@ -199,8 +225,8 @@ class Runner:
 
     async def _record(self, job: _Job) -> dict[str, Any]:
         """Ask, or find in the cache, and put down all that is known."""
-        start = time.perf_counter()
-        stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        start = self._clock.seconds()
+        stamp = self._clock.now().isoformat(timespec="milliseconds")
         prompt: Prompt | None = None
         key: str | None = None
         payload: str | None = None
@@ -217,12 +243,12 @@ class Runner:
             if isinstance(job.subject, ReplaySubject):
                 recorded = job.subject.recorded(request)
         except Unanswered as error:
-            asked = _Asked(None, error, 0, 0.0, time.perf_counter() - start)
+            asked = _Asked(None, error, 0, 0.0, self._clock.seconds() - start)
         hit = entry is not None or job.subject.replays
-        total = time.perf_counter() - start
+        total = self._clock.seconds() - start
         reply = asked.reply
         timings = {**({} if reply is None or hit else reply.timings), "total_seconds": total}
-        latency = asked.seconds if asked.attempts and not job.subject.replays else None
+        latency = asked.seconds if reply is not None and not job.subject.replays else None
         if entry is not None:
             # What this run waited for is the look into the cache; what the answer once took stands apart.
             latency, recorded = total, entry.recorded
@@ -248,13 +274,13 @@ class Runner:
             "prompt_hashes": prompt_hashes(prompt),
             "payload_sha256": payload,
             "seed": self._settings.request_seed(job.trial),
-            "run_config": self._configs[job.subject.model],
+            "run_config": self._encoded[job.subject.model],
             "timestamp": stamp,
         }
 
     def _request(self, job: _Job) -> Request:
         try:
-            prompt = self._prompt(job.sample, use_tools=job.use_tools)
+            prompt = job.question.prompt(use_tools=job.use_tools)
         except ConfigError as error:
             raise Unanswered("invalid", str(error)) from None
         if prompt is None and job.subject.needs_prompt:
@@ -265,7 +291,7 @@ class Runner:
             use_tools=job.use_tools,
             trial=job.trial,
             prompt=prompt,
-            image=self._dataset.image(job.sample),
+            image=job.question.image,
             temperature=self._settings.temperature,
             seed=self._settings.request_seed(job.trial),
         )
@@ -281,11 +307,11 @@ class Runner:
 
     async def _ask(self, job: _Job, request: Request) -> _Asked:
         """Ask until there is an answer, asking again would not help, or the retries are used up."""
-        start = time.perf_counter()
+        start = self._clock.seconds()
         attempts = 0
         while True:
             attempts += 1
-            began = time.perf_counter()
+            began = self._clock.seconds()
             reply: Reply | None = None
             failed: Unanswered | None = None
             try:
@@ -297,7 +323,7 @@ class Runner:
                 failed = error
             except asyncio.CancelledError:
                 failed = _cancelled()
-            seconds = time.perf_counter() - began
+            seconds = self._clock.seconds() - began
             if failed is not None and failed.retry and attempts <= self._settings.retries:
                 try:
                     failed = await self._wait(failed, attempts)
@@ -305,7 +331,7 @@ class Runner:
                     failed = _cancelled()
                 if failed is None:
                     continue
-            return _Asked(reply, failed, attempts, seconds, time.perf_counter() - start)
+            return _Asked(reply, failed, attempts, seconds, self._clock.seconds() - start)
 
     async def _wait(self, failed: Unanswered, attempts: int) -> Unanswered | None:
         """Back off: doubling, with jitter, and never less than the server asked for; a longer wait gives up."""

@@ -1,8 +1,9 @@
 """Prompts from Jinja2 templates, rendered in a sandbox.
 
 A template with `{% block user %}` and, if it likes, `{% block system %}` gives the two messages; without blocks the
-whole text is the user's. It sees the fields of the sample (never `label` or `meta`) by name and as `sample`, and
-`use_tools`. A name that is not there is an error, not an empty text.
+whole text is the user's. `{% block tools %}` is added to the system message in mode tools alone and hashed apart, so that
+the other two stay the same in both modes. A template sees the fields of the sample (never `label` or `meta`) by name and as
+`sample`, and `use_tools`. A name that is not there is an error, not an empty text.
 """
 
 from __future__ import annotations
@@ -54,12 +55,13 @@ class Template:
             blocks = self._template.blocks
             if not blocks:
                 return Prompt(user="".join(self._template.root_render_func(context)).strip())
-            texts = {name: "".join(blocks[name](context)).strip() for name in ("system", "user") if name in blocks}
+            wanted = ("system", "user", *(("tools",) if use_tools else ()))
+            texts = {name: "".join(blocks[name](context)).strip() for name in wanted if name in blocks}
         except jinja2.TemplateError as error:
             raise ConfigError(f"prompt {self.name}: {error.message}") from None
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise ConfigError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
-        return Prompt(user=texts["user"], system=texts.get("system") or None)
+        return Prompt(user=texts["user"], system=texts.get("system") or None, tools=texts.get("tools") or None)
 
 
 def template_file(path: Path) -> Template:
@@ -87,6 +89,10 @@ def plain_prompt(sample: dict[str, Any]) -> Prompt | None:
 
 
 def prompt_hashes(prompt: Prompt | None) -> dict[str, str | None]:
-    """SHA-256 of the system and the user prompt; null where there is none."""
-    texts = {"system": None, "user": None} if prompt is None else {"system": prompt.system, "user": prompt.user}
+    """SHA-256 of the system and the user prompt, null where there is none, and of what mode tools adds, if anything."""
+    texts: dict[str, str | None] = {"system": None, "user": None}
+    if prompt is not None:
+        texts = {"system": prompt.system, "user": prompt.user}
+        if prompt.tools is not None:
+            texts["tools"] = prompt.tools
     return {name: None if text is None else hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -7,41 +7,19 @@ held against it only where protocol, data, configuration and rules are the same.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from adjudge.errors import ConfigError, NotComparable
+from adjudge.runs.direction import lower_is_better
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-baseline/1"
 _COMPARED = ("dataset", "config", "constraint_library", "rules", "schema")
-_LOWER = frozenset(
-    {
-        "abstained",
-        "alarm",
-        "aurc",
-        "brier",
-        "delay",
-        "ece",
-        "errored",
-        "exceedance",
-        "fnr",
-        "fpr",
-        "latency",
-        "loss",
-        "mae",
-        "missing",
-        "rmse",
-        "under",
-        "unparsed",
-        "violations",
-    }
-)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,14 +60,18 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
-    """The baseline of a run: the estimates named, otherwise the headline ones, otherwise the first eight."""
+    """The baseline of a run: the estimates named, otherwise the headline ones, otherwise the first eight.
+
+    What has no value cannot be held and is left out; a baseline of nothing is refused.
+    """
     estimates = run.estimates()
     known = list(dict.fromkeys(name for name, _ in estimates))
     for name in names:
         if name not in known:
             raise ConfigError(f"there is no estimate {name!r}; the run has {', '.join(known)}")
     wanted = list(names) or [str(name) for name in run.metrics.get("headline") or known[:8]]
-    lower = run.metrics.get("lower_is_better")
+    if all(item.value is None for (name, _), item in estimates.items() if name in wanted):
+        raise ConfigError(f"{run.path}: none of {', '.join(wanted)} has a value, so there is nothing to hold")
     return Baseline(
         protocol=run.manifest.protocol,
         protocol_version=run.manifest.protocol_version,
@@ -102,10 +84,10 @@ def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
                 low=item.low,
                 high=item.high,
                 n=item.n,
-                better="lower" if _lower(name, lower) else "higher",
+                better="lower" if lower_is_better(run, name) else "higher",
             )
             for (name, where), item in estimates.items()
-            if name in wanted
+            if name in wanted and item.value is not None
         ],
     )
 
@@ -238,9 +220,3 @@ def _decide(difference: Estimate, margin: float, *, higher: bool) -> tuple[Liter
     if least > margin:
         return "fail", "worse beyond noise and margin"
     return "pass", "worse, but within the noise"
-
-
-def _lower(name: str, declared: Any) -> bool:
-    if isinstance(declared, list):
-        return name in declared
-    return not _LOWER.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adjudge.compare.flips import Flips, flips
-from adjudge.compare.guard import LATENCY, Guard, Status, cache_state, examine, latency_refused
+from adjudge.compare.guard import LATENCY, Guard, Status, cache_state, combined, examine, latency_refused
 from adjudge.compare.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
 from adjudge.compare.paired import Compared, Paired, Settings, pair
-from adjudge.compare.systems import SYSTEM_COLUMNS, System, sample_of, select
+from adjudge.compare.systems import SYSTEM_COLUMNS, System, grouped, sample_of, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
-from adjudge.stats.exact import mean_of
 from adjudge.stats.multiplicity import benjamini_hochberg, holm
 from adjudge.stats.ties import ranking
 
@@ -117,12 +116,15 @@ def compare(
 ) -> Comparison:
     """Compare runs (or models: `RUN::MODEL`) on the samples they share; the first is what the others are held against.
 
+    Of one run alone, `factor` pairs the systems that differ in it and in nothing else.
     Raises NotComparable with every reason when the guard says no, unless `force`, which the result records.
     """
     settings = Settings(alpha=alpha, margin=margin, margins=dict(margins or {}), seed=seed, resamples=resamples)
-    systems = select(runs, model=model, model_a=model_a, model_b=model_b)
-    guard = examine(systems, factor=factor)
-    if guard.reasons and (not force or not guard.keys or _protocols(systems) > 1):
+    groups = grouped(select(runs, model=model, model_a=model_a, model_b=model_b), factor)
+    systems = [system for group in groups for system in group]
+    guards = [examine(group, factor=factor) for group in groups]
+    guard = combined(guards)
+    if guard.reasons and (not force or not all(own.keys for own in guards) or _protocols(systems) > 1):
         raise NotComparable(guard.reasons)
     latency_alone = LATENCY in metrics
     outcomes, notes = chosen([system.run for system in systems], [name for name in metrics if name != LATENCY])
@@ -132,8 +134,9 @@ def compare(
         if name not in {*(outcome.name for outcome in outcomes), LATENCY}:
             raise ConfigError(f"a margin is given for {name!r}, which is not compared")
     pairs = [
-        _Pair(first, second, guard, outcomes, settings, slices, force=force, latency=not metrics or latency_alone)
-        for first, second in combinations(systems, 2)
+        _Pair(first, second, own, outcomes, settings, slices, force=force, latency=not metrics or latency_alone)
+        for group, own in zip(groups, guards, strict=True)
+        for first, second in combinations(group, 2)
     ]
     if not any(item.paired or item.latency for item in pairs):
         raise NotComparable(["the runs declare no metric alike", *notes])
@@ -165,7 +168,9 @@ def compare(
         tests=count,
         systems=[system.describe() for system in systems],
         pairs=settled,
-        rankings=_rankings(systems, outcomes, settled, guard.keys, alpha) if len(systems) > 2 else [],
+        rankings=_rankings(systems, outcomes, settled, guard.keys, alpha)
+        if len(systems) > 2 and len(groups) == 1
+        else [],
     )
 
 
@@ -230,7 +235,11 @@ class _Pair:
         use = outcome.inside(a) & outcome.inside(b)
         if inside is not None:
             use = use & inside
-        keep = use & ~np.isnan(first) & ~np.isnan(second)
+        if outcome.kind == "ratio":
+            keep = use & ((first[:, 1] > 0.0) | (second[:, 1] > 0.0))
+            use = keep  # a row in neither base has no part in the ratio
+        else:
+            keep = use & ~np.isnan(first) & ~np.isnan(second)
         clusters = self._clusters(outcome, a)
         return pair(
             outcome,
@@ -317,11 +326,14 @@ def _rankings(
     for outcome in outcomes:
         tables = [system.table(sorted(outcome.columns()), keys) for system in systems]
         values = np.stack([outcome.values(table) for table in tables])
-        use = ~np.isnan(values).any(axis=0) & np.all([outcome.inside(table) for table in tables], axis=0)
-        if not use.any():
+        there = ~np.isnan(values).any(axis=(0, *range(2, values.ndim)))
+        use = there & np.all([outcome.inside(table) for table in tables], axis=0)
+        found_of = [outcome.whole(row[use]) for row in values]
+        known = [value for value in found_of if value is not None]
+        if len(known) < len(systems):
             continue
         up = 1.0 if outcome.higher_is_better else -1.0
-        scores = [up * mean_of(row[use]) for row in values]
+        scores = [up * value for value in known]
         told = {
             (item.a, item.b): metric.p_holm
             for item in pairs

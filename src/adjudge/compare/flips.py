@@ -38,7 +38,7 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flips(msgspec.Struct, frozen=True, kw_only=True):
-    """All samples that changed on one yes-or-no outcome, the lost ones first; evidence stands with the first few."""
+    """All samples that changed on one yes-or-no outcome, the lost ones first; evidence stands with the first of each way."""
 
     name: str
     lost: int
@@ -47,7 +47,7 @@ class Flips(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], *, evidence: int) -> Flips:
-    """The samples on which exactly one of the two is right; `evidence` of them with their failed atoms."""
+    """The samples on which exactly one of the two is right; `evidence` of them, of both ways, with their failed atoms."""
     names = sorted(outcome.columns() | {"bucket", "model", "part", "row", "sample"})
     tables = [system.table(names, keys) for system in (first, second)]
     a, b = (outcome.values(table) for table in tables)
@@ -57,6 +57,8 @@ def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], 
     lost, gained = np.flatnonzero(change < 0), np.flatnonzero(change > 0)
     buckets = [plain(table.column("bucket")) for table in tables]
     places = [table.select(["part", "row", "model", "sample"]) for table in tables]
+    first_lost = min(lost.size, max(-(-evidence // 2), evidence - gained.size))
+    looked_at = {*lost[:first_lost].tolist(), *gained[: max(0, evidence - first_lost)].tolist()}
     found: list[Flip] = []
     for index in (*lost.tolist(), *gained.tolist()):
         side = int(change[index] < 0)
@@ -69,7 +71,7 @@ def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], 
                 fails=system.name,
                 bucket_a=buckets[0][index].as_py(),
                 bucket_b=buckets[1][index].as_py(),
-                evidence=_evidence(system, places[side].slice(index, 1)) if len(found) < evidence else None,
+                evidence=_evidence(system, places[side].slice(index, 1)) if index in looked_at else None,
             )
         )
     return Flips(name=outcome.name, lost=lost.size, gained=gained.size, samples=found)

@@ -12,6 +12,7 @@ from itertools import combinations
 from pathlib import PurePath
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from adjudge.compare.outcomes import equal_rows, plain
@@ -48,11 +49,29 @@ def examine(systems: Sequence[System], *, factor: str | None = None) -> Guard:
         raise ConfigError(f"factor {factor!r} is not one of {', '.join(FACTORS)}")
     reasons, notes = _same_instrument(systems), []
     keys, partial, data_reasons, data_notes = _same_data(systems)
-    varied, factor_reasons, factor_notes = _one_factor(systems, factor)
+    varied, factor_reasons, factor_notes = _one_factor(systems, factor, keys)
     reasons += data_reasons + factor_reasons
     notes += data_notes + factor_notes
     status: Status = "COMPARABLE_ON_INTERSECTION" if partial else "COMPARABLE"
     return Guard("NOT_COMPARABLE" if reasons else status, keys, reasons, notes, varied)
+
+
+def combined(guards: Sequence[Guard]) -> Guard:
+    """What several guards found, as one: the worst status, every reason once, the samples of any."""
+    if len(guards) == 1:
+        return guards[0]
+    worst: tuple[Status, ...] = ("NOT_COMPARABLE", "COMPARABLE_ON_INTERSECTION", "COMPARABLE")
+    varied: dict[str, list[Any]] = {}
+    for guard in guards:
+        for name, values in guard.varied.items():
+            varied[name] = [*varied.get(name, []), *values]
+    return Guard(
+        min((guard.status for guard in guards), key=worst.index),
+        sorted({key for guard in guards for key in guard.keys}),
+        list(dict.fromkeys(reason for guard in guards for reason in guard.reasons)),
+        list(dict.fromkeys(note for guard in guards for note in guard.notes)),
+        varied,
+    )
 
 
 def latency_refused(first: System, second: System, keys: Sequence[str]) -> str | None:
@@ -105,11 +124,11 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
 
 
 def _changes(first: System, second: System) -> list[str]:
-    """The settings that differ, as `name: A's value, B's value`; the names of input files are not settings."""
+    """The settings that differ, as `name: A's value, B's value`; input files and gates change no judgement."""
     found: list[str] = []
     inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
     a, b = first.run.manifest.config, second.run.manifest.config
-    for key in sorted({*a, *b}):
+    for key in sorted({*a, *b} - {"gates"}):
         if not (_is_input(a.get(key), inputs) or _is_input(b.get(key), inputs)):
             _walk(key, a.get(key), b.get(key), found)
     if len(found) > _NAMED_DIFFERENCES:
@@ -192,12 +211,18 @@ def _labels(first: System, second: System, keys: Sequence[str], *, whole: bool) 
     return [f"{pair} carry different labels ({', '.join(names)}) on {where}"]
 
 
-def _one_factor(systems: Sequence[System], factor: str | None) -> tuple[dict[str, list[Any]], list[str], list[str]]:
+def _one_factor(
+    systems: Sequence[System], factor: str | None, keys: Sequence[str]
+) -> tuple[dict[str, list[Any]], list[str], list[str]]:
     """The factors that vary, the reasons against, and what is not recorded."""
     values = {name: [system.factor(name) for system in systems] for name in FACTORS}
     varied = {
         name: found for name, found in values.items() if None not in found and len({str(value) for value in found}) > 1
     }
+    by_sample = [_same_prompts(*pair, keys) for pair in combinations(systems, 2)]
+    if None not in by_sample and None not in values["prompt"]:
+        varied.pop("prompt", None)
+        varied |= {} if all(by_sample) else {"prompt": values["prompt"]}
     reasons: list[str] = []
     notes = [
         f"{name} is recorded for some of the runs only, so nothing shows that it was the same"
@@ -225,6 +250,39 @@ def _one_factor(systems: Sequence[System], factor: str | None) -> tuple[dict[str
                 + "; ".join(f"{name} ({_listed(varied[name])})" for name in others)
             )
     return varied, reasons, notes
+
+
+def _same_prompts(first: System, second: System, keys: Sequence[str]) -> bool | None:
+    """Whether the samples that both have were asked with the same prompts; None where a run has none by sample.
+
+    What only one of two modes has, such as the prompt of the agent that calls the tools, is part of the mode.
+    """
+    a, b = (system.prompts(keys) for system in (first, second))
+    if a is None or b is None:
+        return None
+    modes = first.factor("tools") != second.factor("tools")
+    return all(
+        one is None or other is None or _same_prompt(one, other, modes=modes)
+        for one, other in dict.fromkeys(zip(a.to_pylist(), b.to_pylist(), strict=True))
+    )
+
+
+def _same_prompt(one: str, other: str, *, modes: bool) -> bool:
+    if one == other:
+        return True
+    a, b = _components(one), _components(other)
+    shared = a.keys() & b.keys()
+    if not modes and a.keys() != b.keys():
+        return False
+    return bool(shared) and all(a[name] == b[name] for name in shared)
+
+
+def _components(text: str) -> dict[str, Any]:
+    """The prompts by component, where a run stores them so."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
 
 
 def _listed(values: Sequence[Any]) -> str:

@@ -6,7 +6,8 @@ only outcome is whether a sample passed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError, RunError
 from adjudge.runs.run import Run
+from adjudge.stats.exact import mean_of
 
 PASSED = "passed"
 CLUSTER_COLUMNS = ("cluster", "flight", "episode", "sequence")
@@ -24,23 +26,36 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome of a sample: a yes or no (`binary`), or a number whose mean is compared (`mean`).
+class Cells(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows whose columns hold these words, each counted `weight` times."""
 
-    `equals` are the words of the column that mean yes (left out for a column of booleans); `null` is the value of a
-    sample without one (left out: the pair is not counted); `where` keeps the samples whose columns hold these words;
+    where: dict[str, str | list[str]]
+    weight: float = 1.0
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome of a sample: a yes or no (`binary`), a number whose mean is compared (`mean`), or what it adds to a `ratio`.
+
+    `equals` are the words of the column that mean yes (left out for a column of booleans), `same_as` another column that
+    must hold the same; `null` is the value of a sample without one (left out: the pair is not counted); a ratio has `hits`
+    over `base` instead of a column; `where` keeps the samples whose columns hold these words; `on_request` leaves it to
+    somebody who asks for it by name;
     `span` is the width of the number's range, of which a plain margin is a share; `phrases` say "better" and "worse"
     in words that follow the name of a system.
     """
 
     name: str
-    column: str
-    kind: Literal["binary", "mean"]
+    column: str = ""
+    kind: Literal["binary", "mean", "ratio"]
     higher_is_better: bool = True
     cluster: str | None = None
     equals: str | list[str] | None = None
+    same_as: str | None = None
     null: float | None = None
-    where: dict[str, str] = {}
+    hits: list[Cells] = []
+    base: list[Cells] = []
+    where: dict[str, str | list[str]] = {}
+    on_request: bool = False
     span: float | None = None
     unit: str = ""
     title: str | None = None
@@ -51,13 +66,28 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """Its name for people."""
         return self.title or self.name.replace("_", " ")
 
+    def __post_init__(self) -> None:
+        if self.kind == "ratio" and not (self.hits and self.base):
+            raise ValueError(f"outcome {self.name!r} is a ratio and needs `hits` and `base`")
+        if self.kind != "ratio" and not self.column:
+            raise ValueError(f"outcome {self.name!r} needs a `column`")
+
     def columns(self) -> set[str]:
         """The columns of samples.parquet that it reads."""
-        return {self.column, *self.where} | ({self.cluster} if self.cluster else set())
+        named = {self.column, self.same_as, self.cluster} - {"", None}
+        return {str(name) for name in named} | {
+            *self.where,
+            *(n for cell in (*self.hits, *self.base) for n in cell.where),
+        }
 
     def values(self, rows: pa.Table) -> Floats:
-        """One number a row (1 and 0 for yes and no), NaN where there is none."""
+        """One number a row (1 and 0 for yes and no), NaN where there is none; of a ratio two, (rows, 2): hits and base."""
+        if self.kind == "ratio":
+            return np.stack([_weights(self.hits, rows), _weights(self.base, rows)], axis=1)
         column = plain(rows.column(self.column))
+        if self.same_as is not None:
+            texts = (column.cast(pa.string()), plain(rows.column(self.same_as)).cast(pa.string()))
+            column = pc.equal(*texts)
         if self.equals is not None:
             wanted = [self.equals] if isinstance(self.equals, str) else self.equals
             column = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), pc.is_in(column, pa.array(wanted)))
@@ -73,10 +103,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     def inside(self, rows: pa.Table) -> Flags:
         """Which rows it is about."""
-        inside = np.ones(rows.num_rows, dtype=bool)
-        for name, word in self.where.items():
-            inside &= holds(rows.column(name), word)
-        return inside
+        return _all_hold(self.where, rows)
+
+    def whole(self, values: Floats) -> float | None:
+        """The outcome over all rows: the mean, or hits over base; None where there is nothing."""
+        if self.kind != "ratio":
+            return mean_of(values) if values.size else None
+        hits, base = (math.fsum(column) for column in values.T)
+        return hits / base if base else None
 
 
 def declared(run: Run) -> list[Outcome]:
@@ -108,7 +142,7 @@ def chosen(runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[Outcome], li
         for name in dict.fromkeys(outcome.name for outcomes in lists for outcome in outcomes if outcome not in shared)
     ]
     if not asked:
-        return shared, notes
+        return [outcome for outcome in shared if not outcome.on_request], notes
     known = {outcome.name: outcome for outcome in shared}
     for name in asked:
         if name not in known:
@@ -122,10 +156,25 @@ def plain(column: pa.ChunkedArray) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def holds(column: pa.ChunkedArray, word: str) -> Flags:
-    """Which rows hold a word."""
+def holds(column: pa.ChunkedArray, words: str | Sequence[str]) -> Flags:
+    """Which rows hold a word, or one of several."""
     array = plain(column).cast(pa.string())
-    return np.asarray(pc.fill_null(pc.equal(array, word), False).to_numpy(zero_copy_only=False), dtype=bool)
+    wanted = pa.array([words] if isinstance(words, str) else list(words), pa.string())
+    return np.asarray(pc.is_in(array, wanted).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _all_hold(where: Mapping[str, str | list[str]], rows: pa.Table) -> Flags:
+    found = np.ones(rows.num_rows, dtype=bool)
+    for name, words in where.items():
+        found &= holds(rows.column(name), words)
+    return found
+
+
+def _weights(cells: Sequence[Cells], rows: pa.Table) -> Floats:
+    total = np.zeros(rows.num_rows)
+    for cell in cells:
+        total += cell.weight * _all_hold(cell.where, rows)
+    return total
 
 
 def equal_rows(first: pa.ChunkedArray, second: pa.ChunkedArray) -> Flags:

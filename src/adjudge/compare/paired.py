@@ -2,7 +2,7 @@
 
 Differences are second − first. A yes-or-no outcome of independent samples is tested by McNemar and has Newcombe's
 paired interval; a mean, and any outcome whose samples come in clusters, is tested by flipping signs and has a paired
-bootstrap interval, both by cluster.
+bootstrap interval, both by cluster; a ratio (F1, precision) is tested by swapping the two systems in samples or clusters.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from adjudge.compare.outcomes import Floats, Outcome
 from adjudge.errors import ConfigError
 from adjudge.stats import equivalence, power
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.exact import mean_of
 from adjudge.stats.paired import (
     PValue,
     mcnemar_chi2,
     mcnemar_exact,
     mcnemar_midp,
+    paired_difference,
     paired_mean_difference,
     sign_flip,
 )
 from adjudge.stats.proportions import newcombe_paired_difference
+from adjudge.stats.swaps import swap_test
 
 POWER = 0.8
 
@@ -58,7 +59,7 @@ class Settings:
         """The margin of one outcome: its own, or the plain one as a share of its range; None where neither applies."""
         if outcome.name in self.margins:
             return self.margins[outcome.name]
-        span = 1.0 if outcome.kind == "binary" else outcome.span
+        span = 1.0 if outcome.kind in {"binary", "ratio"} else outcome.span
         return None if self.margin is None or span is None else self.margin * span
 
 
@@ -137,11 +138,11 @@ class Paired:
             kind=self.outcome.kind,
             unit=self.outcome.unit,
             higher_is_better=self.outcome.higher_is_better,
-            n=self.first.size,
+            n=len(self.first),
             left_out=self.left_out,
             clusters=None if self.units is None else int(self.units.max(initial=-1)) + 1,
-            a=mean_of(self.first) if self.first.size else None,
-            b=mean_of(self.second) if self.second.size else None,
+            a=self.outcome.whole(self.first),
+            b=self.outcome.whole(self.second),
             difference=self.difference,
             discordant=self.discordant,
             tests=self.tests,
@@ -182,29 +183,37 @@ class Paired:
             return False
         if self.units is None:
             return True
-        sums, size = self._units()
-        p = equivalence.tost_mean(sums / size, margin).p
+        p = equivalence.tost_mean(self._units(), margin).p
         return p is not None and p <= self.settings.alpha
 
-    def _units(self) -> tuple[Floats, float]:
-        """The summed difference of each independent unit, and how many samples a unit has on average."""
-        gaps = self.second - self.first
-        if self.units is None:
-            return gaps, 1.0
-        sums = np.bincount(self.units, weights=gaps).astype(np.float64)
-        return sums, self.first.size / sums.size
+    def _units(self) -> Floats:
+        """What each independent unit adds to the difference: their mean is the difference, their spread its error.
+
+        Of a ratio, to first order: (hits − R·base) / mean base, second − first (Cochran 1977, Sampling Techniques, §6.3).
+        """
+        if self.outcome.kind != "ratio":
+            sums = _by_unit(self.second - self.first, self.units)
+            return sums * (sums.size / len(self.first)) if sums.size else sums
+        parts = []
+        for side in (self.second, self.first):
+            hits, base = (_by_unit(column, self.units) for column in side.T)
+            if not base.sum():
+                return np.zeros(0)
+            ratio = hits.sum() / base.sum()
+            parts.append(ratio + (hits - ratio * base) / base.mean())
+        found: Floats = parts[0] - parts[1]
+        return found
 
     def _detectable(self, alpha: float) -> Estimate:
-        n = self.first.size
+        n = len(self.first)
         if self.discordant is not None and self.units is None:
             changed = self.discordant.only_a + self.discordant.only_b
             return power.detectable_paired_proportions(n, changed / n if n else 0.0, alpha=alpha, power=POWER)
-        sums, size = self._units()
-        spread = float(np.std(sums, ddof=1)) if sums.size > 1 else 0.0
+        units = self._units()
+        spread = float(np.std(units, ddof=1)) if units.size > 1 else 0.0
         if spread == 0.0:
             return Estimate.null("the differences have no spread to learn from", n=n)
-        found = power.detectable_mean(sums.size, spread, alpha=alpha, power=POWER)
-        return msgspec.structs.replace(found, value=None if found.value is None else found.value / size, n=n)
+        return msgspec.structs.replace(power.detectable_mean(units.size, spread, alpha=alpha, power=POWER), n=n)
 
     def _needs(self, alpha: float, margin: float | None) -> Needs | None:
         """The n that would find a difference as large as the margin; where n is that already, the observed one."""
@@ -213,7 +222,7 @@ class Paired:
         observed = abs(self.difference.value)
         for to_find in (max(observed, margin or 0.0), observed):
             needed = self._needed(to_find, alpha)
-            if needed is not None and needed > self.first.size:
+            if needed is not None and needed > len(self.first):
                 return Needs(n=needed, to_find=to_find)
         return None
 
@@ -224,12 +233,12 @@ class Paired:
             changed = (self.discordant.only_a + self.discordant.only_b) / self.first.size
             needed = power.pairs_needed(to_find, min(max(changed, to_find), 1.0), alpha=alpha, power=POWER).value
             return None if needed is None else int(needed)
-        sums, size = self._units()
-        spread = float(np.std(sums, ddof=1)) if sums.size > 1 else 0.0
+        units = self._units()
+        spread = float(np.std(units, ddof=1)) if units.size > 1 else 0.0
         if spread == 0.0:
             return None
-        units = power.rows_needed_mean(to_find * size, spread, alpha=alpha, power=POWER).value
-        return None if units is None else math.ceil(units * size)
+        needed = power.rows_needed_mean(to_find, spread, alpha=alpha, power=POWER).value
+        return None if needed is None else math.ceil(needed * len(self.first) / units.size)
 
 
 def pair(
@@ -262,7 +271,24 @@ def pair(
         tests = [test(discordant.only_a, discordant.only_b) for test in (mcnemar_exact, mcnemar_midp, mcnemar_chi2)]
         if first.size == 0:
             tests = [PValue(p=None, why="no pairs", method=test.method) for test in tests]
-    if discordant is not None and clusters is None:
+    if outcome.kind == "ratio":
+        a, b = (np.stack([_by_unit(column, clusters) for column in side.T], axis=1) for side in (first, second))
+        unit = "row" if clusters is None else "cluster"
+        difference = paired_difference(
+            b,
+            a,
+            _ratio,
+            seed=settings.seed,
+            stream=stream,
+            resamples=settings.resamples,
+            level=level,
+            n=len(first),
+            unit=unit,
+        )
+        tests = [
+            swap_test(a, b, _ratio, seed=settings.seed, stream=f"{stream}/swaps", unit=unit if unit != "row" else "")
+        ]
+    elif discordant is not None and clusters is None:
         d = discordant
         difference = newcombe_paired_difference(d.both, d.only_b, d.only_a, d.neither, level=level)
     else:
@@ -283,3 +309,15 @@ def pair(
     return Paired(
         outcome, slice_name, first, second, clusters, left_out, settings, stream, difference, tests, discordant
     )
+
+
+def _by_unit(values: Floats, units: NDArray[np.intp] | None) -> Floats:
+    """Sums over independent units."""
+    return values if units is None else np.bincount(units, weights=values).astype(np.float64)
+
+
+def _ratio(sums: Floats) -> Floats:
+    """Hits over base, NaN where there is no base."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = np.where(sums[:, 1] > 0.0, sums[:, 0] / sums[:, 1], np.nan)
+    return found

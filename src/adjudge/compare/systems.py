@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from adjudge.compare.outcomes import plain
 from adjudge.errors import ConfigError, RunError
+from adjudge.provenance.canonical import digest
 from adjudge.runs.run import Run
 
 SEPARATOR = "::"
@@ -28,6 +29,7 @@ SYSTEM_COLUMNS = ("configuration", "model")
 _COLUMNS_OF = {"tools": ("tools", "use_tools", "mode"), "vision": ("vision",), "prompt": ("prompt", "prompts")}
 _DIGESTS_OF = {"prompt": ("prompts", "prompt")}
 _LABELS = ("label", "gold")
+_MOST_WORDS = 4
 
 
 @dataclass
@@ -89,11 +91,20 @@ class System:
         for column in _COLUMNS_OF.get(name, ()):
             if column in self.run.column_names:
                 words = {str(value) for value in plain(self.column(column)).unique().to_pylist() if value is not None}
+                if len(words) > _MOST_WORDS:
+                    return f"{len(words)} of them, together {digest(sorted(words))[:16]}"
                 return ", ".join(sorted(words)) or None
         for key in _DIGESTS_OF.get(name, ()):
             if key in self.run.manifest.digests:
                 return self.run.manifest.digests[key]
         return self.model if name == "model" else None
+
+    def prompts(self, keys: Sequence[str]) -> pa.Array | None:
+        """The prompt of each key, or None where the run says nothing by sample."""
+        if "prompt" in self.run.metrics.get("factors", {}).get(self.model, {}):
+            return None
+        name = next((name for name in _COLUMNS_OF["prompt"] if name in self.run.column_names), None)
+        return None if name is None else plain(self.table([name], keys).column(0))
 
     def describe(self) -> dict[str, Any]:
         """What was compared, for the record."""
@@ -152,6 +163,21 @@ def select(
         )
     _name(systems)
     return systems
+
+
+def grouped(systems: Sequence[System], factor: str | None) -> list[list[System]]:
+    """The systems of one run by everything but the factor: each group differs in the factor alone.
+
+    Without a factor, or where no group has two, all are one group, and the guard says what is wrong with it.
+    """
+    if factor is None or len(systems) == 2 or any(system.run is not systems[0].run for system in systems):
+        return [list(systems)]
+    groups: dict[tuple[str, ...], list[System]] = {}
+    for system in systems:
+        # Prompts may belong to a mode; the guard holds them.
+        fixed = tuple(str(system.factor(name)) for name in FACTORS if name not in {factor, "prompt"})
+        groups.setdefault(fixed, []).append(system)
+    return [group for group in groups.values() if len(group) > 1] or [list(systems)]
 
 
 def sample_of(key: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,10 @@ import numpy as np
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.readers.records import is_json_lines, records
+from adjudge.readers.scan import newlines
 from adjudge.readers.sources import Source
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 22
 _BLOCK_ROWS = 2048
 _NEWLINE, _OPEN = b"\n{"
 _BOM = b"\xef\xbb\xbf"
@@ -38,8 +39,8 @@ def blocks(source: Source, file: int, *, fast: bool, limit: int | None = None) -
 
 def _lines(source: Source, file: int, fast: bool) -> Iterator[Block]:
     line = 1
-    while data := source.stream.read(BLOCK_BYTES):
-        block, count = _of_lines(source.name, file, (data, source.stream.readline()), line, fast=fast)
+    for data, size in _whole_lines(source.stream.readinto):
+        block, count = _of_lines(source.name, file, data, size, line, fast=fast)
         line += count
         if len(block):
             yield block
@@ -48,22 +49,38 @@ def _lines(source: Source, file: int, fast: bool) -> Iterator[Block]:
 def blocks_of_range(path: str, file: int, start: int, end: int) -> Iterator[tuple[Block, int]]:
     """The records of some whole lines of a large file, with the number of lines of each block; the first is line 1."""
     line = 1
-    with Path(path).open("rb") as stream:
+    with Path(path).open("rb", buffering=0) as stream:
         stream.seek(start)
-        while (left := end - stream.tell()) > 0:
-            data = stream.read(min(left, BLOCK_BYTES))
-            rest = b"" if stream.tell() >= end else stream.readline()
-            block, count = _of_lines(path, file, (data, rest), line, fast=True)
+        for data, size in _whole_lines(lambda room: stream.readinto(room[: end - stream.tell()])):
+            block, count = _of_lines(path, file, data, size, line, fast=True)
             line += count
             yield block, count
 
 
-def _of_lines(path: str, file: int, pieces: tuple[bytes, bytes], line: int, *, fast: bool) -> tuple[Block, int]:
+def _whole_lines(readinto: Callable[[memoryview], int]) -> Iterator[tuple[bytearray, int]]:
+    """A stream in pieces of whole lines, each in a buffer of its own, padded with blanks as `scan` wants it."""
+    rest = bytearray()
+    while True:
+        data, filled = rest + bytes(BLOCK_BYTES), len(rest)
+        while filled < len(data) and (got := readinto(memoryview(data)[filled:])):
+            filled += got
+        last = data.rfind(b"\n", len(rest), filled) + 1
+        if filled < len(data) or last == 0:  # the end, or a line that is longer than the buffer
+            last = filled if filled < len(data) else 0
+        rest = data[last:filled]
+        if last:
+            padded = last + -last % 8
+            data[last:padded] = b" " * (padded - last)
+            del data[padded:]
+            yield data, last
+        elif filled == 0:
+            return
+
+
+def _of_lines(path: str, file: int, data: bytearray, size: int, line: int, *, fast: bool) -> tuple[Block, int]:
     """A block of whole lines of JSON Lines, the first of them `line`; and how many lines it has, blank ones too."""
-    size = len(pieces[0]) + len(pieces[1])
-    data = b"".join([*pieces, b" " * (-size % 8)])  # padded as `scan` wants it
     view = np.frombuffer(data, dtype=np.uint8)[:size]
-    ends = np.flatnonzero(view == _NEWLINE).astype(np.int32)
+    ends = newlines(data, size, fast=fast)
     if view[-1] != _NEWLINE:
         ends = np.append(ends, np.int32(size))
     starts = np.concatenate([np.zeros(1, dtype=np.int32), ends[:-1] + np.int32(1)])

@@ -32,6 +32,7 @@ class Options:
 
     out: Path | None = None
     workers: int = 1
+    cluster: str | None = None
     limit: int | None = None
     force: bool = False
     gates: tuple[Gate, ...] = ()
@@ -51,7 +52,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     clock = _Clock()
     plan = chosen.plan(config)
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
-    runner: Runner = Serial() if options.workers == 1 else Pool(options.workers)
+    runner = _runner(options)
     with RunWriter(out, force=options.force) as writer, runner:
         made = recipe(chosen.name, plan)
         cut = split(plan.inputs(), writer.scratch, runner, made, limit=options.limit)
@@ -104,6 +105,14 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             page, manifest.digests["report_data"] = options.report(writer.folder)
             writer.write_bytes(REPORT, page)
         return writer.commit(manifest)
+
+
+def _runner(options: Options) -> Runner:
+    if options.cluster is not None:
+        from adjudge.engine.cluster import Cluster
+
+        return Cluster(options.cluster, options.workers)
+    return Serial() if options.workers == 1 else Pool(options.workers)
 
 
 class _Clock:

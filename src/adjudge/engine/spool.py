@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 BUCKETS = 256
-SPILL_BYTES = 48_000_000
+SPILL_BYTES = 32_000_000
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,6 @@ class Spool:
     def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
         bucket = np.concatenate(self._buckets)
         order = np.argsort(bucket, kind="stable")
-        table = pa.concat_tables(self._tables).combine_chunks().take(order)
+        table = pa.concat_tables(self._tables).combine_chunks()
         self._tables, self._buckets, self._bytes = [], [], 0
-        return table, np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)
+        return table.take(order), np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)

@@ -39,7 +39,7 @@ class Block:
 
     path: str
     file: int
-    data: bytes
+    data: bytes | bytearray
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
     lines: NDArray[np.int64]
@@ -51,11 +51,11 @@ class Block:
     def each(self, rows: Iterable[int], read: Callable[[int, bytes], T], expected: str) -> list[T]:
         """What `read(line, json)` makes of some records; one that it cannot read is an InputError with its line."""
         found: list[T] = []
-        line = 0
+        line, data = 0, memoryview(self.data)
         try:
             for row in rows:
                 line = int(self.lines[row])
-                found.append(read(line, self.data[self.starts[row] : self.ends[row]]))
+                found.append(read(line, bytes(data[self.starts[row] : self.ends[row]])))
         except msgspec.ValidationError as error:
             raise InputError(f"{error}; {expected}", file=self.path, line=line) from None
         except msgspec.DecodeError as error:

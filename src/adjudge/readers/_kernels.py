@@ -34,7 +34,8 @@ _EXACT = np.uint64(1 << 53)
 _ONE, _TWO, _FOUR, _FIVE, _SIX, _EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
 _THREE, _SEVEN = np.uintp(3), np.uintp(7)
 _ALL, _LOWS, _HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01, 0x80))
-_QUOTES, _SLASHES, _SPACES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ ')
+_QUOTES, _SLASHES, _SPACES, _NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
+_UNIT = np.uint64(1)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 _HEX = np.full(256, 255, dtype=np.uint8)
@@ -369,6 +370,35 @@ def scan_rows(
             i = past_blank(data, i + _ONE, end)
             if i >= end:
                 break
+
+
+@_compiled
+def count_newlines(words: Any, size: int) -> int:
+    """How many of the first `size` bytes are newlines."""
+    count = 0
+    for at in range((size + 7) >> 3):
+        x = words[at] ^ _NEWLINES
+        # Exact for every byte: the high bit of each says that the byte has no other bit.
+        marks = ~(((x & ~_HIGHS) + ~_HIGHS) | x) & _HIGHS
+        if marks:
+            for k in range(8):
+                if (marks >> np.uint64(8 * k + 7)) & _UNIT and 8 * at + k < size:
+                    count += 1
+    return count
+
+
+@_compiled
+def find_newlines(words: Any, places: Ints) -> None:
+    """The places of the first newlines, as many as there is room for."""
+    found, at = 0, 0
+    while found < places.shape[0]:
+        x = words[at] ^ _NEWLINES
+        marks = ~(((x & ~_HIGHS) + ~_HIGHS) | x) & _HIGHS
+        while marks and found < places.shape[0]:
+            places[found] = 8 * at + (trailing_zeros(marks) >> 3)
+            found += 1
+            marks &= marks - _UNIT
+        at += 1
 
 
 @_compiled

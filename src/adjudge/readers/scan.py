@@ -23,6 +23,7 @@ ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(1
 
 Path = tuple[str | int, ...]
 Rows = NDArray[np.intp]
+Buffer = bytes | bytearray | NDArray[np.uint8]
 WORTH_IT: Final = 8_000_000  # bytes of input; loading the compiled loops takes as long as reading this much otherwise
 
 
@@ -145,9 +146,7 @@ class Scanned:
         return np.where(there, found, np.int8(-1))
 
 
-def scan(
-    wanted: Wanted, data: bytes | NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool
-) -> Scanned:
+def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
     """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd.
 
     What has a length that is a multiple of 8 is not copied.
@@ -165,6 +164,19 @@ def scan(
 
         _kernels.scan_rows(view, view.view(np.uint64), starts, ends, *wanted.tables, kind, first, last, number, odd)
     return Scanned(wanted, view, kind, number, odd, first, last)
+
+
+def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.int32]:
+    """The places of all newlines in the first `size` bytes; fast where the length of `data` is a multiple of 8."""
+    view = np.frombuffer(data, dtype=np.uint8)
+    if not fast or not available():
+        return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32)
+    from adjudge.readers import _kernels
+
+    words = view.view(np.uint64)
+    places = np.empty(_kernels.count_newlines(words, size), dtype=np.int32)
+    _kernels.find_newlines(words, places)
+    return places
 
 
 def crc32(texts: pa.StringArray, *, fast: bool) -> NDArray[np.uint32]:

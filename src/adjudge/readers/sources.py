@@ -100,7 +100,7 @@ def _open_raw(path: str) -> BinaryIO:
     if path == "-":
         return sys.stdin.buffer
     try:
-        return Path(path).open("rb")
+        return Path(path).open("rb", buffering=0)  # read through a buffer of our own
     except FileNotFoundError:
         raise InputError("there is no such file.", file=path, hint=_nearby(path)) from None
     except IsADirectoryError:

@@ -21,11 +21,12 @@ _YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
-    """Seconds by stage."""
+    """Seconds by stage; `model_seconds` is all that a chat model took, as `adjudge collect` measures it."""
 
     vision_llm_seconds: float | None = None
     agent_graph_seconds: float | None = None
     total_seconds: float | None = None
+    model_seconds: float | None = None
 
 
 class Cache(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from adjudge.report import numbers
-from adjudge.report.sentence import amount, gap, place_value, sentence
+from adjudge.report.sentence import amount, gap, is_share, place_value, sentence
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 
@@ -15,8 +15,11 @@ _FLIPS_SHOWN = 10
 
 
 def text(comparison: Mapping[str, Any]) -> str:
-    """The comparison, made from its JSON."""
-    parts = [f"{comparison['status']} · {comparison['protocol']}", _wrapped(sentence(comparison))]
+    """The comparison, made from its JSON; one that was refused has its reasons alone."""
+    if not comparison["pairs"]:
+        return f"{comparison['status']}\n\n{_wrapped(sentence(comparison))}"
+    parts = [f"{comparison['status']} · {comparison['protocol']}"]
+    parts += [_wrapped(said) for said in sentence(comparison).split("\n")]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
     if len(pairs) == 1:
@@ -56,7 +59,7 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
 def _table(pair: Mapping[str, Any]) -> str:
     rows = []
     for metric in pair["metrics"]:
-        percent = metric["kind"] == "binary"
+        percent = is_share(metric)
         found = metric["detectable"]["value"]
         rows.append(
             (
@@ -93,20 +96,14 @@ def _tests(pair: Mapping[str, Any]) -> str:
 
 
 def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
-    """One table a metric, one row a pair."""
-    found = []
-    for place, metric in enumerate(pairs[0]["metrics"]):
-        rows = [
-            (
-                f"{line(pair['b'])} against {line(pair['a'])}",
-                pair["metrics"][place]["verdict"],
-                numbers.count(pair["metrics"][place]["n"]),
-                *_tested(pair["metrics"][place]),
-            )
-            for pair in pairs
-        ]
-        found.append(table((_name(metric), "verdict", "n", *_TESTED), rows, left=2))
-    return "\n\n".join(found)
+    """One table a metric, one row for each pair that has it."""
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for pair in pairs:
+        who = f"{line(pair['b'])} against {line(pair['a'])}"
+        for metric in pair["metrics"]:
+            row = (who, metric["verdict"], numbers.count(metric["n"]), *_tested(metric))
+            rows.setdefault(_name(metric), []).append(row)
+    return "\n\n".join(table((name, "verdict", "n", *_TESTED), found, left=2) for name, found in rows.items())
 
 
 def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:

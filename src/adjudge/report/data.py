@@ -12,17 +12,17 @@ from typing import Any
 
 import msgspec
 
-from adjudge.errors import AdjudgeError
-from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
+from adjudge.report.samples import rendered, rows_of
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-report/1"
-WORST, PASSED, ATOMS, ESTIMATES, MODES = 40, 3, 24, 3000, 400
-_BEFORE, _INSIDE = 400, 2400
+WORST, PASSED, ESTIMATES, MODES = 40, 3, 3000, 400
+_HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
+_SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 
 
 def data_block(run: Run) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def data_block(run: Run) -> dict[str, Any]:
         "failure_modes": failure_modes(run),
         "worst": worst(run),
         "estimates": _estimates(run),
-        "provenance": _provenance(run),
+        "provenance": provenance(run),
     }
     plain: dict[str, Any] = msgspec.json.decode(encode(block))
     return plain
@@ -65,6 +65,8 @@ def gates(run: Run) -> list[dict[str, Any]]:
             "name": name,
             **gate,
             "text": numbers.number(gate["observed"]),
+            "must": f"{view.words(gate['metric'])}{'' if gate['on'] == 'value' else ', ' + gate['on'] + ' end'} "
+            f"{_SIGNS.get(gate['op'], gate['op'])} {numbers.number(gate['bound'])}",
         }
         for name, gate in run.metrics["gates"].items()
     ]
@@ -121,13 +123,13 @@ def _headline(run: Run) -> dict[str, Any]:
 
 
 def _scale(cells: Sequence[Estimate], *, percent: bool) -> dict[str, Any]:
-    """The ends of a column's scale: 0 to 1 for shares, otherwise what its intervals span."""
+    """The ends of a column's scale: 0 to 1 where that is what the numbers fill, otherwise what their intervals span."""
     seen = [end for cell in cells for end in (cell.low, cell.value, cell.high) if end is not None]
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
-    if percent and low >= 0.0 and high <= 1.0:
+    if low >= 0.0 and high <= 1.0 and (percent or high > _HALF or low == high):
         low, high = 0.0, 1.0
     if low == high:
-        low, high = low - 0.5, high + 0.5
+        low, high = min(0.0, low), max(0.0, high)
     texts = [numbers.number(end, percent=percent) for end in (low, high)]
     return {"low": low, "high": high, "low_text": texts[0], "high_text": texts[1]}
 
@@ -261,124 +263,17 @@ def worst(run: Run) -> dict[str, Any]:
     sampled = f" select sample, model from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}"  # noqa: S608 -- a number of our own
     passed = query(run, select + sampled)[1]
     picked = [(sample, model) for sample, model, *_ in (*chosen, *passed)]
-    rows = _rows(run, [sample for sample, _ in picked])
+    rows = {(row["sample"], row["model"]): row for row in rows_of(run, [sample for sample, _ in picked])}
     return {
-        "rows": [_sample(run, rows[key]) for key in picked],
+        "rows": [rendered(run, rows[key]) for key in picked],
         "not_passed": int(chosen[0][2]) if chosen else 0,
         "shown": len(chosen),
         "query": "select sample, model, bucket, verdict from samples where bucket <> 'passed'",
     }
 
 
-def _rows(run: Run, samples: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Rows of samples.parquet by sample and model; DuckDB reads wide columns only where the id fits."""
-    if not samples:
-        return {}
-    listed = ", ".join("'" + sample.replace("'", "''") + "'" for sample in dict.fromkeys(samples))
-    names, rows = query(run, f"select * from samples where sample in ({listed})")  # noqa: S608 -- quoted above
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    return {(row["sample"], row["model"]): row for row in found}
-
-
-def _sample(run: Run, row: dict[str, Any]) -> dict[str, Any]:
-    found = run.atoms(row)
-    output = _output(run, row)
-    record = _record(run, row, found, output)
-    failed = sorted((atom for atom in found if atom.failed), key=lambda a: (a.severity != "CRITICAL", a.position))
-    outcomes = {
-        kind: sum(atom.outcome == kind for atom in found) for kind in ("pass", "fail", "not_applicable", "error")
-    }
-    gating = record.get("gating") or {}
-    return {
-        "sample": row["sample"],
-        "model": row["model"],
-        "bucket": row["bucket"],
-        "verdict": row["verdict"],
-        "reasons": [str(reason) for reason in gating.get("reasons") or ()],
-        "outcomes": outcomes,
-        "atoms": [_atom(atom) for atom in failed[:ATOMS]],
-        "more_atoms": max(0, len(failed) - ATOMS),
-        "unchecked": _unchecked(found),
-        "scores": _scores(record),
-        "answer": _answer(row, output),
-        "facts": [] if "response" in output else _facts(output),
-    }
-
-
-def _output(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return run.output(row["part"], row["row"])
-    except AdjudgeError:
-        return {}
-
-
-def _record(run: Run, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
-    """The protocol's own view of a sample; a protocol without one is shown by its atoms alone."""
-    if run.recorder is None:
-        return {}
-    try:
-        return run.recorder(run, row, found, output)
-    except AdjudgeError:
-        return {}
-
-
-def _atom(atom: Atom) -> dict[str, Any]:
-    return {
-        "rule": atom.rule,
-        "field": atom.field,
-        "step": atom.step,
-        "severity": atom.severity,
-        "message": atom.message,
-        "observed": atom.observed,
-        "limits": atom.limits,
-    }
-
-
-def _unchecked(found: Sequence[Atom]) -> list[dict[str, Any]]:
-    reasons: dict[str, int] = {}
-    for atom in found:
-        if atom.outcome == "not_applicable":
-            reasons[atom.why or "no reason given"] = reasons.get(atom.why or "no reason given", 0) + 1
-    return [{"why": why, "count": count} for why, count in reasons.items()]
-
-
-def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    scores = record.get("optional_scores")
-    if not isinstance(scores, dict):
-        return []
-    return [
-        {"label": view.words(name), "value": value, "text": numbers.number(value)}
-        for name, value in scores.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-
-
-def _facts(output: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What a protocol keeps of an output instead of a text."""
-    return [
-        {"label": view.words(name), "text": str(value)[:_BEFORE]}
-        for name, value in output.items()
-        if name not in {"row", "file", "line"} and isinstance(value, str | int | float)
-    ]
-
-
-def _answer(row: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any] | None:
-    text = output.get("response")
-    if text is None:
-        return None
-    start, end = row.get("start"), row.get("end")
-    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end:
-        start = end = 0
-    before, inside, after = text[:start], text[start:end], text[end:]
-    return {
-        "before": before if len(before) <= _BEFORE else "… " + before[-_BEFORE:],
-        "inside": inside if len(inside) <= _INSIDE else inside[:_INSIDE] + " …",
-        "after": after if len(after) <= _INSIDE else after[: _INSIDE if not inside else _BEFORE] + " …",
-        "characters": output.get("characters", len(text)),
-    }
-
-
-def _provenance(run: Run) -> dict[str, Any]:
+def provenance(run: Run) -> dict[str, Any]:
+    """How a run came to be: command, inputs, digests, seeds, versions and the whole configuration."""
     manifest = run.manifest
     return {
         "timestamp": manifest.timestamp,

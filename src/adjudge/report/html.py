@@ -21,7 +21,7 @@ from adjudge.errors import RunError
 from adjudge.report import numbers
 from adjudge.report.charts import svg
 from adjudge.report.data import data_block, digest, encode
-from adjudge.report.plots import bar, legend, whisker
+from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 
@@ -111,6 +111,11 @@ def _version() -> str:
 
 
 def _page(block: dict[str, Any]) -> bytes:
+    return page("report.html.j2", block, charts=[_figure(chart) for chart in block["charts"]])
+
+
+def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
+    """A self-contained page that shows a data block and embeds it."""
     style, script = _resource("report.css"), _resource("report.js")
     policy = "; ".join(
         [
@@ -122,16 +127,19 @@ def _page(block: dict[str, Any]) -> bytes:
             "form-action 'none'",
         ]
     )
-    charts = [_figure(chart) for chart in block["charts"]]
-    page = _template().render(
-        data=block,
-        charts=charts,
-        policy=policy,
-        style=Markup(style),  # noqa: S704 -- our own file
-        script=Markup(script),  # noqa: S704 -- our own file
-        json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
+    made = (
+        _templates()
+        .get_template(template)
+        .render(
+            data=block,
+            policy=policy,
+            style=Markup(style),  # noqa: S704 -- our own file
+            script=Markup(script),  # noqa: S704 -- our own file
+            json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
+            **parts,
+        )
     )
-    return page.encode()
+    return made.encode()
 
 
 def _figure(chart: dict[str, Any]) -> dict[str, Any]:
@@ -169,13 +177,17 @@ def _resource(name: str) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        loader=jinja2.FunctionLoader(_resource),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.globals.update(bar=bar, legend=legend, whisker=whisker)
+    environment.globals.update(bar=bar, delta=delta, legend=legend, whisker=whisker)
     environment.filters.update(count=numbers.count, size=numbers.size, pretty=_pretty)
-    return environment.from_string(_resource("report.html.j2"))
+    return environment
 
 
 def _pretty(value: Any) -> str:

@@ -29,6 +29,27 @@ def whisker(cell: Mapping[str, Any], column: Mapping[str, Any]) -> Markup:
     return _svg("plot", 22, label, parts)
 
 
+def delta(metric: Mapping[str, Any]) -> Markup:
+    """A difference on a scale that has zero in the middle; what lies within the margin is shaded."""
+    end = metric["scale"]["end"]
+    parts = ['<line class="rail" x1="0%" x2="100%" y1="13" y2="13"/>']
+    if metric["margin"] is not None:
+        first, last = (float(_place(side * min(metric["margin"], end), -end, end)) for side in (-1.0, 1.0))
+        parts.append(f'<rect class="margin" x="{first:.3f}%" width="{last - first:.3f}%" y="2" height="22"/>')
+    parts.append('<line class="zero" x1="50%" x2="50%" y1="1" y2="25"/>')
+    value, low, high = (metric[name] for name in ("value", "low", "high"))
+    if value is not None:
+        ends = [value if edge is None else edge for edge in (low, high)]
+        first_end, last_end, dot = (_place(number, -end, end) for number in (*ends, value))
+        parts.append(f'<line class="whisker" x1="{first_end}%" x2="{last_end}%" y1="13" y2="13"/>')
+        for edge, place in ((low, first_end), (high, last_end)):
+            if edge is not None:
+                parts.append(f'<line class="whisker" x1="{place}%" x2="{place}%" y1="8" y2="18"/>')
+        parts.append(f'<circle class="dot" cx="{dot}%" cy="13" r="5"/>')
+    label = escape(f"{metric['label']}: {metric['verdict']}, {metric['text']}")
+    return _svg(f"plot delta {escape(metric['verdict'])}", 26, label, parts)
+
+
 def bar(row: Mapping[str, Any], names: Sequence[str]) -> Markup:
     """Where the samples of one row ended; the pieces add up to the whole width."""
     parts, left = [], 0.0

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from adjudge.report.charts import FORMATS, draw
 from adjudge.runs.run import Run
+
+if TYPE_CHECKING:
+    from adjudge.report.side_by_side import Side
+
+COMPARISONS = ("html", "md", "txt")
 
 
 def render(runs: Sequence[Run], kind: str, chart: str | None = None) -> bytes:
@@ -31,3 +37,18 @@ def render(runs: Sequence[Run], kind: str, chart: str | None = None) -> bytes:
     from adjudge.report.text import summary
 
     return (summary(runs[0]) + "\n").encode()
+
+
+def render_comparison(comparison: Mapping[str, Any], sides: Sequence[Side], kind: str) -> bytes:
+    """The bytes of a comparison, given as its JSON with the systems behind it: html, md or txt."""
+    if kind == "html":
+        from adjudge.report.side_by_side import render as page
+
+        return page(comparison, sides)
+    if kind == "md":
+        from adjudge.report.comparison_markdown import markdown
+
+        return markdown(comparison).encode()
+    from adjudge.report.comparison import text
+
+    return (text(comparison) + "\n").encode()

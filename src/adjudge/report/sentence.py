@@ -13,14 +13,23 @@ _SMALLEST_P = 1e-300
 
 
 def sentence(comparison: Mapping[str, Any]) -> str:
-    """The verdict on a comparison: every metric of two systems, or the ranking of more."""
+    """The verdict on a comparison: every metric of two systems, or the ranking of more; one line for each pair alone."""
     if not comparison.get("pairs"):
         return _ended("Not comparable: " + "; ".join(comparison["reasons"]))
     if comparison["rankings"]:
         clauses = [_ranking(comparison["rankings"][0])]
+    elif len(comparison["pairs"]) > 1:
+        return "\n".join(_pair(pair, comparison) for pair in comparison["pairs"])
     else:
         clauses = _clauses(comparison["pairs"][0], alone=comparison["tests"] == 1)
     return _ended(_opening(comparison) + "; ".join(clauses))
+
+
+def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
+    """One of several pairs that are told apart by more than the factor."""
+    own = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
+    opening = _opening({**comparison, "systems": own, "n": pair["n"]})
+    return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1)))
 
 
 def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
@@ -42,13 +51,18 @@ def gap(metric: Mapping[str, Any]) -> str:
     found = scaled(Estimate.from_dict(metric["difference"]), metric)
     if found.value is None:
         return numbers.NOTHING
-    unit = "points" if metric["kind"] == "binary" else metric["unit"]
+    unit = "points" if is_share(metric) else metric["unit"]
     return ("+" if found.value > 0 else "") + numbers.estimate(found, unit=unit)
+
+
+def is_share(metric: Mapping[str, Any]) -> bool:
+    """Whether it lies between 0 and 1 and is shown in percent."""
+    return metric["kind"] in {"binary", "ratio"}
 
 
 def scaled(estimate: Estimate, metric: Mapping[str, Any]) -> Estimate:
     """A share in percentage points, another number as it is."""
-    if metric["kind"] != "binary":
+    if not is_share(metric):
         return estimate
     value, low, high = (None if end is None else end * 100.0 for end in (estimate.value, estimate.low, estimate.high))
     return Estimate(
@@ -67,7 +81,7 @@ def p_text(p: float | None, log10_p: float | None = None) -> str:
 
 def amount(value: float, metric: Mapping[str, Any]) -> str:
     """A margin or a detectable difference: `2 points`, `0.3 s`."""
-    if metric["kind"] == "binary":
+    if is_share(metric):
         return numbers.number(value * 100.0, unit="points")
     return numbers.number(value, unit=metric["unit"])
 
@@ -115,7 +129,7 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
 
 def place_value(place: Mapping[str, Any], ranking: Mapping[str, Any]) -> str:
     """The value behind one place of a ranking."""
-    return numbers.number(place["value"], percent=ranking["kind"] == "binary", unit=ranking["unit"])
+    return numbers.number(place["value"], percent=is_share(ranking), unit=ranking["unit"])
 
 
 def _opening(comparison: Mapping[str, Any]) -> str:

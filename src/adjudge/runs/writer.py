@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -69,8 +70,7 @@ class RunWriter:
             self._samples = pq.ParquetWriter(
                 self.folder / SAMPLES,
                 table.schema,
-                compression="zstd",
-                compression_level=1,
+                compression="lz4",
                 use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
                 column_encoding={
                     f"{f.name}.list.element": "BYTE_STREAM_SPLIT" for f in table.schema if _is_numbers(f.type)
@@ -138,12 +138,14 @@ class PartWriter:
 
     def __init__(self, folder: Path, part: int) -> None:
         self.rows = 0
+        # Under a name of its own until it is whole: the same partition may be written twice where a worker was lost.
+        self._whole: dict[Path, Path] = {}
         self._evidence = pq.ParquetWriter(
-            folder / "evidence" / f"part-{part:05d}.parquet",
+            self._growing(folder / "evidence" / f"part-{part:05d}.parquet"),
             SCHEMA,
             compression="zstd",
             compression_level=1,
-            use_dictionary=["rule", "field", "outcome", "severity", "why", "step"],
+            use_dictionary=["rule", "field", "outcome", "severity", "why"],
             column_encoding={"sample": "DELTA_BINARY_PACKED", "observed": "BYTE_STREAM_SPLIT"},
             write_statistics=["sample"],
             store_schema=True,
@@ -159,10 +161,9 @@ class PartWriter:
         outputs = outputs.add_column(0, "row", _row_numbers(first, outputs.num_rows))
         if self._outputs is None:
             self._outputs = pq.ParquetWriter(
-                self._outputs_path,
+                self._growing(self._outputs_path),
                 outputs.schema,
-                compression="zstd",
-                compression_level=1,
+                compression="lz4",
                 use_dictionary=False,
                 write_statistics=["row"],
             )
@@ -175,6 +176,13 @@ class PartWriter:
         self._evidence.close()
         if self._outputs is not None:
             self._outputs.close()
+        for growing, whole in self._whole.items():
+            growing.replace(whole)
+
+    def _growing(self, path: Path) -> Path:
+        growing = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+        self._whole[growing] = path
+        return growing
 
 
 def _empty(path: Path) -> bool:

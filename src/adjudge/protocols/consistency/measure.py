@@ -14,6 +14,7 @@ from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency import charts
+from adjudge.protocols.consistency.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.consistency.partials import LISTED, Partial, dataset_digest, merge
 from adjudge.protocols.consistency.policy import LABELS, REJECT
 from adjudge.stats import agreement
@@ -66,6 +67,8 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *,
         "hygiene": _hygiene(whole, layout),
         "votes_reduced": {"reducer": "strict_majority", "items": counts["votes_reduced"]},
         "fix_list": _fix_list(whole),
+        "comparable": comparable(),
+        "dataset_columns": list(DATASET_COLUMNS),
     }
     return Measured(
         estimates=named,

@@ -27,7 +27,7 @@ from adjudge.protocols.flight.scores import score
 from adjudge.provenance.canonical import digest
 from adjudge.verdict.agent import agent, check_citations
 
-BATCH_ROWS = {"S1": 4096, "M1": 4096, "M3": 1024}
+BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
 RECORD_SCHEMA = "flight-record/1"
 
 

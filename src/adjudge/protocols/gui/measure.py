@@ -12,6 +12,7 @@ from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.gui import charts
 from adjudge.protocols.gui.baselines import baselines, broken_scenarios
+from adjudge.protocols.gui.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.gui.partials import PLACE, Ints, Partial, merge
 from adjudge.protocols.gui.spaces import Mask
 from adjudge.readers.gui.model import SPACES
@@ -64,6 +65,8 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
             "baselines": baselines(whole, types),
             "broken_scenarios": broken,
             "unmatched": {"predictions": whole.unmatched, "first": whole.unmatched_names},
+            "comparable": comparable(som=config.dsl_mode == "som"),
+            "dataset_columns": list(DATASET_COLUMNS),
         },
         charts=charts.build(whole, estimates, slices, config.model),
     )

@@ -22,8 +22,10 @@ CONFIDENCE_STATES = ("given", "not given", "out of range", "unreadable")
 HIT, MISS, UNKNOWN = range(3)
 CACHE_STATES = ("hit", "miss", "unknown")
 
-TIMES = ("total_seconds", "vision_llm_seconds", "agent_graph_seconds", "latency_seconds")
-TOTAL, VISION, AGENT, LATENCY = range(4)
+TIMES = ("total_seconds", "vision_llm_seconds", "agent_graph_seconds", "latency_seconds", "model_seconds")
+TOTAL, VISION, AGENT, LATENCY, MODEL = range(5)
+COMPONENTS = (*TIMES, "tool_seconds")
+"""What latency is reported of; the seconds of tools are those of the records that called any."""
 
 PROVENANCE = (
     "models.agent",

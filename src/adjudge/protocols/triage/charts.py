@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from adjudge.protocols.triage.batch import ABSTAINED, ANSWERS, ERRORED, MISSING, NEGATIVE, POSITIVE, UNPARSED
+from adjudge.protocols.triage.chart_spec import spec
 from adjudge.protocols.triage.config import TriageConfig
+from adjudge.protocols.triage.latency_charts import components, latency
 from adjudge.protocols.triage.partials import SCORE_BINS, Partial
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _POSITIVE, _NEGATIVE = "#D55E00", "#0072B2"
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B4513")
-_CACHE = {"hit": "#E69F00", "miss": "#0072B2", "unknown": "#777777"}
 _COLUMNS = 2
 
 
@@ -24,22 +24,10 @@ def build(whole: Partial, configurations: dict[str, Any], config: TriageConfig) 
         _reliability(configurations),
         _risk_coverage(configurations),
         _scores(whole, config),
-        _latency(configurations),
+        latency(configurations),
+        components(configurations),
     )
     return [chart for chart in made if chart is not None]
-
-
-def _spec(name: str, title: str, description: str, body: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "spec": {
-            "$schema": _SCHEMA,
-            "title": {"text": title, "subtitle": description, "anchor": "start", "offset": 14},
-            "description": f"{title}. {description}",
-            "config": {"view": {"stroke": "#bbbbbb"}, "axis": {"labelOverlap": True}},
-            **body,
-        },
-    }
 
 
 def _confusion(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
@@ -107,7 +95,7 @@ def _confusion(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
         }
         for name in sorted(whole.configurations)
     ]
-    return _spec(
+    return spec(
         "confusion",
         "Three-way confusion",
         "Counts over all trials and their share of the label; no answer: errors, unparsed and missing records.",
@@ -139,7 +127,7 @@ def _reliability(configurations: dict[str, Any]) -> dict[str, Any] | None:
             panels.append(_reliability_panel(name, rows))
     if not panels:
         return None
-    return _spec(
+    return spec(
         "reliability",
         "Reliability: is a confidence kept?",
         "Accuracy of the answered by confidence bin, 95 % intervals; the diagonal is perfect calibration. Below: answers in each bin.",
@@ -245,7 +233,7 @@ def _risk_coverage(configurations: dict[str, Any]) -> dict[str, Any] | None:
         "axis": {"format": ".0%"},
         "title": "share of the answered that is kept, most confident first",
     }
-    return _spec(
+    return spec(
         "risk_coverage",
         "Risk and coverage",
         "Error among the answers kept at a confidence threshold; bands are pointwise 95 % intervals.",
@@ -339,74 +327,9 @@ def _scores(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
         )
     if not panels:
         return None
-    return _spec(
+    return spec(
         "scores",
         "Scores by class",
         f"The confidence of answers {positive}, one minus the confidence of answers {negative}; abstentions have no score.",
         {"columns": _COLUMNS, "concat": panels},
-    )
-
-
-def _latency(configurations: dict[str, Any]) -> dict[str, Any] | None:
-    rows = []
-    order = []
-    for name, block in configurations.items():
-        for state, times in block["latency"]["by_cache"].items():
-            total = times["total_seconds"] if times["total_seconds"]["n"] else times["latency_seconds"]
-            if total["n"]:
-                shown = f"{name}, cache {state} (n = {total['n']:,})"
-                order.append(shown)
-                rows.append(
-                    {
-                        "group": shown,
-                        "cache": state,
-                        **{key: total[key] for key in ("p50", "p90", "p95", "p99", "mean")},
-                    }
-                )
-    if not rows or any(row["p50"] <= 0 for row in rows):
-        return None
-    states = [state for state in _CACHE if any(row["cache"] == state for row in rows)]
-    x = {
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": True},
-        "axis": {"tickCount": 6, "format": "~g"},
-        "title": "total time, seconds (log scale)",
-    }
-    quantiles = [
-        {
-            "mark": {"type": "point", "filled": shape == "circle", "shape": shape, "size": size, "opacity": 1},
-            "encoding": {"x": {**x, "field": key}},
-        }
-        for key, shape, size in (
-            ("p50", "circle", 90),
-            ("p90", "diamond", 55),
-            ("p95", "square", 45),
-            ("p99", "cross", 55),
-        )
-    ]
-    return _spec(
-        "latency",
-        "Latency by cache state",
-        "Median (dot), 90th (diamond), 95th (square) and 99th percentile (cross) of the total time.",
-        {
-            "width": 460,
-            "height": {"step": 26},
-            "data": {"values": rows},
-            "encoding": {
-                "y": {"field": "group", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 360}},
-                "color": {
-                    "field": "cache",
-                    "type": "nominal",
-                    "scale": {"domain": states, "range": [_CACHE[state] for state in states]},
-                    "legend": {"title": "cache", "symbolOpacity": 1},
-                },
-            },
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 1.5},
-                    "encoding": {"x": {**x, "field": "p50"}, "x2": {"field": "p99"}},
-                },
-                *quantiles,
-            ],
-        },
     )

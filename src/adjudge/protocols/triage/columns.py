@@ -39,6 +39,7 @@ from adjudge.provenance.canonical import canonical
 from adjudge.readers.triage_results import NO_RAW, is_given
 
 TEXT_LIMIT = 2000
+_EMPTY = hashlib.sha256(b"").hexdigest()
 _CACHE = {True: HIT, False: MISS, None: UNKNOWN}
 _FIELDS = attrgetter(
     "id",
@@ -51,6 +52,7 @@ _FIELDS = attrgetter(
     "timings.vision_llm_seconds",
     "timings.agent_graph_seconds",
     "latency_seconds",
+    "timings.model_seconds",
     "cache.hit",
     "tool_usage",
     "tool_details",
@@ -88,7 +90,7 @@ class Columns:
         words = {word: codes[meaning] for word, meaning in verdict_words(self.classes, config.words).items()}
         self._answers = Lookup(lambda word: UNPARSED if word is None else words.get(normal(word), UNPARSED))
         self._labels = {self.classes.positive: 0, self.classes.negative: 1}
-        self._prompts = Lookup(_digest)
+        self._prompts = Lookup(_prompt_names)
         self._models = Lookup(_model_names)
         self._keys = tuple(name.removeprefix("meta.") for name in config.slices)
 
@@ -303,15 +305,24 @@ def _seconds(tools: Sequence[Any] | None) -> float:
     return math.fsum(tool.seconds for tool in tools if tool.seconds is not None)
 
 
-def _digest(raw: bytes) -> str | None:
-    """A short name for a set of prompts: 16 hex digits over its content."""
+def _prompt_names(raw: bytes) -> str | None:
+    """The prompts by component, each by the first 16 digits of its hash; an empty prompt is none."""
     value = msgspec.json.decode(raw) if raw else None
-    return hashlib.sha256(canonical(value)).hexdigest()[:16] if value else None
+    if not isinstance(value, dict):
+        return hashlib.sha256(canonical(value)).hexdigest()[:16] if value else None
+    found = {
+        name: text[:16] if isinstance(text, str) else hashlib.sha256(canonical(text)).hexdigest()[:16]
+        for name, text in value.items()
+        if text and text != _EMPTY
+    }
+    return canonical(found).decode() if found else None
 
 
 def _model_names(raw: bytes) -> tuple[str | None, int]:
     """The model identifiers as one text, and the provenance bits of those that are there."""
     value = msgspec.json.decode(raw) if raw else None
+    if isinstance(value, dict):
+        value = {name: said for name, said in value.items() if said is not None}
     if not value:
         return None, 0
     if not isinstance(value, dict):

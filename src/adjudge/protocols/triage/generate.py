@@ -1,44 +1,44 @@
 """The example data set: two invented models that look for fake images, with and without tools, three trials each.
 
-A sample has a hidden difficulty; a model sees the class through noise of its own and answers uncertain where it sees
-little. What it says about its confidence grows faster than its accuracy: it is over-confident, the smaller model more.
+The pictures are drawn with the seed; the results are collected from the models of `subject.py` as `adjudge collect` would
+collect them, under a simulated clock: no minute is waited for, and a seed gives the same bytes each time.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from adjudge.collect.cache import Cache
+from adjudge.collect.clock import SimulatedClock
+from adjudge.collect.dataset import Dataset
+from adjudge.collect.output import Output
+from adjudge.collect.python_subject import PythonSubject
+from adjudge.collect.redact import Redactor
+from adjudge.collect.runner import Runner
+from adjudge.collect.settings import Settings
+from adjudge.collect.subject import Subject
+from adjudge.collect.templates import shipped_template
 from adjudge.errors import OutputError
+from adjudge.protocols.triage.subject import HAWK, WREN
 
 SAMPLES, CALIBRATION, TRIALS = 400, 300, 3
+CACHED = 100
 SOURCES = ("camera", "social", "stock", "generator-a", "generator-b")
-TOOLS = ("metadata", "ela", "noise_map")
-
-
-@dataclass(frozen=True)
-class Model:
-    """An invented model: how well it sees, how bold it is, how much it overstates, how often it fails."""
-
-    name: str
-    skill: float
-    tool_gain: float
-    caution: float
-    overstatement: float
-    errors: float
-    seconds: float
-
-
-MODELS = (
-    Model("hawk-1", 1.35, 0.30, 0.55, 2.2, 0.01, 5.2),
-    Model("wren-mini", 0.85, 0.40, 0.35, 3.0, 0.03, 1.9),
-)
+_SUBJECTS = {
+    HAWK.name: "adjudge.protocols.triage.subject:hawk_1",
+    WREN.name: "adjudge.protocols.triage.subject:wren_mini",
+}
+_START = datetime(2026, 2, 2, 8, 0, tzinfo=UTC)
+_MODES = (True, False)
+_WORKERS = 16
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Paths:
 
     manifest: Path
     results: tuple[Path, ...]
+    calibration_manifest: Path
     calibration: Path
 
     def config(self) -> dict[str, Any]:
@@ -61,39 +62,54 @@ class Paths:
 
 
 def generate(folder: Path, *, seed: int = 0, force: bool = False) -> Paths:
-    """Write the manifest, one result file a model, and results on other samples for calibration."""
+    """Write the manifest, one result file a model, and results on other samples for calibration.
+
+    The smaller model was asked about the first samples before, without tools, and those answers come from the cache: its
+    latencies are of mixed state, as they often are in the wild.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = Paths(
         folder / "manifest.jsonl",
-        tuple(folder / f"results_{model.name}.jsonl" for model in MODELS),
+        tuple(folder / f"results_{model}.jsonl" for model in _SUBJECTS),
+        folder / "calibration_manifest.jsonl",
         folder / "calibration.jsonl",
     )
-    for path in (paths.manifest, *paths.results, paths.calibration):
+    for path in (paths.manifest, *paths.results, paths.calibration_manifest, paths.calibration):
         if path.exists() and not force and path.stat().st_size:
             raise OutputError(f"{path} exists already; choose another --out, or --force to replace it")
     random = np.random.default_rng([seed, 0])
-    samples = _samples(random, "img", SAMPLES)
-    others = _samples(random, "cal", CALIBRATION)
-    _write(
-        paths.manifest, ({"id": s["id"], "image": s["image"], "label": s["label"], "meta": s["meta"]} for s in samples)
-    )
-    for index, (model, path) in enumerate(zip(MODELS, paths.results, strict=True)):
-        records = list(_answers(np.random.default_rng([seed, 1, index]), model, samples, TRIALS))
-        # One record never came back.
-        _write(path, (record for at, record in enumerate(records) if at != 217))
-    _write(
-        paths.calibration,
-        (
-            record
-            for index, model in enumerate(MODELS)
-            for record in _answers(np.random.default_rng([seed, 2, index]), model, others, 1)
-        ),
-    )
+    _write(paths.manifest, _samples(random, "img", SAMPLES))
+    _write(paths.calibration_manifest, _samples(random, "cal", CALIBRATION))
+    clock = SimulatedClock(_START, tick=1e-3)
+    hawk, wren = (PythonSubject(reference, name) for name, reference in _SUBJECTS.items())
+    three = Settings(modes=_MODES, trials=TRIALS, seed=seed, workers=_WORKERS)
+    once = Settings(modes=_MODES, seed=seed, workers=_WORKERS)
+    with tempfile.TemporaryDirectory() as name:
+        cache = Cache(Path(name) / "cache", Redactor(()))
+        before = Settings(modes=(False,), trials=TRIALS, seed=seed, workers=_WORKERS)
+        _collect([wren], Dataset(str(paths.manifest), limit=CACHED), before, Path(name) / "before.jsonl", clock, cache)
+        _collect([hawk], Dataset(str(paths.manifest)), three, paths.results[0], clock)
+        _collect([wren], Dataset(str(paths.manifest)), three, paths.results[1], clock, cache)
+    _collect([hawk, wren], Dataset(str(paths.calibration_manifest)), once, paths.calibration, clock)
     return paths
 
 
-def _samples(random: np.random.Generator, prefix: str, count: int) -> list[dict[str, Any]]:
-    found = []
+def _collect(
+    subjects: list[Subject],
+    dataset: Dataset,
+    settings: Settings,
+    path: Path,
+    clock: SimulatedClock,
+    cache: Cache | None = None,
+) -> None:
+    template = shipped_template("adjudge.collect", "triage")
+    with Output(path, Redactor(()), resume=False, force=True) as output:
+        runner = Runner(dataset, subjects, settings, output, template=template, cache=cache, clock=clock)
+        if runner.run().interrupted:
+            raise KeyboardInterrupt
+
+
+def _samples(random: np.random.Generator, prefix: str, count: int) -> Iterable[dict[str, Any]]:
     for number in range(count):
         fake = bool(random.random() < 0.5)
         source = (
@@ -102,88 +118,18 @@ def _samples(random: np.random.Generator, prefix: str, count: int) -> list[dict[
             else SOURCES[int(random.choice([1, 3, 4], p=[0.2, 0.45, 0.35]))]
         )
         name = f"{prefix}-{number:04d}"
-        found.append(
-            {
-                "id": name,
-                "image": f"{name}.jpg",
-                "label": "fake" if fake else "real",
-                "meta": {"source": source},
-                # generator-b makes better fakes; stock photographs look too clean.
-                "ease": float(random.gamma(2.0, 0.5)) * {"generator-b": 0.5, "stock": 0.7}.get(source, 1.0),
-            }
-        )
-    return found
+        # generator-b makes better fakes; stock photographs look too clean.
+        ease = float(random.gamma(2.0, 0.5)) * {"generator-b": 0.5, "stock": 0.7}.get(source, 1.0)
+        yield {
+            "id": name,
+            "image": f"{name}.jpg",
+            "trace": round(ease if fake else -ease, 3),
+            "label": "fake" if fake else "real",
+            "meta": {"source": source},
+        }
 
 
-def _answers(
-    random: np.random.Generator, model: Model, samples: list[dict[str, Any]], trials: int
-) -> Iterator[dict[str, Any]]:
-    for tools in (False, True):
-        skill = model.skill + (model.tool_gain if tools else 0.0)
-        # What a model sees of a sample is mostly the same in every trial.
-        stable = random.normal(size=len(samples))
-        for trial in range(trials):
-            for sample, lasting in zip(samples, stable.tolist(), strict=True):
-                yield _answer(random, model, sample, lasting, skill, tools=tools, trial=trial)
-
-
-def _answer(
-    random: np.random.Generator,
-    model: Model,
-    sample: dict[str, Any],
-    lasting: float,
-    skill: float,
-    *,
-    tools: bool,
-    trial: int,
-) -> dict[str, Any]:
-    side = 1.0 if sample["label"] == "fake" else -1.0
-    seen = side * skill * sample["ease"] + 0.9 * lasting + 0.45 * float(random.normal())
-    hit = bool(random.random() < 0.25)
-    vision = float(random.gamma(6.0, model.seconds / 6.0)) if not hit else float(random.uniform(0.01, 0.05))
-    agent = float(random.gamma(5.0, 0.8)) if tools else None
-    used = [name for name in TOOLS if tools and random.random() < 0.6]
-    seconds = [round(float(random.gamma(2.0, 0.3)), 4) for _ in used]
-    details = [{"tool": name, "seconds": took, "status": "ok"} for name, took in zip(used, seconds, strict=True)]
-    spent = vision + (agent or 0.0) + sum(seconds)
-    record: dict[str, Any] = {
-        "id": sample["id"],
-        "model": model.name,
-        "use_tools": tools,
-        "trial": trial,
-        "label": sample["label"],
-        "image": sample["image"],
-        "meta": sample["meta"],
-        "run_config": {"temperature": 0.0, "max_iterations": 15},
-        "prompt_hashes": {"vision_system": _hash("vision"), "agent_system": _hash("agent" if tools else "")},
-        "models": {"agent": f"{model.name}-2026-01", "vision": f"{model.name}-vision-2026-01", "structuring": "form-3"},
-        "cache": {"hit": hit},
-        "tool_usage": used,
-        "tool_details": details,
-        "timings": {
-            "vision_llm_seconds": round(vision, 6),
-            **({} if agent is None else {"agent_graph_seconds": round(agent, 6)}),
-            "total_seconds": round(spent, 6),
-        },
-        "latency_seconds": round(spent + 0.02, 6),
-        "timestamp": 1_770_000_000 + int(random.integers(0, 86_400)),
-    }
-    if random.random() < model.errors:
-        return {**record, "error": "request timed out after 60 s", "error_type": "TimeoutError"}
-    verdict = "uncertain" if abs(seen) < model.caution else "fake" if seen > 0 else "real"
-    if verdict == "fake" and random.random() < 0.1:
-        verdict = "AI-generated"
-    # A calibrated model would say 1 / (1 + exp(-|seen|)); this one overstates what it sees.
-    said = model.overstatement * abs(seen) + 0.6 * float(random.normal())
-    confidence = 1.0 / (1.0 + float(np.exp(-said)))
-    return {**record, "prediction": verdict, "confidence": round(min(confidence, 0.99), 2)}
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _write(path: Path, records: Iterator[dict[str, Any]]) -> None:
+def _write(path: Path, records: Iterable[dict[str, Any]]) -> None:
     with path.open("wb") as stream:
         for record in records:
             stream.write(msgspec.json.encode(record) + b"\n")

@@ -23,7 +23,6 @@ from adjudge.protocols.triage.batch import (
     NEGATIVE,
     POSITIVE,
     PROVENANCE,
-    TIMES,
     TOTAL,
     UNKNOWN,
     VISION,
@@ -206,8 +205,9 @@ def _configuration(
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
     for state in np.flatnonzero(found.cache).tolist():
         here = there & (batch.cache == state)
-        for place in range(len(TIMES)):
-            values = batch.times[place, here]
+        tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
+        for place, column in enumerate((*batch.times, tools)):
+            values = column[here]
             values = values[~np.isnan(values)]
             if values.size:
                 found.times[state, place] = [values]

@@ -25,7 +25,8 @@ from adjudge.provenance.canonical import digest
 from adjudge.readers.triage_results import manifest_row
 
 RECORD_SCHEMA = "triage-record/1"
-_FILES = ("results", "manifest", "calibration")
+# The threshold that calibration results gave is no setting; two systems have two.
+_FILES = ("results", "manifest", "calibration", "operating")
 
 
 class TriagePlan(Plan):

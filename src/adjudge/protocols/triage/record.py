@@ -8,7 +8,7 @@ from typing import Any
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.citations import unpack_citations
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, SEVERITIES
-from adjudge.protocols.triage.batch import PROVENANCE, TIMES
+from adjudge.protocols.triage.batch import MODEL, PROVENANCE, TIMES
 from adjudge.protocols.triage.samples import VERDICTS
 from adjudge.runs.run import Run
 from adjudge.runs.schemas import DRAFT, number_or_null
@@ -106,7 +106,7 @@ def _result() -> dict[str, Any]:
         },
         "error": {},
         "error_type": _MAYBE_TEXT,
-        "timings": {"type": ["object", "null"], "properties": dict.fromkeys(TIMES[:3], seconds)},
+        "timings": {"type": ["object", "null"], "properties": dict.fromkeys((*TIMES[:3], TIMES[MODEL]), seconds)},
         "latency_seconds": seconds,
         "cache": {"type": ["object", "null"], "properties": {"hit": {"type": ["boolean", "null"]}}},
         "tool_usage": {"type": ["array", "null"]},

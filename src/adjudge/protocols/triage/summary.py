@@ -14,13 +14,13 @@ from adjudge.protocols.triage.batch import (
     ABSTAINED,
     ANSWERS,
     CACHE_STATES,
+    COMPONENTS,
     CONFIDENCE_STATES,
     ERRORED,
     MISSING,
     NEGATIVE,
     POSITIVE,
     PROVENANCE,
-    TIMES,
     UNPARSED,
 )
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
@@ -35,6 +35,7 @@ from adjudge.stats.proportions import wilson
 
 SLICE_VALUES = 50
 FAR_FROM_BALANCED = 0.2
+PROMPTS_SHOWN = 20
 QUANTILES = (50, 90, 95, 99)
 
 
@@ -240,7 +241,7 @@ class _View:
             if states[name]:
                 found[name] = {
                     "n": states[name],
-                    **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(TIMES)},
+                    **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(COMPONENTS)},
                 }
         why = None
         if states["unknown"]:
@@ -263,7 +264,8 @@ class _View:
             "records": own.received,
             "carried": carried,
             "missing": [name for name, count in carried.items() if count < own.received],
-            "prompts": _tally(own.prompts),
+            "prompts": _tally(own.prompts)[:PROMPTS_SHOWN],
+            "prompts_distinct": len(own.prompts),
             "models": _tally(own.models),
             "temperatures": _tally(own.temperatures),
         }

@@ -1,0 +1,92 @@
+"""A comparison as Markdown, for a pull request: the sentence and the differences in sight, flipped samples folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.report import numbers
+from adjudge.report.markdown import escape, rows
+from adjudge.report.sentence import gap, place_value, sentence
+
+_FLIPS = 10
+_MARK = {"better": "✅", "worse": "❌", "equivalent": "✅", "inconclusive": "⚠️"}
+
+
+def markdown(comparison: Mapping[str, Any]) -> str:
+    """The comparison, made from its JSON; one that was refused has its reasons and no numbers."""
+    if not comparison["pairs"]:
+        listed = "\n".join(f"- {escape(reason)}" for reason in comparison["reasons"])
+        return (
+            f"### adjudge: not comparable\n\n❌ There are no numbers, because these may not be compared:\n\n{listed}\n"
+        )
+    names = [escape(system["name"]) for system in comparison["systems"]]
+    head = f"{names[1]} against {names[0]}" if len(names) == 2 else f"{len(names)} systems"
+    status = comparison["status"].replace("_", " ").lower()
+    blocks = [
+        f"### adjudge: {escape(comparison['protocol'])} · {head}",
+        f"**{status}** · {escape(sentence(comparison))}",
+    ]
+    blocks += [_ranking(item) for item in comparison["rankings"]]
+    blocks.append(_differences(comparison))
+    blocks.append("\n".join(f"> ⚠️ {escape(note)}  " for note in (*comparison["reasons"], *comparison["notes"])))
+    blocks.append(_fold(comparison))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _ranking(ranking: Mapping[str, Any]) -> str:
+    body = [
+        [str(place["rank"]), escape(place["name"]), place_value(place, ranking), "".join(place["tie_groups"])]
+        for place in ranking["places"]
+    ]
+    return rows(["rank", "system", escape(ranking["title"]), "tie group"], body, left=2)
+
+
+def _differences(comparison: Mapping[str, Any]) -> str:
+    several = len(comparison["pairs"]) > 1
+    body = []
+    for pair in comparison["pairs"]:
+        for metric in pair["metrics"]:
+            percent = metric["kind"] == "binary"
+            where = f" where {escape(metric['slice'])}" if metric["slice"] else ""
+            body.append(
+                [
+                    *([f"{escape(pair['b'])} − {escape(pair['a'])}"] if several else []),
+                    f"{_MARK[metric['verdict']]} {metric['verdict']}",
+                    escape(metric["title"]) + where,
+                    *(numbers.number(metric[side], percent=percent, unit=metric["unit"]) for side in ("a", "b")),
+                    gap(metric),
+                    numbers.p_value(metric["p_holm"]),
+                    numbers.count(metric["n"]),
+                ]
+            )
+    names = ["first", "second"] if several else [escape(comparison["pairs"][0][side]) for side in ("a", "b")]
+    head = [*(["pair"] if several else []), "verdict", "metric", *names, "difference", "p, Holm", "n"]
+    return rows(head, body, left=3 if several else 2)
+
+
+def _fold(comparison: Mapping[str, Any]) -> str:
+    parts = []
+    for pair in comparison["pairs"]:
+        flipped = pair["flipped"]
+        for change in ("lost", "gained"):
+            found = [flip for flip in flipped["samples"] if flip["change"] == change]
+            said = f"**{numbers.count(len(found))} {change} by {escape(pair['b'])} against {escape(pair['a'])}**"
+            parts.append(f"{said} on {escape(flipped['name'])}")
+            if found:
+                parts.append(rows(["sample", "buckets", "why"], [_flip(flip) for flip in found[:_FLIPS]], left=3))
+    digests = [
+        f"{escape(system['name'])}: "
+        + ", ".join(
+            f"{escape(name)} `{value[:16]}`" for name, value in system["digests"].items() if name != "report_data"
+        )
+        for system in comparison["systems"]
+    ]
+    parts.append("Digests  \n" + "  \n".join(digests))
+    return "<details><summary>Flipped samples and digests</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
+
+
+def _flip(flip: Mapping[str, Any]) -> list[str]:
+    name = escape(flip["sample"]) + (f" trial {escape(flip['trial'])}" if flip["trial"] is not None else "")
+    said = [f"{escape(item['message'])} `{item['rule']}`" for item in flip["evidence"] or ()]
+    return [name, f"{flip['bucket_a']} → {flip['bucket_b']}", said[0] if said else ""]

@@ -1,0 +1,318 @@
+"""Every-Eval-Ever 0.3: a run as records that other tools collect, one aggregate and one file of instances a model.
+
+The aggregate holds every estimate that has a value, with its interval; those without one are named with the reason. The
+instances hold one line a sample. Times are the run's own, so that the same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import pyarrow.parquet as pq
+
+from adjudge.errors import OutputError
+from adjudge.report import numbers, view
+from adjudge.runs.direction import lower_is_better
+from adjudge.runs.run import Run
+from adjudge.stats.estimate import Estimate
+
+VERSION = "0.3.0"
+ABOUT = ("organization", "relationship", "developer")
+RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
+# What a run keeps of the input and of the truth, by protocol; any other protocol's are what it calls its data set.
+_INPUT = {"flight": ("shown",), "gui": ("episode", "step", "scenario", "platform"), "anomaly": ("flight", "seed")}
+_REFERENCE = {
+    "gui": ("type", "x", "y", "end_x", "end_y", "element", "argument"),
+    "anomaly": ("attack", "magnitude"),
+    "stability": ("answerable",),
+    "consistency": (),
+}
+_DATASET = ("label", "gold")
+_SAID = ("said_type", "said_x", "said_y", "said_end_x", "said_end_y", "said_element", "said_argument")
+_RANGES = {
+    (0.0, 1.0): {
+        "auroc",
+        "aurc",
+        "average",
+        "brier",
+        "ece",
+        "f1",
+        "fpr",
+        "fnr",
+        "tpr",
+        "acr",
+        "cghc",
+        "scu",
+        "rcr",
+        "iaa",
+    },
+    (-1.0, 1.0): {"kappa", "mcc", "ac1", "pabak"},
+}
+
+
+def write(run: Run, folder: Path, about: Mapping[str, str] | None = None) -> list[Path]:
+    """Write the records of a run into a folder that appears when it is whole; the paths of the aggregates."""
+    if folder.exists():
+        raise OutputError(f"{folder} exists already; choose another folder")
+    part = folder.parent / f".{folder.name}.{os.getpid()}.part"
+    try:
+        part.mkdir(parents=True)
+        found = _fill(run, part, about or {})
+        part.rename(folder)
+    except OSError as error:
+        raise OutputError(f"cannot write {folder}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return [folder / name for name in found]
+
+
+def _fill(run: Run, folder: Path, about: Mapping[str, str]) -> list[str]:
+    names = _file_names(_systems(run))
+    rows = dict.fromkeys(names, 0)
+    with ExitStack() as stack:
+        sinks: dict[str, BinaryIO] = {
+            system: stack.enter_context((folder / f"{name}_samples.jsonl").open("wb")) for system, name in names.items()
+        }
+        for system, line in _instances(run):
+            sinks[system].write(msgspec.json.encode(line) + b"\n")
+            rows[system] += 1
+    for system, name in names.items():
+        path = folder / f"{name}_samples.jsonl"
+        with path.open("rb") as stream:
+            checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+        document = aggregate(run, system, about) | {
+            "detailed_evaluation_results": {
+                "format": "jsonl",
+                "file_path": path.name,
+                "hash_algorithm": "sha256",
+                "checksum": checksum,
+                "total_rows": rows[system],
+            }
+        }
+        (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    return [f"{name}.json" for name in names.values()]
+
+
+def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]:
+    """The aggregate record of one model."""
+    systems = _systems(run)
+    own = {key: item for key, item in run.estimates().items() if _owner(key[1], systems) == system}
+    model = {"name": system, "id": system} | ({"developer": about["developer"]} if "developer" in about else {})
+    manifest = run.manifest
+    return {
+        "schema_version": VERSION,
+        "evaluation_id": _evaluation_id(run, system),
+        "evaluation_timestamp": manifest.timestamp,
+        "retrieved_timestamp": _epoch(run),
+        "source_metadata": {
+            "source_name": f"adjudge {manifest.protocol} {manifest.protocol_version}",
+            "source_type": "evaluation_run",
+            "source_organization_name": about.get("organization", "unknown"),
+            "evaluator_relationship": about.get("relationship", "other"),
+            "additional_details": {
+                f"no value: {name}" + (f" [{where}]" if where else ""): item.why or "no reason given"
+                for (name, where), item in own.items()
+                if item.value is None
+            },
+        },
+        "model_info": model,
+        "eval_library": {
+            "name": "adjudge",
+            "version": manifest.environment.get("adjudge", "unknown"),
+            "additional_details": {name: value for name, value in manifest.digests.items() if name != "report_data"},
+        },
+        "evaluation_results": [
+            _result(run, system, name, where, item) for (name, where), item in own.items() if item.value is not None
+        ],
+    }
+
+
+def whole_run(run: Run) -> int:
+    """How many estimates are about several models at once, and so stand in no record."""
+    systems = _systems(run)
+    return sum(_owner(where, systems) is None for _, where in run.estimates())
+
+
+def _result(run: Run, system: str, name: str, where: str, item: Estimate) -> dict[str, Any]:
+    manifest = run.manifest
+    rest = "" if where.partition("=")[2] == system else where
+    uncertainty: dict[str, Any] = {"num_samples": item.n}
+    details = {"n": str(item.n), "method": item.method, **({"slice": where} if where else {})}
+    if item.low is not None and item.high is not None:
+        uncertainty["confidence_interval"] = {
+            "lower": item.low,
+            "upper": item.high,
+            "confidence_level": item.level,
+            "method": item.method,
+        }
+    else:  # an interval with one end is no confidence_interval there
+        details |= {end: repr(value) for end, value in (("low", item.low), ("high", item.high)) if value is not None}
+    if item.warnings:
+        details["warnings"] = "; ".join(item.warnings)
+    return {
+        "evaluation_result_id": f"{manifest.protocol}.{name}" + (f"/{where}" if where else ""),
+        "evaluation_name": _name(run) + (f", {rest}" if rest else ""),
+        "source_data": {
+            "dataset_name": ", ".join(file.name for file in manifest.inputs) or manifest.protocol,
+            "source_type": "other",
+            "additional_details": {file.name: file.sha256 for file in manifest.inputs},
+        },
+        "metric_config": {
+            "metric_id": f"{manifest.protocol}.{name}",
+            "metric_name": view.words(name),
+            "lower_is_better": lower_is_better(run, name),
+            "score_type": "continuous",
+            **_range(name, view.units(run)),
+        },
+        "score_details": {"score": item.value, "uncertainty": uncertainty, "details": details},
+    }
+
+
+def _range(name: str, units: Mapping[str, str]) -> dict[str, float]:
+    """The least and greatest possible score, where the metric has them."""
+    words = set(re.split(r"[^a-z0-9]+", name.lower()))
+    if numbers.is_share(name, units):
+        return {"min_score": 0.0, "max_score": 1.0}
+    for (low, high), known in _RANGES.items():
+        if words & known:
+            return {"min_score": low, "max_score": high}
+    return {}
+
+
+def _instances(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every sample with the system it belongs to."""
+    column = _system_column(run)
+    shown = {system: _evaluation_id(run, system) for system in _systems(run)}
+    opened, outputs, group = -1, None, 0
+    for part, samples, _ in run.batches():
+        if part != opened:
+            opened, group = part, 0
+            outputs = pq.ParquetFile(run.path / "outputs" / f"part-{part:05d}.parquet")
+        assert outputs is not None  # noqa: S101 -- opened with the first batch
+        texts = outputs.read_row_group(group).to_pylist()
+        group += 1
+        for row, output in zip(samples.to_pylist(), texts, strict=True):
+            system = str(row[column])
+            yield system, _instance(run, row, output, system, shown[system])
+
+
+def _instance(
+    run: Run, row: Mapping[str, Any], output: Mapping[str, Any], system: str, evaluation_id: str
+) -> dict[str, Any]:
+    protocol = run.manifest.protocol
+    raw = _json({"sample": row["sample"], **_columns(row, _INPUT.get(protocol, ()))})
+    wanted = _REFERENCE.get(protocol, tuple(run.metrics.get("dataset_columns") or _DATASET))
+    reference = [
+        _json(value) for value in ([_columns(row, wanted)] if len(wanted) > 1 else _columns(row, wanted).values())
+    ]
+    passed = row["bucket"] == "passed"
+    said = {"bucket": str(row["bucket"]), "verdict": str(row["verdict"])}
+    if row.get("trial") is not None:
+        said["trial"] = str(row["trial"])
+    return {
+        "schema_version": f"instance_level_eval_{VERSION}",
+        "evaluation_id": evaluation_id,
+        "model_id": system,
+        "evaluation_name": _name(run),
+        "sample_id": str(row["sample"]),
+        "sample_hash": hashlib.sha256((raw + "".join(reference)).encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {"raw": raw, "reference": reference},
+        "output": {"raw": _texts(output)},
+        "answer_attribution": _attribution(row, output),
+        "evaluation": {"score": 1.0 if passed else 0.0, "is_correct": passed},
+        "metadata": said,
+    }
+
+
+def _texts(output: Mapping[str, Any]) -> list[str]:
+    """The responses as the run keeps them; none where there is none."""
+    found = output.get("response", output.get("claims"))
+    if found is None:
+        return []
+    return [str(text) for text in found if text is not None] if isinstance(found, list) else [str(found)]
+
+
+def _attribution(row: Mapping[str, Any], output: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was taken out of the response, and how; empty where nothing could be read."""
+    text, start, end = output.get("response"), row.get("start"), row.get("end")
+    if isinstance(text, str) and isinstance(start, int) and isinstance(end, int) and 0 <= start < end:
+        value, method = text[start:end], f"JSON extractor, {row.get('method')}"
+    elif row.get("said_type") is not None:
+        value, method = _json(_columns(row, _SAID)), "action language"
+    elif isinstance(row.get("answer"), str):
+        value, method = str(row["answer"]), "label"
+    else:
+        return []
+    return [
+        {
+            "turn_idx": 0,
+            "source": "output.raw",
+            "extracted_value": value,
+            "extraction_method": method,
+            "is_terminal": True,
+        }
+    ]
+
+
+def _columns(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names if row.get(name) is not None}
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _system_column(run: Run) -> str:
+    """A protocol with trials names its systems in `configuration`."""
+    return "configuration" if "configuration" in run.column_names else "model"
+
+
+def _systems(run: Run) -> list[str]:
+    return sorted(str(name) for name in run.columns([_system_column(run)]).column(0).unique().to_pylist())
+
+
+def _owner(where: str, systems: Sequence[str]) -> str | None:
+    """The system that a slice is about: `model=a`, `trial=a|0`, `slice=a,source=b`; with one system, always that."""
+    if len(systems) == 1:
+        return systems[0]
+    value = where.partition("=")[2]
+    own = [system for system in systems if value == system or value.startswith((f"{system}|", f"{system},"))]
+    return max(own, key=len) if own else None
+
+
+def _name(run: Run) -> str:
+    task = run.metrics.get("task")
+    return f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol
+
+
+def _evaluation_id(run: Run, system: str) -> str:
+    return f"{_name(run)}/{system}/{_epoch(run)}"
+
+
+def _epoch(run: Run) -> str:
+    """The run's time in seconds since 1970, as the format wants it."""
+    return str(int(datetime.fromisoformat(run.manifest.timestamp).timestamp()))
+
+
+def _file_names(systems: Sequence[str]) -> dict[str, str]:
+    """A file name for each system: its own signs where a file can have them, a number where two would be the same."""
+    found: dict[str, str] = {}
+    for system in systems:
+        plain = re.sub(r"[^A-Za-z0-9.-]+", "_", system).strip("._")[:100] or "model"
+        taken = {name.lower() for name in found.values()}
+        found[system] = next(
+            name
+            for name in (plain, *(f"{plain}-{number}" for number in range(2, len(systems) + 2)))
+            if name.lower() not in taken
+        )
+    return found

@@ -1,0 +1,126 @@
+"""A sample for a page: verdict, evidence, scores and the answer itself, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.errors import AdjudgeError
+from adjudge.evidence.atoms import Atom
+from adjudge.report import numbers, view
+from adjudge.runs.query import query
+from adjudge.runs.run import Run
+
+ATOMS = 24
+_BEFORE, _INSIDE, _ITEMS = 400, 2400, 12
+
+
+def rows_of(run: Run, samples: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of samples.parquet by sample id, of every model; DuckDB reads wide columns only where the id fits."""
+    if not samples:
+        return []
+    listed = ", ".join("'" + sample.replace("'", "''") + "'" for sample in dict.fromkeys(samples))
+    names, rows = query(run, f"select * from samples where sample in ({listed})")  # noqa: S608 -- quoted above
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
+    """One row of samples.parquet with its verdict, failed atoms, scores and answer, as plain data."""
+    found = run.atoms(row)
+    output = _output(run, row)
+    record = _record(run, row, found, output)
+    failed = sorted((atom for atom in found if atom.failed), key=lambda a: (a.severity != "CRITICAL", a.position))
+    outcomes = {
+        kind: sum(atom.outcome == kind for atom in found) for kind in ("pass", "fail", "not_applicable", "error")
+    }
+    gating = record.get("gating") or {}
+    return {
+        "sample": row["sample"],
+        "model": row["model"],
+        "bucket": row["bucket"],
+        "verdict": row["verdict"],
+        "reasons": [str(reason) for reason in gating.get("reasons") or ()],
+        "outcomes": outcomes,
+        "atoms": [_atom(atom) for atom in failed[:ATOMS]],
+        "more_atoms": max(0, len(failed) - ATOMS),
+        "unchecked": _unchecked(found),
+        "scores": _scores(record),
+        "answer": _answer(row, output),
+        "facts": [] if "response" in output else _facts(output),
+    }
+
+
+def _output(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return run.output(row["part"], row["row"])
+    except AdjudgeError:
+        return {}
+
+
+def _record(run: Run, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    """The protocol's own view of a sample; a protocol without one is shown by its atoms alone."""
+    if run.recorder is None:
+        return {}
+    try:
+        return run.recorder(run, row, found, output)
+    except AdjudgeError:
+        return {}
+
+
+def _atom(atom: Atom) -> dict[str, Any]:
+    return {
+        "rule": atom.rule,
+        "field": atom.field,
+        "step": atom.step,
+        "severity": atom.severity,
+        "message": atom.message,
+        "observed": atom.observed,
+        "limits": atom.limits,
+    }
+
+
+def _unchecked(found: Sequence[Atom]) -> list[dict[str, Any]]:
+    reasons: dict[str, int] = {}
+    for atom in found:
+        if atom.outcome == "not_applicable":
+            reasons[atom.why or "no reason given"] = reasons.get(atom.why or "no reason given", 0) + 1
+    return [{"why": why, "count": count} for why, count in reasons.items()]
+
+
+def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    scores = record.get("optional_scores")
+    if not isinstance(scores, dict):
+        return []
+    return [
+        {"label": view.words(name), "value": value, "text": numbers.number(value)}
+        for name, value in scores.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+
+
+def _facts(output: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a protocol keeps of an output instead of a text; a list, such as the answers of several runs, item by item."""
+    found = []
+    for name, value in output.items():
+        items = value if isinstance(value, list) else [value]
+        for number, item in enumerate(items[:_ITEMS], 1):
+            if name not in {"row", "file", "line"} and isinstance(item, str | int | float):
+                label = f"{view.words(name)} {number}" if isinstance(value, list) else view.words(name)
+                found.append({"label": label, "text": str(item)[:_BEFORE]})
+    return found
+
+
+def _answer(row: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any] | None:
+    text = output.get("response")
+    if text is None:
+        return None
+    start, end = row.get("start"), row.get("end")
+    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end:
+        start = end = 0
+    before, inside, after = text[:start], text[start:end], text[end:]
+    return {
+        "before": before if len(before) <= _BEFORE else "… " + before[-_BEFORE:],
+        "inside": inside if len(inside) <= _INSIDE else inside[:_INSIDE] + " …",
+        "after": after if len(after) <= _INSIDE else after[: _INSIDE if not inside else _BEFORE] + " …",
+        "characters": output.get("characters", len(text)),
+    }

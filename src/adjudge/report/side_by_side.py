@@ -1,0 +1,264 @@
+"""The data block of a comparison page: the comparison's own numbers, rendered, and the flipped samples of both sides.
+
+It is made from the comparison as plain data (what `adjudge compare --json` prints) and from the runs behind it, which
+give the evidence and answers of flipped samples and say how each run came to be. A refused comparison has no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow.compute as pc
+
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.report import numbers, view
+from adjudge.report.data import provenance
+from adjudge.report.html import page
+from adjudge.report.samples import rendered, rows_of
+from adjudge.report.sentence import amount, gap, place_value, sentence
+from adjudge.runs.run import Run
+
+SCHEMA = "adjudge-comparison/1"
+FLIPS = 24
+_INSTRUMENT = {
+    "config": "configuration",
+    "constraint_library": "constraint library",
+    "rules": "rule set",
+    "schema": "schema",
+    "dataset": "data set",
+}
+
+
+class Side(NamedTuple):
+    """One system of a comparison: its name there, its model, and the run it stands in."""
+
+    name: str
+    model: str
+    run: Run
+
+
+def render(comparison: Mapping[str, Any], sides: Sequence[Side]) -> bytes:
+    """The page."""
+    return page("comparison.html.j2", block(comparison, sides))
+
+
+def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any]:
+    """Everything the page shows, as plain JSON data."""
+    pairs = comparison["pairs"]
+    by_name = {side.name: side for side in sides}
+    each = max(1, FLIPS // max(1, len(pairs)))
+    found = {
+        "schema": SCHEMA,
+        "title": title(sides),
+        "status": comparison["status"],
+        "forced": comparison["forced"],
+        "sentence": sentence(comparison),
+        "verdict": pairs[0]["verdict"] if len(pairs) == 1 else "none",
+        "reasons": comparison["reasons"],
+        "notes": comparison.get("notes", []),
+        "same": _same(sides),
+        "varied": [{"factor": name, "values": values} for name, values in comparison.get("varied", {}).items()],
+        "settings": _settings(comparison) if pairs else [],
+        "buckets": _buckets(sides) if pairs else None,
+        "rankings": [_ranking(item) for item in comparison.get("rankings", [])],
+        "pairs": [_pair(pair, by_name, each) for pair in pairs],
+        "provenance": _provenance(sides),
+    }
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    return plain
+
+
+def title(sides: Sequence[Side]) -> str:
+    """What is compared, in one line."""
+    protocols = " and ".join(dict.fromkeys(side.run.manifest.protocol for side in sides))
+    names = [side.name for side in sides]
+    return f"{protocols} · " + (f"{names[1]} against {names[0]}" if len(names) == 2 else f"{len(names)} systems")
+
+
+def _same(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """What must be the same for a comparison to be valid, and whether it is."""
+    rows = [("protocol", [f"{side.run.manifest.protocol} {side.run.manifest.protocol_version}" for side in sides])]
+    rows += [
+        (words, [side.run.manifest.digests.get(key, "")[:16] for side in sides])
+        for key, words in _INSTRUMENT.items()
+        if any(key in side.run.manifest.digests for side in sides)
+    ]
+    return [{"what": what, "same": len(set(values)) == 1, "values": values} for what, values in rows]
+
+
+def _settings(comparison: Mapping[str, Any]) -> list[dict[str, str]]:
+    margins = [f"{name} {numbers.number(value)}" for name, value in comparison["margins"].items()]
+    if comparison["margin"] is not None:
+        margins.insert(0, numbers.number(comparison["margin"]))
+    return [
+        {"label": "shared samples", "text": numbers.count(comparison["n"])},
+        {"label": "tests", "text": numbers.count(comparison["tests"])},
+        {"label": "alpha over all tests", "text": numbers.number(comparison["alpha"])},
+        {"label": "margin", "text": ", ".join(margins) or "none: nothing can be called equivalent"},
+        {"label": "seed, resamples", "text": f"{comparison['seed']}, {numbers.count(comparison['resamples'])}"},
+    ]
+
+
+def _buckets(sides: Sequence[Side]) -> dict[str, Any]:
+    """Where the samples of each system ended, over all that it was judged on."""
+    rows = []
+    for side in sides:
+        column = _system_column(side.run.column_names)
+        table = side.run.columns([column, "bucket"])
+        own = table.filter(pc.equal(table.column(column).cast("string"), side.model)).column("bucket").cast("string")
+        counts = {str(item["values"]): int(item["counts"]) for item in pc.value_counts(own).to_pylist()}
+        rows.append((side.name, {name: counts.get(name, 0) for name in BUCKETS}))
+    names = view.used_buckets(dict(rows))
+    return {
+        "names": list(names),
+        "rows": [
+            {
+                "label": name,
+                "n": sum(counts.values()),
+                "counts": {bucket: counts[bucket] for bucket in names},
+                "shares": {
+                    bucket: numbers.number(counts[bucket] / (sum(counts.values()) or 1), percent=True)
+                    for bucket in names
+                },
+            }
+            for name, counts in rows
+        ],
+    }
+
+
+def _system_column(names: Sequence[str]) -> str:
+    """A protocol with trials names its systems in `configuration`."""
+    return "configuration" if "configuration" in names else "model"
+
+
+def _ranking(ranking: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "title": ranking["title"],
+        "places": [
+            {**place, "text": place_value(place, ranking), "letters": "".join(place["tie_groups"])}
+            for place in ranking["places"]
+        ],
+    }
+
+
+def _pair(pair: Mapping[str, Any], sides: Mapping[str, Side], each: int) -> dict[str, Any]:
+    whole = [metric for metric in pair["metrics"] if not metric["slice"]]
+    shared = _nice(max((_reach(metric) for metric in pair["metrics"] if metric["kind"] == "binary"), default=0.0))
+    metrics = [_metric(metric, pair, shared) for metric in pair["metrics"]]
+    return {
+        "a": pair["a"],
+        "b": pair["b"],
+        "n": pair["n"],
+        "verdict": pair["verdict"],
+        "identical": pair["identical"],
+        "metrics": metrics[: len(whole)],
+        "slices": metrics[len(whole) :],
+        "latency": pair["latency"],
+        "flipped": _flipped(pair, sides, each),
+    }
+
+
+def _metric(metric: Mapping[str, Any], pair: Mapping[str, Any], shared: float) -> dict[str, Any]:
+    percent = metric["kind"] == "binary"
+    difference = metric["difference"]
+    end = shared if percent else _nice(_reach(metric))
+    counts = metric["discordant"]
+    tests = "; ".join(f"{test['method']}: p {numbers.p_value(test['p'], test['log10_p'])}" for test in metric["tests"])
+    if counts is not None:
+        only = [f"only {pair[side]} {numbers.count(counts[f'only_{side}'])}" for side in ("a", "b")]
+        tests = "; ".join([*only, tests])
+    return {
+        "name": metric["name"],
+        "label": metric["title"],
+        "slice": metric["slice"],
+        "verdict": metric["verdict"],
+        "better": "higher is better" if metric["higher_is_better"] else "lower is better",
+        "n": metric["n"],
+        "left_out": metric["left_out"],
+        "a": metric["a"],
+        "b": metric["b"],
+        "a_text": numbers.number(metric["a"], percent=percent, unit=metric["unit"]),
+        "b_text": numbers.number(metric["b"], percent=percent, unit=metric["unit"]),
+        **{name: difference[name] for name in ("value", "low", "high")},
+        "text": gap(metric),
+        "note": difference["why"] or f"n = {numbers.count(metric['n'])}, {difference['method']}",
+        "why": metric["why"],
+        "warnings": [] if pair["identical"] else difference["warnings"],
+        "margin": metric["margin"],
+        "p": metric["p"],
+        "p_text": numbers.p_value(metric["p"], metric["log10_p"]),
+        "p_holm": metric["p_holm"],
+        "p_holm_text": numbers.p_value(metric["p_holm"]),
+        "tests": tests,
+        "detectable": metric["detectable"]["value"],
+        "detectable_text": numbers.NOTHING
+        if metric["detectable"]["value"] is None
+        else amount(metric["detectable"]["value"], metric),
+        "scale": {"end": end, "low_text": f"−{amount(end, metric)}", "high_text": f"+{amount(end, metric)}"},
+    }
+
+
+def _reach(metric: Mapping[str, Any]) -> float:
+    """How far from zero a metric's interval and margin go."""
+    difference = metric["difference"]
+    ends = [difference[name] for name in ("value", "low", "high")] + [metric["margin"]]
+    return max((abs(end) for end in ends if end is not None), default=0.0)
+
+
+def _nice(reach: float) -> float:
+    """The end of a scale: 1, 2 or 5 times a power of ten, at or above what it must hold."""
+    if reach <= 0.0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(reach))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= reach * (1.0 - 1e-12))
+
+
+def _flipped(pair: Mapping[str, Any], sides: Mapping[str, Side], each: int) -> dict[str, Any]:
+    flipped = pair["flipped"]
+    ways = []
+    for change, counted in (("lost", flipped["lost"]), ("gained", flipped["gained"])):
+        shown = [flip for flip in flipped["samples"] if flip["change"] == change][:each]
+        both = [_found(sides[pair[key]], shown) for key in ("a", "b")]
+        ways.append(
+            {
+                "change": change,
+                "count": counted,
+                "rows": [
+                    {
+                        "sample": flip["sample"],
+                        "trial": flip["trial"],
+                        "fails": flip["fails"],
+                        "sides": [found[place] for found in both],
+                    }
+                    for place, flip in enumerate(shown)
+                ],
+            }
+        )
+    return {"name": view.words(flipped["name"]), "ways": ways}
+
+
+def _found(side: Side, flips: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+    """The rows of one system behind flipped samples, rendered; None where the run no longer holds one."""
+    column = _system_column(side.run.column_names)
+    rows = {
+        (row["sample"], _trial(row.get("trial"))): row
+        for row in rows_of(side.run, [flip["sample"] for flip in flips])
+        if str(row[column]) == side.model
+    }
+    found = [rows.get((flip["sample"], _trial(flip["trial"]))) for flip in flips]
+    return [None if row is None else {"name": side.name, **rendered(side.run, row)} for row in found]
+
+
+def _trial(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _provenance(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """How each run came to be; systems of one run share it."""
+    runs: dict[str, tuple[Run, list[str]]] = {}
+    for side in sides:
+        runs.setdefault(str(side.run.path.resolve()), (side.run, []))[1].append(side.name)
+    return [{"name": run.path.name, "systems": names, **provenance(run)} for run, names in runs.values()]

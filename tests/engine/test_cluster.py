@@ -1,0 +1,116 @@
+"""A Dask cluster gives the bytes of a serial run, also when a worker is lost in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import adjudge
+from adjudge.engine import split
+from adjudge.protocols.base import protocol
+
+pytest.importorskip("distributed", reason="needs the `cluster` extra")
+
+
+@contextmanager
+def processes(*commands):
+    """Real processes, ended by their ids when the test is over."""
+    started = []
+    try:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started.extend(subprocess.Popen(command, **quiet) for command in commands)
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
+
+
+def dask(*words):
+    return [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and two workers on loopback; gives the address and the workers."""
+    told = tmp_path / "scheduler.json"
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told))
+    worker = dask(
+        "worker",
+        "--scheduler-file",
+        str(told),
+        "--host",
+        "127.0.0.1",
+        "--nthreads",
+        "1",
+        "--no-nanny",
+        "--no-dashboard",
+    )
+    with processes(scheduler):
+        _wait(told.exists)
+        address = json.loads(told.read_text())["address"]
+        with processes(worker, worker) as workers:
+            _wait_for_workers(address, 2)
+            yield address, workers
+
+
+def _wait(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "the cluster did not start"
+        time.sleep(0.05)
+
+
+def _wait_for_workers(address, count):
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(count, timeout=60)
+
+
+def content(run):
+    return {
+        path.relative_to(run.path).as_posix(): path.read_bytes()
+        for path in sorted(run.path.rglob("*"))
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+@pytest.mark.parametrize("name", ["flight", "consistency"])
+def test_a_cluster_that_loses_a_worker_gives_the_bytes_of_a_serial_run(name, cluster, tmp_path, monkeypatch):
+    address, workers = cluster
+    monkeypatch.setattr(split, "ROWS_A_PARTITION", 8)  # many partitions, so that there is a middle
+    config = protocol(name).example(tmp_path / "data", 0)
+    serial = adjudge.evaluate(name, config, out=tmp_path / "serial", report=False)
+    done = []
+
+    def kill_one(rows, total):
+        done.append(rows)
+        if len(done) == 3:
+            os.kill(workers[0].pid, signal.SIGKILL)
+
+    from adjudge.engine.evaluate import Options, evaluate
+
+    path = evaluate(protocol(name), config, Options(out=tmp_path / "cluster", cluster=address, on_progress=kill_one))
+    assert workers[0].wait(10) == -signal.SIGKILL
+    assert len(done) > 5
+    assert content(adjudge.load_run(path)) == content(serial)
+    assert not adjudge.verify(path)
+
+
+def test_an_address_without_a_scheduler_is_an_error_a_user_can_read(tmp_path, monkeypatch):
+    from adjudge.engine import cluster as module
+
+    monkeypatch.setattr(module, "_PATIENCE", "1s")
+    config = protocol("flight").example(tmp_path / "data", 0)
+    with pytest.raises(adjudge.ConfigError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
+        adjudge.evaluate("flight", config, out=tmp_path / "run", cluster="tcp://127.0.0.1:9")
+    assert not (tmp_path / "run").exists()
