@@ -43,12 +43,13 @@ class BlockReader:
 
     def _ordinary(self, block: Block, places: Sequence[int]) -> pa.Table:
         """Some rows, one by one."""
+        data = memoryview(block.data)
         keys: list[str] = []
         rows: list[r.PairRow] = []
         notes: list[str | None] = []
         unreadable: list[int] = []
         for place in places:
-            text = block.data[block.starts[place] : block.ends[place]]
+            text = bytes(data[block.starts[place] : block.ends[place]])
             try:
                 row = self._decode(text)
             except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
