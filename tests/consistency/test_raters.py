@@ -132,8 +132,12 @@ def test_one_rater_and_double_ratings_are_refused_or_skipped(write, run):
     lonely = write("one.jsonl", [{"item": 1, "label": "a"}])
     with pytest.raises(ConfigError, match="agreement needs two"):
         run({"raters": [lonely], "labels": ["a", "b"]})
-    twice = write("two.jsonl", [{"item": 1, "label": "a"}, {"item": 1, "label": "b"}, {"item": 2, "label": "x"}])
+    rows = [{"item": 1, "label": "a"}, {"item": 1, "label": "b"}, {"item": 2, "label": "x"}]
+    twice = write("two.jsonl", rows[:2])
     with pytest.raises(InputError, match=r"two.jsonl:2: item '1' is labelled twice by 'two'"):
+        run({"raters": [lonely, twice], "labels": ["a", "b"]})
+    twice = write("two.jsonl", rows)
+    with pytest.raises(InputError, match=r"two.jsonl:3: label 'x' is not one of a, b"):
         run({"raters": [lonely, twice], "labels": ["a", "b"]})
     _, metrics = run({"raters": [lonely, twice], "labels": ["a", "b"], "on_bad_row": "skip"})
     assert [entry["at"] for entry in metrics["bad_rows"]["listed"]] == ["two.jsonl:2", "two.jsonl:3"]

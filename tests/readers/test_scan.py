@@ -256,6 +256,25 @@ def test_the_hash_of_a_key_is_zlibs(keys):
     assert crc32(array, fast=True).tolist() == crc32(array, fast=False).tolist() == expected
 
 
+def test_words_are_told_apart_by_every_byte():
+    rows = [b'"yes"', b'"no"', b'"ye"', b'"yess"', b'"y\\u0065s"', b'"Yes"', b'""', b"null", b"3", b'"caf\xc3\xa9"']
+    found = scanned([b'{"a":' + value + b"}" for value in rows] + [b'{"a":"yes"', b"{}"])
+    assert found.words("a", among=("no", "yes", "café")).tolist() == [1, 0, -1, -1, -1, -1, -1, -1, -1, 2, -1, -1]
+    assert found.words("a", among=()).tolist() == [-1] * 12
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(documents, min_size=1, max_size=5), st.data())
+def test_all_expectations_at_once_are_those_one_by_one(rows, data):
+    written = [json.dumps(row).encode() for row in rows]
+    kinds = {path: data.draw(st.sets(st.integers(ABSENT, ARRAY)).map(sorted)) for path in PATHS[:4]}
+    one, other = scanned(written), scanned(written)
+    one.expect_all(one.wanted.allowed(kinds))
+    for path, own in kinds.items():
+        other.expect(*path, kinds=own)
+    assert one.odd.tolist() == other.odd.tolist()
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=64) | st.text("\n\x0b\x0a\x8a ab", max_size=64).map(str.encode), st.integers(0, 8))
 def test_newlines_are_found_where_they_are(data, cut):

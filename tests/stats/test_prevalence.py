@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -26,6 +29,39 @@ def test_the_interval_by_hand():
     # half = 1.959964·√(.00023916 + .00007577 + .00082307)/.686275 = .096343
     found = rogan_gladen(400, 1000, true_positive=90, false_negative=10, true_negative=80, false_positive=20)
     assert (found.low, found.high) == pytest.approx((0.180301, 0.372987), abs=2e-6)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+@pytest.mark.parametrize(
+    "counts", [(400, 1000, 90, 100, 80, 100), (30, 250, 45, 60, 170, 180), (60, 80, 19, 20, 8, 12)]
+)
+def test_the_width_is_that_of_the_delta_method(counts, level):
+    """Equations 4, 6, 7, 16 and 17 of Lang and Reiczigel, checked against the function prevSeSp of the R package asht.
+
+    Its author (M. P. Fay) notes that the variance is printed with (1 + P')² where (1 − P')² is meant; the derivatives of
+    the corrected share, taken here by differences, say the same.
+    """
+    hits, n, tp, n_se, tn, n_sp = counts
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    sizes = (n + z * z, n_se + 2, n_sp + 2)
+    shares = [(hits + z * z / 2) / sizes[0], (tp + 1) / sizes[1], (tn + 1) / sizes[2]]
+
+    def corrected(apparent, se, sp):
+        return (apparent + sp - 1) / (se + sp - 1)
+
+    step, variance = 1e-6, 0.0
+    for k, size in enumerate(sizes):
+        up, down = ([x + side * step * (i == k) for i, x in enumerate(shares)] for side in (1, -1))
+        slope = (corrected(*up) - corrected(*down)) / (2 * step)
+        variance += slope**2 * shares[k] * (1 - shares[k]) / size
+    found = rogan_gladen(
+        hits, n, true_positive=tp, false_negative=n_se - tp, true_negative=tn, false_positive=n_sp - tn, level=level
+    )
+    share = corrected(*shares)
+    spread = [share * shares[1] * (1 - shares[1]) / sizes[1], (1 - share) * shares[2] * (1 - shares[2]) / sizes[2]]
+    middle = share + 2 * z * z * (spread[0] - spread[1])
+    limits = [min(1.0, max(0.0, middle + side * z * math.sqrt(variance))) for side in (-1, 1)]
+    assert (found.low, found.high) == pytest.approx(limits, abs=1e-8)
 
 
 @pytest.mark.parametrize("apparent,value", [(0, 0.0), (1000, 1.0)])

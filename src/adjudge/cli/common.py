@@ -186,7 +186,10 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
 
 def report_writer(folder: Path) -> tuple[bytes, str]:
     """report.html of a run folder, and the digest of the data block it embeds; what the engine takes as `report`."""
+    import pyarrow as pa
+
     import adjudge
     from adjudge.report.html import write
 
+    pa.default_memory_pool().release_unused()  # what the evaluation does not hold any more
     return write(adjudge.load_run(folder))

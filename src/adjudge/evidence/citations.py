@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 def pack_citations(cites: NDArray[np.bool_]) -> pa.Array:
     """Bit k of a sample's citations is the k-th atom of its evidence; `cites` is shaped (positions, samples)."""
-    packed = np.packbits(cites, axis=0, bitorder="little")
+    return citation_column(np.packbits(cites, axis=0, bitorder="little"))
+
+
+def citation_column(packed: NDArray[np.uint8]) -> pa.Array:
+    """Citations that are packed already, shaped (bytes, samples)."""
     width, n = packed.shape
     offsets = pa.array(np.arange(0, (n + 1) * width, width, dtype=np.int32))
     return pa.Array.from_buffers(

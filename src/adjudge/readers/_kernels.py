@@ -440,10 +440,11 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
     for row in range(first.shape[0]):
         i, end = np.uintp(first[row]), np.uintp(last[row])
         if not escaped[row]:
-            while i < end:
-                out[at] = data[i]
-                at += _ONE
-                i += _ONE
+            size = end - i  # a counted loop, which is copied many bytes at a time
+            for k in range(size):
+                out[at + k] = data[i + k]
+            at += size
+            i = end
         while i < end:
             b = data[i]
             i += _ONE
@@ -469,6 +470,28 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
             out[at] = b
             at += _ONE
         offsets[row + 1] = at
+
+
+@_compiled
+def expect_rows(kind: Bytes, allowed: NDArray[np.bool_], odd: NDArray[np.bool_]) -> None:
+    """Rows with a kind that is not allowed at its node are odd."""
+    for node in range(kind.shape[0]):
+        own = allowed[node]
+        for row in range(kind.shape[1]):
+            odd[row] |= not own[kind[node, row]]
+
+
+@_compiled
+def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, out: NDArray[np.int8]) -> None:
+    """Which word edges[k]..edges[k + 1] of `words` stands at data[first:last]; −1 for none."""
+    for row in range(first.shape[0]):
+        out[row] = -1
+        size = last[row] - first[row]
+        for word in range(edges.shape[0] - 1):
+            at = edges[word]
+            if edges[word + 1] - at == size and same_bytes(data, np.uintp(first[row]), words, at, size):
+                out[row] = word
+                break
 
 
 @_compiled

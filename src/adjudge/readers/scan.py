@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,13 @@ class Wanted:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def allowed(self, kinds: Mapping[Path, Sequence[int]]) -> NDArray[np.bool_]:
+        """What may stand at every node; at a path that is not named, anything."""
+        table = np.ones((len(self), ARRAY + 1), dtype=np.bool_)
+        for path, own in kinds.items():
+            table[self.nodes[path]] = np.isin(np.arange(ARRAY + 1), own)
+        return table
+
 
 @dataclass
 class Scanned:
@@ -95,6 +102,12 @@ class Scanned:
     def plain(self) -> Rows:
         """The rows that are not odd."""
         return np.flatnonzero(~self.odd)
+
+    def expect_all(self, allowed: NDArray[np.bool_]) -> None:
+        """Rows with anything else at one of the paths of `Wanted.allowed` are odd; quicker than one path after another."""
+        from adjudge.readers import _kernels
+
+        _kernels.expect_rows(self.kind, allowed, self.odd)
 
     def spans(self, *path: str | int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where the value stands in the block; a string without its quotes."""
@@ -131,6 +144,19 @@ class Scanned:
         first, last = (np.where(there, place[node], 0).astype(np.int32) for place in (self.first, self.last))
         _kernels.split_lists(self.data, self.data.view(np.uint64), first, last, starts, ends, owner)
         return starts, ends, owner
+
+    def words(self, *path: str | int, among: Sequence[str]) -> NDArray[np.int8]:
+        """Which of a few words stands at a path; −1 for anything else, for a word with escapes and for odd rows."""
+        from adjudge.readers import _kernels
+
+        node = self.wanted.nodes[path]
+        there = (self.kind[node] == TEXT) & ~self.odd
+        encoded = [word.encode() for word in among]
+        edges = np.cumsum([0, *(len(word) for word in encoded)]).astype(np.int32)
+        found = np.empty(there.size, dtype=np.int8)
+        letters = np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
+        _kernels.word_rows(self.data, self._first[node], self._last[node], letters, edges, found)
+        return np.where(there, found, np.int8(-1))
 
 
 def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:

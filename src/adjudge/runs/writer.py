@@ -28,6 +28,10 @@ SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
 )
 
 
+GROWING = ".growing-*"
+"""How a file is named until it is whole."""
+
+
 class RunWriter:
     """A run in the making. Leaving the `with` block without `commit` removes every trace of it."""
 
@@ -95,6 +99,8 @@ class RunWriter:
             self._samples.close()
             self._samples = None
         shutil.rmtree(self.scratch, ignore_errors=True)
+        for left in self.folder.rglob(GROWING):
+            left.unlink()  # half a partition of a worker that was lost; another one has written the whole
         manifest.files = [
             RunFile(path=path.relative_to(self.folder).as_posix(), bytes=path.stat().st_size, sha256=file_digest(path))
             for path in sorted(self.folder.rglob("*"))
@@ -180,7 +186,7 @@ class PartWriter:
             growing.replace(whole)
 
     def _growing(self, path: Path) -> Path:
-        growing = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+        growing = path.with_name(f".growing-{path.name}.{socket.gethostname()}.{os.getpid()}")
         self._whole[growing] = path
         return growing
 

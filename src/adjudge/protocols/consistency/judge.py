@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import CitationRefused
@@ -23,12 +24,12 @@ _PASSED, _FAILED, _UNPARSED, _MISSING = (BUCKETS.index(name) for name in ("passe
 
 @dataclass(frozen=True)
 class Finals:
-    """What came out for each item: codes into VERDICTS, into `Judge.reasons`, into BUCKETS, and citations."""
+    """What came out for each item: codes into VERDICTS, into `Judge.reasons`, into BUCKETS, and packed citations."""
 
     final: NDArray[np.int8]
     why: NDArray[np.int8]
     bucket: NDArray[np.int8]
-    cites: NDArray[np.bool_]
+    cites: NDArray[np.uint8]
 
 
 class Judge:
@@ -40,18 +41,20 @@ class Judge:
         self.reasons = (*table.reasons, *b.STATUSES[1:])
         self._why = np.array([table.reasons.index(row.why) for row in table.rows], dtype=np.int8)
         self._final = np.array([FINALS.index(row.final) for row in table.rows], dtype=np.int8)
-        self._complete = graph.slots_of("pair")
         behind = {name: np.concatenate([graph.slots_of(code) for code in codes]) for name, codes in DECIDING.items()}
         # What a row's own inputs rest on, and, for what ships, also what the rows before it looked at and left.
         width = graph.layout.width
-        self._own = np.zeros((width, len(table.rows)), dtype=bool)
-        self._seen = np.zeros((width, len(table.rows)), dtype=bool)
+        own, seen = np.zeros((2, width, len(table.rows)), dtype=np.bool_)
         for index, row in enumerate(table.rows):
             if index:
-                self._seen[:, index] = self._seen[:, index - 1]
+                seen[:, index] = seen[:, index - 1]
             for name in row.when:
-                self._own[behind[name], index] = True
-            self._seen[:, index] |= self._own[:, index]
+                own[behind[name], index] = True
+            seen[:, index] |= own[:, index]
+        complete = np.zeros((width, 1), dtype=np.bool_)
+        complete[graph.slots_of("pair")] = True
+        self._own, self._seen, self._complete = _packed(own), _packed(seen), _packed(complete)
+        self._weighed = _packed(np.where(own.any(axis=0), own, seen))
 
     def decide(self, batch: PairBatch, evidence: Evidence) -> Finals:
         """Every item of a batch."""
@@ -78,25 +81,28 @@ class Judge:
         paired: NDArray[np.bool_],
         rejected: NDArray[np.bool_],
         evidence: Evidence,
-    ) -> NDArray[np.bool_]:
-        failed = evidence.outcome == Outcome.FAIL
-        applied = failed | (evidence.outcome == Outcome.PASS)
-        own, seen = self._own[:, row], self._seen[:, row]
-        against = own & failed
-        weighed = np.where(own.any(axis=0), own, seen) & applied
+    ) -> NDArray[np.uint8]:
+        failed, applied = _packed(evidence.outcome == Outcome.FAIL), _packed(evidence.outcome <= Outcome.FAIL)
+        against = self._own[:, row] & failed
+        weighed, seen = self._weighed[:, row] & applied, self._seen[:, row] & applied
         # A rejection rests on what failed; where its row names nothing that failed, on all it looked at.
-        reject = np.where(against.any(axis=0), against, np.where(weighed.any(axis=0), weighed, seen & applied))
-        cites: NDArray[np.bool_] = np.where(rejected, reject, seen & applied) & paired
-        cites[self._complete] |= ~paired | ~cites.any(axis=0)
-        return cites
+        reject = np.where(against.any(axis=0), against, np.where(weighed.any(axis=0), weighed, seen))
+        cites: NDArray[np.uint8] = np.where(rejected, reject, seen)
+        cites[:, ~paired] = 0
+        return np.where(cites.any(axis=0), cites, self._complete)
 
 
-def check_citations(finals: Finals, evidence: Evidence, samples: list[str]) -> None:
+def _packed(atoms: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Eight positions a byte, as citations are stored."""
+    return np.packbits(atoms, axis=0, bitorder="little")
+
+
+def check_citations(finals: Finals, evidence: Evidence, samples: pa.StringArray) -> None:
     """Refuse, by name, a final that cites nothing or an atom that was not applied."""
-    applied = evidence.outcome <= Outcome.FAIL
+    applied = _packed(evidence.outcome <= Outcome.FAIL)
     for wrong, what in (
         (~finals.cites.any(axis=0), "cites no evidence"),
         ((finals.cites & ~applied).any(axis=0), "cites an atom that was not applied"),
     ):
         if wrong.any():
-            raise CitationRefused(f"item {samples[int(np.flatnonzero(wrong)[0])]}: the final {what}")
+            raise CitationRefused(f"item {samples[int(np.flatnonzero(wrong)[0])].as_py()}: the final {what}")

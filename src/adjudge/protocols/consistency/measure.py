@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
@@ -22,7 +24,8 @@ from adjudge.verdict.decision import DecisionTable
 
 TSV = "consistency_disagreements.tsv"
 HEADER = ("qid", "scholar", "auditor", "final", "why", "scholar_reason", "auditor_reason")
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_TSV_ROWS = 8192
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *, seed: int, resamples: int) -> Measured:
@@ -123,8 +126,18 @@ def confusion_table(matrix: Any, labels: Sequence[str]) -> dict[str, dict[str, i
 
 def tsv(whole: Partial) -> bytes:
     """The disagreements, one a line; tabs, line ends and backslashes inside a cell are escaped."""
-    lines = [HEADER, *whole.rows]
-    return "".join("\t".join((cell or "").translate(_ESCAPES) for cell in row) + "\n" for row in lines).encode()
+    pieces = whole.rows.combine_chunks().to_batches(max_chunksize=_TSV_ROWS)
+    return b"".join([("\t".join(HEADER) + "\n").encode(), *map(_lines, pieces)])
+
+
+def _lines(rows: pa.RecordBatch) -> bytes:
+    cells = [column.fill_null("") for column in rows.columns]
+    for sign, written in _ESCAPES.items():
+        cells = [pc.replace_substring(column, sign, written) for column in cells]
+    lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, "\t"), "\n", "")
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines), "")
+    text: bytes = joined[0].as_buffer().to_pybytes()
+    return text
 
 
 def _count(count: int, n: int) -> Estimate:

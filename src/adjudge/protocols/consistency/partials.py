@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +52,7 @@ class Partial:
     codes: dict[str, int]
     examples: dict[str, list[str]]
     listed: dict[str, list[tuple[str, str]]]
-    rows: list[tuple[str | None, ...]]
+    rows: pa.Table
     digests: list[bytes] = field(default_factory=list)
 
     @property
@@ -101,7 +100,9 @@ def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Pa
         buckets=np.bincount(codes(samples, "bucket", BUCKETS).astype(np.int64), minlength=len(BUCKETS)),
         counts={name: int(mask.sum()) for name, mask in masks.items()}
         | {"drift": int(drift.sum()), "recall": int(recall.sum()), "flagged": int((paired & flagged).sum())},
-        outcomes=np.stack([(evidence.outcome == code).sum(axis=1) for code in range(len(OUTCOMES))], axis=1),
+        outcomes=np.array(
+            [[np.count_nonzero(atoms == code) for code in range(len(OUTCOMES))] for atoms in evidence.outcome]
+        ),
         codes={code: int(count) for code, count in zip(evidence.layout.codes, by_code, strict=True) if count},
         examples={
             "agreed_valid_rejected_by_red_flag": _smallest(names, masks["agreed_valid_rejected_by_red_flag"], EXAMPLES),
@@ -128,7 +129,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
         codes={},
         examples={name: sorted(x for p in partials for x in p.examples[name])[:EXAMPLES] for name in first.examples},
         listed={name: sorted(x for p in partials for x in p.listed[name])[:LISTED] for name in first.listed},
-        rows=sorted((row for p in partials for row in p.rows), key=lambda row: row[0] or ""),
+        rows=pa.concat_tables([p.rows for p in partials]).sort_by("sample"),
         digests=[digest for p in partials for digest in p.digests],
     )
     for one in partials:
@@ -179,6 +180,7 @@ def _listed(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str, str]]
 _COLUMNS = ("sample", "scholar", "auditor", "verdict", "why", "scholar_reason", "auditor_reason")
 
 
-def _rows(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str | None, ...]]:
-    chosen: Any = samples.select(_COLUMNS).take(pa.array(np.flatnonzero(mask)))
-    return list(zip(*(chosen.column(name).to_pylist() for name in _COLUMNS), strict=True))
+def _rows(samples: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
+    """What the table of disagreements says of some items."""
+    chosen = samples.select(_COLUMNS).take(pa.array(np.flatnonzero(mask)))
+    return chosen.cast(pa.schema([(name, pa.string()) for name in _COLUMNS]))

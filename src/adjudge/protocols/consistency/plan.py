@@ -15,6 +15,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency import samples as columns
+from adjudge.protocols.consistency.blocks import BlockReader
 from adjudge.protocols.consistency.judge import Judge, check_citations
 from adjudge.protocols.consistency.measure import finish
 from adjudge.protocols.consistency.partials import Partial, partial
@@ -124,9 +125,16 @@ class PairPlan(Plan):
 
     def inputs(self) -> Sequence[Input]:
         """Pairs, or two agents and their answers, keyed by qid."""
-        key = r.key_or_bad if self.settings.on_bad_row == "skip" else r.key
+        skip_bad = self.settings.on_bad_row == "skip"
         return [
-            Input(role, tuple(getattr(self.settings, role)), key, r.EXPECTED[role], limited=role == "pairs")
+            Input(
+                role,
+                tuple(getattr(self.settings, role)),
+                None,
+                r.EXPECTED[role],
+                limited=role == "pairs",
+                read=BlockReader(role, skip_bad=skip_bad).read,
+            )
             for role in ("pairs", "scholar", "auditor", "answers")
             if getattr(self.settings, role)
         ]

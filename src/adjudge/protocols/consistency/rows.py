@@ -14,10 +14,11 @@ from adjudge.protocols.consistency.policy import LABELS
 
 Label = Literal["VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN"]
 BAD_KEY = "\x00unreadable"
+SKIP_HINT = "(--on-bad-row skip counts such rows instead)"
 
 
 class Key(msgspec.Struct, gc=False):
-    """What the split reads of a row."""
+    """What names a row."""
 
     qid: str | int
 
@@ -88,21 +89,13 @@ def decoder(role: str) -> msgspec.json.Decoder[Any]:
     return _DECODERS[role]
 
 
-def key(path: str, line: int, text: bytes) -> tuple[str, None]:
-    """The key of a row; an unreadable one is an error."""
-    del path, line
-    qid = _key.decode(text).qid
-    return qid if isinstance(qid, str) else str(qid), None
-
-
-def key_or_bad(path: str, line: int, text: bytes) -> tuple[str, None]:
-    """The key of a row, or one key for all rows without; they are counted where the rows are judged."""
+def key_or_bad(text: bytes) -> str:
+    """The key of a row that cannot be used, or one key for all rows without."""
     try:
-        found, _ = key(path, line, text)
-        found.encode()
+        qid = _key.decode(text).qid
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return BAD_KEY, None
-    return found, None
+        return BAD_KEY
+    return qid if isinstance(qid, str) else str(qid)
 
 
 def what_is_wrong(text: bytes, role: str, error: Exception) -> str:
@@ -146,4 +139,4 @@ def majority(votes: Sequence[str]) -> str:
 
 def refuse(what: str, files: Sequence[str], file: int, line: int) -> InputError:
     """The error for a row, with its place."""
-    return InputError(what, file=files[file], line=line, hint="(--on-bad-row skip counts such rows instead)")
+    return InputError(what, file=files[file], line=line, hint=SKIP_HINT)

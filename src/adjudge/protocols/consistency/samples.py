@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.citations import citation_column
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.batch import PairBatch
@@ -31,8 +31,9 @@ def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
     """The rows of one batch; reasons stand here only where the labels differ, for the table of disagreements."""
     batch, n = read.batch, len(read.samples)
     differ = (batch.status == b.PAIRED) & (batch.scholar != batch.auditor)
+    differ_column = pa.array(differ)
     columns: dict[str, pa.Array] = {
-        "sample": _texts(read.samples),
+        "sample": read.samples,
         "model": coded(np.zeros(n, dtype=np.int8), (MODEL,)),
         **_decided(finals, reasons),
         "status": coded(batch.status, b.STATUSES),
@@ -46,15 +47,14 @@ def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
         "note": _sparse(batch.notes, n),
     }
     for side, name in enumerate(b.AGENTS):
-        texts = read.reasons[side]
         length = batch.reason_length[side]
         columns |= {
-            f"{name}_reason": _sparse({i: _cut(texts[i]) for i in np.flatnonzero(differ).tolist()}, n),
+            f"{name}_reason": _cut(pc.if_else(differ_column, read.reasons[side], pa.scalar(None, pa.string()))),
             f"{name}_reason_length": pa.array(length, mask=length == b.ABSENT),
             f"{name}_personal": pa.array(batch.personal[side]),
             f"{name}_quotes": pa.array(batch.quotes[side] == 1),
             f"{name}_seeding": coded(batch.seeding[side], b.SEEDING),
-            f"{name}_reducer": coded(_reduced(read.reducers[side], n), ("strict_majority",)),
+            f"{name}_reducer": coded(read.reduced[side] - 1, ("strict_majority",)),
         }
     return pa.table(columns)
 
@@ -63,9 +63,9 @@ def outputs(read: ReadBatch) -> pa.Table:
     """What the agents said, reasons masked, and the claim; each cut at a bound."""
     return pa.table(
         {
-            "scholar_reason": _short_texts(read.reasons[0]),
-            "auditor_reason": _short_texts(read.reasons[1]),
-            "response": _short_texts(read.claims),
+            "scholar_reason": _cut(read.reasons[0]),
+            "auditor_reason": _cut(read.reasons[1]),
+            "response": _cut(read.claims),
         }
     )
 
@@ -106,7 +106,7 @@ def _decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
         "bucket": coded(finals.bucket, BUCKETS),
         "verdict": coded(finals.final, VERDICTS),
         "why": coded(finals.why, reasons),
-        "cites": pack_citations(finals.cites),
+        "cites": citation_column(finals.cites),
     }
 
 
@@ -120,34 +120,21 @@ def _small_truth(column: pa.ChunkedArray) -> b.Small:
     return found
 
 
-def _sparse(texts: Mapping[int, str | None], n: int) -> pa.Array:
+def _sparse(texts: Mapping[int, str], n: int) -> pa.Array:
     if not texts:
         return pa.nulls(n, pa.string())
     values: list[str | None] = [None] * n
     for index, text in texts.items():
         values[index] = text
-    return _texts(values)
+    return pa.array(values, pa.string())
 
 
-def _texts(values: Sequence[str | None]) -> pa.Array:
-    try:
-        return pa.array(values, pa.string())
-    except UnicodeEncodeError:
-        safe = [None if text is None else text.encode("utf-8", "replace").decode() for text in values]
-        return pa.array(safe, pa.string())
-
-
-def _short_texts(values: Sequence[str | None]) -> pa.Array:
-    column = _texts(values)
-    longest = pc.max(pc.binary_length(column)).as_py()
-    return column if longest is None or longest <= TEXT_LIMIT else _texts([_cut(text) for text in values])
-
-
-def _reduced(reducers: Sequence[str | None] | None, n: int) -> b.Small:
-    if reducers is None:
-        return np.full(n, b.ABSENT, dtype=np.int8)
-    return np.array([b.ABSENT if name is None else 0 for name in reducers], dtype=np.int8)
-
-
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
+def _cut(texts: pa.StringArray) -> pa.StringArray:
+    """Texts of at most TEXT_LIMIT characters."""
+    longest = pc.max(pc.binary_length(texts)).as_py()
+    if longest is None or longest <= TEXT_LIMIT:
+        return texts
+    long = pc.greater(pc.utf8_length(texts), TEXT_LIMIT)
+    return pc.if_else(
+        long, pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, TEXT_LIMIT - 1), "…", ""), texts
+    )

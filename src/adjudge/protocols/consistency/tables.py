@@ -1,0 +1,83 @@
+"""What is kept of a row between reading and judging: its codes in one column of fixed width, and its texts.
+
+Every role has the same columns; a row of an agent's own file fills that agent's part alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.protocols.consistency import batch as b
+
+AGENT = np.dtype([("label", "i1"), ("seeding", "i1"), ("reduced", "i1")])
+ANSWER = np.dtype(
+    [
+        ("answered", "i1"),
+        ("provenance", "i1"),
+        ("constraints", "i1"),
+        ("citations", "i1"),
+        ("claim", "i1"),
+        ("echoed", "i1"),
+        ("out_of_scope", "<i4"),
+    ]
+)
+CODES = np.dtype([("status", "i1"), ("scholar", AGENT), ("auditor", AGENT), ("answer", ANSWER)])
+TEXTS = ("scholar_reason", "scholar_digest", "auditor_reason", "auditor_digest", "claim", "note")
+"""`note` says why a row cannot be used; all may be null."""
+
+_PACKED = pa.binary(CODES.itemsize)
+_FAST = {b"compiled": b"yes"}
+
+Codes = NDArray[np.void]
+
+
+def blank(n: int) -> Codes:
+    """The codes of rows that say nothing."""
+    codes: Codes = np.zeros(n, dtype=CODES)
+    for agent in b.AGENTS:
+        codes[agent]["label"] = b.ABSENT
+    for name in ("provenance", "constraints", "echoed"):
+        codes["answer"][name] = b.ABSENT
+    return codes
+
+
+def table(keys: pa.Array, codes: Codes, texts: Mapping[str, pa.Array]) -> pa.Table:
+    """Rows as a table; texts that are not given are null."""
+    n = len(keys)
+    packed = pa.Array.from_buffers(_PACKED, n, [None, pa.py_buffer(np.ascontiguousarray(codes))])
+    return pa.table(
+        {"key": keys, "codes": packed}
+        | {name: texts[name] if name in texts else pa.nulls(n, pa.string()) for name in TEXTS}
+    )
+
+
+def codes_of(rows: pa.Table) -> Codes:
+    """The codes of a table's rows."""
+    packed = column(rows, "codes")
+    codes: Codes = np.frombuffer(packed.buffers()[1] or b"", dtype=CODES)
+    return codes[packed.offset : packed.offset + len(packed)]
+
+
+def with_codes(rows: pa.Table, codes: Codes) -> pa.Table:
+    """The rows with other codes."""
+    packed = pa.Array.from_buffers(_PACKED, len(codes), [None, pa.py_buffer(np.ascontiguousarray(codes))])
+    return rows.set_column(rows.column_names.index("codes"), "codes", packed)
+
+
+def column(rows: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
+    return rows.column(name).combine_chunks()
+
+
+def mark_compiled(rows: pa.Table) -> pa.Table:
+    """Say that the input is large enough for compiled loops, for those who judge these rows."""
+    return rows.replace_schema_metadata(_FAST)
+
+
+def compiled(rows: pa.Table) -> bool:
+    """Whether compiled loops are worth loading for these rows."""
+    return bool(rows.schema.metadata) and _FAST.items() <= rows.schema.metadata.items()
