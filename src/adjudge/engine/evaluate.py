@@ -14,7 +14,7 @@ from adjudge.engine.metrics import metrics_document
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, no_collector, work
+from adjudge.engine.work import Done, Job, quick_memory, work
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
@@ -41,7 +41,7 @@ class Options:
     report: Report | None = None
 
 
-@no_collector()
+@quick_memory()
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     """Run one evaluation and return the directory it left; on any error nothing is left."""
     if options.workers < 1:

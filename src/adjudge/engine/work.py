@@ -41,18 +41,24 @@ class Done:
 
 
 @contextmanager
-def no_collector() -> Iterator[None]:
-    """Without the cyclic garbage collector: the work makes many small objects and no cycles, and it looks at them all."""
-    enabled = gc.isenabled()
+def quick_memory() -> Iterator[None]:
+    """Memory management for many short-lived arrays.
+
+    Without the cyclic garbage collector, which looks at all objects, and the work makes no cycles; and with Arrow on the
+    system's allocator, which gives the same pages again: its own asks the kernel for fresh ones a quarter of the time.
+    """
+    enabled, pool = gc.isenabled(), pa.default_memory_pool()
     gc.disable()
+    pa.set_memory_pool(pa.system_memory_pool())
     try:
         yield
     finally:
+        pa.set_memory_pool(pool)
         if enabled:
             gc.enable()
 
 
-@no_collector()
+@quick_memory()
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest."""
     made = plan or plan_of(job.recipe)

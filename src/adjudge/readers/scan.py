@@ -155,7 +155,7 @@ class Scanned:
         edges = np.cumsum([0, *(len(word) for word in encoded)]).astype(np.int32)
         found = np.empty(there.size, dtype=np.int8)
         letters = np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
-        _kernels.word_rows(self.data, self._first[node], self._last[node], letters, edges, found)
+        _kernels.word_rows(self.data, self.first[node], self.last[node], letters, edges, found)
         return np.where(there, found, np.int8(-1))
 
 
