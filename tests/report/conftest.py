@@ -203,7 +203,9 @@ def _hostile_gui(records: list[dict[str, Any]]) -> None:
 
 
 def _hostile_triage(records: list[dict[str, Any]]) -> None:
-    records[0] |= {"error": HOSTILE, "prediction": HOSTILE}
+    for record in records:
+        if record["error"]:  # the worst are shown, and these are among them
+            record |= {"error": HOSTILE, "prediction": HOSTILE}
 
 
 def _hostile_consistency(records: list[dict[str, Any]]) -> None:

@@ -86,7 +86,7 @@ def test_the_latex_table_holds_the_metrics_to_the_digits_shown(demo, name):
                 assert cell == ("--" if item is None else "n/a")
                 continue
             point, _, rest = cell.partition(" [")
-            shown = [point.removesuffix(" %"), *(end for end in rest.rstrip("]").split(", ") if end)]
+            shown = [part.partition(" ")[0] for part in (point, *rest.rstrip("]").split(", ")) if part]
             scale = 100 if point.endswith(" %") else 1
             true = [item.value, *(end for end in (item.low, item.high) if end is not None)]
             for text, value in zip(shown, true, strict=True):
