@@ -134,7 +134,7 @@ def _say(cases: Sequence[Case]) -> None:
 def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
     from adjudge.report.junit import junit
 
-    _write(path, junit(cases, name=f"adjudge.{run.manifest.protocol}"))
+    _write(path, junit(cases, name=f"adjudge.{run.manifest.protocol}", timestamp=run.manifest.timestamp))
 
 
 def _by_name(run: Run) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 BUCKETS = 256
 HELD_PIECE, FILE_PIECE = 4_000_000, 32_000_000  # small pieces are sorted within the cache, large ones make few batches
-HELD_BYTES = 64_000_000
+HELD_BYTES = 32_000_000
 
 
 @dataclass(frozen=True)
