@@ -175,6 +175,7 @@ def validity(key: str, name: str, answer: dict[str, Any] | None, value: float) -
     if name not in answer:
         return whole(key, "numeric_validity.missing_field", name, "fail", "CRITICAL", f"{name} is missing")
     if math.isnan(value):
+        rule = "numeric_validity.array_shape" if isinstance(answer[name], list) else rule
         return whole(key, rule, name, "fail", "CRITICAL", f"{name} is not a finite number")
     return whole(key, rule, name, "pass", "INFO", f"{name} is a finite number")
 
