@@ -51,6 +51,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) demo runs dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src -name '*.nb[ci]' -delete
 
 docs: $(VENV)/.dev
 	$(BIN)/python tools/docs.py

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.readers._kernels import Bytes, Floats, Ints, Place, past_number
+from adjudge.readers._tokens import Bytes, Floats, Ints, Place, past_number
 
 _ONE = np.uintp(1)
 _SIX = np.uintp(6)

@@ -43,24 +43,24 @@ class PlainAnswers:
 
     def read(self, texts: pa.StringArray) -> Plain:
         """The plain answers among texts that have no null."""
-        from adjudge.readers import _kernels
+        from adjudge.readers import _text_kernels
 
         _, buffer, characters = texts.buffers()
         data = np.frombuffer(characters, dtype=np.uint8)
         offsets = np.frombuffer(buffer, dtype=np.int32)[: len(texts) + 1]
         start, end = np.empty(len(texts), dtype=np.int32), np.empty(len(texts), dtype=np.int32)
         how = np.empty(len(texts), dtype=np.uint8)
-        _kernels.find_objects(data, offsets, start, end, how)
+        _text_kernels.find_objects(data, offsets, start, end, how)
         found = scan(self._wanted, data, start, end, fast=True)
-        found.odd |= how == _kernels.NOT_PLAIN
+        found.odd |= how == _text_kernels.NOT_PLAIN
         found.odd |= found.numbers() != len(self._fields)
         if self._lists:
             for name in self._fields:
                 found.odd |= (found.kinds(name) != ARRAY) | (found.numbers(name) != self._steps)
         kinds = found.kind[self._cells]
         found.odd |= ((kinds != INTEGER) & (kinds != REAL)).any(axis=0)
-        method = np.where(how == _kernels.IN_PROSE, _EMBEDDED, _WHOLE).astype(np.int8)
-        for row in np.flatnonzero(~found.odd & (how == _kernels.NEAR_FENCES)).tolist():
+        method = np.where(how == _text_kernels.IN_PROSE, _EMBEDDED, _WHOLE).astype(np.int8)
+        for row in np.flatnonzero(~found.odd & (how == _text_kernels.NEAR_FENCES)).tolist():
             before = bytes(data[offsets[row] : start[row]]).decode()
             after = bytes(data[end[row] : offsets[row + 1]]).decode()
             as_what = found_as(before, after)

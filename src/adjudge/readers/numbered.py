@@ -36,11 +36,11 @@ class Numbered(Generic[T]):
         codes = np.full(n, -1, dtype=np.int32)
         if scanned.odd.all():
             return codes, self._values
-        from adjudge.readers import _kernels
+        from adjudge.readers import _number_kernels
 
         self._make_room(n, scanned.data.size)
         count, fresh = len(self._values), np.zeros(n, dtype=np.int32)
-        new = _kernels.number_rows(
+        new = _number_kernels.number_rows(
             scanned.data.view(np.uint64),
             scanned.kind,
             scanned.first,

@@ -147,7 +147,7 @@ class Scanned:
 
     def words(self, *path: str | int, among: Sequence[str]) -> NDArray[np.int8]:
         """Which of a few words stands at a path; −1 for anything else, for a word with escapes and for odd rows."""
-        from adjudge.readers import _kernels
+        from adjudge.readers import _text_kernels
 
         node = self.wanted.nodes[path]
         there = (self.kind[node] == TEXT) & ~self.odd
@@ -155,7 +155,7 @@ class Scanned:
         edges = np.cumsum([0, *(len(word) for word in encoded)]).astype(np.int32)
         found = np.empty(there.size, dtype=np.int8)
         letters = np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
-        _kernels.word_rows(self.data, self.first[node], self.last[node], letters, edges, found)
+        _text_kernels.word_rows(self.data, self.first[node], self.last[node], letters, edges, found)
         return np.where(there, found, np.int8(-1))
 
 
@@ -184,11 +184,11 @@ def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.in
     view = np.frombuffer(data, dtype=np.uint8)
     if not fast or not available():
         return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32)
-    from adjudge.readers import _kernels
+    from adjudge.readers import _text_kernels
 
     words = view.view(np.uint64)
-    places = np.empty(_kernels.count_newlines(words, size), dtype=np.int32)
-    _kernels.find_newlines(words, places)
+    places = np.empty(_text_kernels.count_newlines(words, size), dtype=np.int32)
+    _text_kernels.find_newlines(words, places)
     return places
 
 
@@ -199,13 +199,15 @@ def copied(
     escaped: NDArray[np.bool_] | None = None,
 ) -> pa.StringArray:
     """The strings data[first:last], those that are `escaped` resolved; null where `last` is 0."""
-    from adjudge.readers import _kernels
+    from adjudge.readers import _text_kernels
 
     n, there = first.size, last > 0
     # Padded, so that the strings can be scanned in their turn.
     out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
     offsets = np.zeros(n + 1, dtype=np.int32)
-    _kernels.copy_texts(data, first, last, np.zeros(n, dtype=np.bool_) if escaped is None else escaped, out, offsets)
+    _text_kernels.copy_texts(
+        data, first, last, np.zeros(n, dtype=np.bool_) if escaped is None else escaped, out, offsets
+    )
     bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
     return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
 
@@ -215,12 +217,12 @@ def crc32(texts: pa.StringArray, *, fast: bool) -> NDArray[np.uint32]:
     if not fast or not available():
         crc = zlib.crc32
         return np.array([crc(text.encode()) for text in texts.to_pylist()], dtype=np.uint32)
-    from adjudge.readers import _kernels
+    from adjudge.readers import _text_kernels
 
     _, offsets, data = texts.buffers()
     places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     out = np.empty(len(texts), dtype=np.uint32)
-    _kernels.crc32_rows(np.frombuffer(data or b"\0", dtype=np.uint8), places, _crc_table(), out)
+    _text_kernels.crc32_rows(np.frombuffer(data or b"\0", dtype=np.uint8), places, _crc_table(), out)
     return out
 
 

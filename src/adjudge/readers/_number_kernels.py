@@ -1,0 +1,164 @@
+# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable"
+
+"""The loop of `numbered`: rows with the same text at chosen paths get the same number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.readers._tokens import (
+    ALL,
+    BITS,
+    EIGHT,
+    HALF,
+    MIXER,
+    ONE,
+    SEVEN,
+    THREE,
+    Bytes,
+    Ints,
+    Place,
+    compiled,
+    inlined,
+)
+
+
+@inlined
+def last_word(words: Any, i: Place, size: Place) -> Any:
+    """The bytes from place i on, fewer than eight, with zeros behind them."""
+    at, shift = i >> THREE, (i & SEVEN) << THREE
+    found = words[at] >> shift
+    if shift and at + ONE < np.uintp(words.shape[0]):
+        found |= words[at + ONE] << (BITS - shift)
+    return found & ~(ALL << (size << THREE))
+
+
+@inlined
+def head_of(kind: Bytes, first: Ints, last: Ints, node: int, row: int) -> Any:
+    return np.uint64(kind[node, row]) | (np.uint64(last[node, row] - first[node, row]) << EIGHT)
+
+
+@inlined
+def is_entry(
+    words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
+) -> bool:
+    """Whether a row holds at the nodes what was stored from `at` on."""
+    for k in range(nodes.shape[0]):
+        node = nodes[k]
+        if store[at] != head_of(kind, first, last, node, row):
+            return False
+        at += ONE
+        i = np.uintp(first[node, row])
+        size = np.uintp(last[node, row]) - i
+        whole = size >> THREE
+        begin, shift = i >> THREE, (i & SEVEN) << THREE
+        differs = np.uint64(0)
+        if shift:
+            for j in range(whole):
+                differs |= store[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + ONE] << (BITS - shift)))
+        else:
+            for j in range(whole):
+                differs |= store[at + j] ^ words[begin + j]
+        at += whole
+        if size & SEVEN:
+            differs |= store[at] ^ last_word(words, i + (whole << THREE), size & SEVEN)
+            at += ONE
+        if differs:
+            return False
+    return True
+
+
+@inlined
+def put_entry(
+    words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
+) -> Place:
+    """Store what a row holds at the nodes from `at` on; the place behind it."""
+    for k in range(nodes.shape[0]):
+        node = nodes[k]
+        store[at] = head_of(kind, first, last, node, row)
+        at += ONE
+        i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+        while i < end:
+            if end - i >= EIGHT:
+                shift = (i & SEVEN) << THREE
+                store[at] = words[i >> THREE] >> shift
+                if shift:
+                    store[at] |= words[(i >> THREE) + ONE] << (BITS - shift)
+            else:
+                store[at] = last_word(words, i, end - i)
+            at += ONE
+            i += EIGHT
+    return at
+
+
+@inlined
+def mark_of(words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int) -> Any:
+    """A hash of what a row holds at the nodes."""
+    mark = np.uint64(0)
+    for k in range(nodes.shape[0]):
+        node = nodes[k]
+        mark = (mark ^ head_of(kind, first, last, node, row)) * MIXER
+        mark ^= mark >> HALF
+        i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
+        while i < end:
+            size = min(end - i, SEVEN)
+            mark = (mark ^ last_word(words, i, size)) * MIXER
+            mark ^= mark >> HALF
+            i += size
+    return mark
+
+
+@compiled
+def number_rows(
+    words: Any,
+    kind: Bytes,
+    first: Ints,
+    last: Ints,
+    odd: NDArray[np.bool_],
+    nodes: Ints,
+    slots: Ints,
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    store: NDArray[np.uint64],
+    count: int,
+    codes: Ints,
+    fresh: Ints,
+) -> int:
+    """Number the rows by what stands at the nodes, rows with the same text alike; −1 for an odd row.
+
+    `store` holds what each of `count` known numbers stands for, number c from places[c] on: for every node its kind and
+    length, then its bytes. `slots` is a hash table of numbers, open addressing, −1 for empty. The row of each new number
+    goes into `fresh`; returned is the new count.
+    """
+    known = count
+    guess = np.int64(0)
+    mask = np.uint64(slots.shape[0] - 1)
+    for row in range(odd.shape[0]):
+        if odd[row]:
+            codes[row] = -1
+            continue
+        if guess < count and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[guess])):
+            codes[row] = guess
+            continue
+        mark = mark_of(words, kind, first, last, nodes, row)
+        slot = mark & mask
+        while True:
+            found = np.int64(slots[slot])
+            if found < 0:
+                break
+            if hashes[found] == mark and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found])):
+                break
+            slot = (slot + ONE) & mask
+        if found < 0:
+            found = np.int64(count)
+            slots[slot] = found
+            hashes[found] = mark
+            places[found + 1] = put_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found]))
+            count += 1
+            fresh[found - known] = row
+        codes[row] = found
+        guess = found
+    return count

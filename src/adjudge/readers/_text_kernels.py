@@ -1,0 +1,143 @@
+# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable"
+# ruff: noqa: PLR1714 -- comparisons with numbers compile to better code than sets
+"""Loops over many texts: lines, copies without escapes, hashes, and where an answer stands in a model's text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
+from numpy.typing import NDArray
+
+from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, NEWLINES, ONE, TWO, UNIT, Bytes, Ints, compiled, same_bytes
+
+
+@compiled
+def count_newlines(words: Any, size: int) -> int:
+    """How many of the first `size` bytes are newlines."""
+    count = 0
+    for at in range((size + 7) >> 3):
+        x = words[at] ^ NEWLINES
+        # Exact for every byte: the high bit of each says that the byte has no other bit.
+        marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
+        if marks:
+            for k in range(8):
+                if (marks >> np.uint64(8 * k + 7)) & UNIT and 8 * at + k < size:
+                    count += 1
+    return count
+
+
+@compiled
+def find_newlines(words: Any, places: Ints) -> None:
+    """The places of the first newlines, as many as there is room for."""
+    found, at = 0, 0
+    while found < places.shape[0]:
+        x = words[at] ^ NEWLINES
+        marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
+        while marks and found < places.shape[0]:
+            places[found] = 8 * at + (trailing_zeros(marks) >> 3)
+            found += 1
+            marks &= marks - UNIT
+        at += 1
+
+
+@compiled
+def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_], out: Bytes, offsets: Ints) -> None:
+    """Copy the strings data[first:last] behind one another into `out`, escapes resolved; an empty span copies nothing."""
+    at = np.uintp(0)
+    for row in range(first.shape[0]):
+        i, end = np.uintp(first[row]), np.uintp(last[row])
+        if not escaped[row]:
+            size = end - i  # a counted loop, which is copied many bytes at a time
+            for k in range(size):
+                out[at + k] = data[i + k]
+            at += size
+            i = end
+        while i < end:
+            b = data[i]
+            i += ONE
+            if b == 92:
+                b = ESCAPES[data[i]]
+                i += ONE
+                if b == 0:  # \uXXXX
+                    unit = 0
+                    for _ in range(4):
+                        unit = unit * 16 + np.int64(HEX[data[i]])
+                        i += ONE
+                    if unit >= 0x800:
+                        out[at] = 0xE0 | (unit >> 12)
+                        out[at + ONE] = 0x80 | ((unit >> 6) & 63)
+                        at += TWO
+                        b = np.uint8(0x80 | (unit & 63))
+                    elif unit >= 0x80:
+                        out[at] = 0xC0 | (unit >> 6)
+                        at += ONE
+                        b = np.uint8(0x80 | (unit & 63))
+                    else:
+                        b = np.uint8(unit)
+            out[at] = b
+            at += ONE
+        offsets[row + 1] = at
+
+
+@compiled
+def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, out: NDArray[np.int8]) -> None:
+    """Which word edges[k]..edges[k + 1] of `words` stands at data[first:last]; −1 for none."""
+    for row in range(first.shape[0]):
+        out[row] = -1
+        size = last[row] - first[row]
+        for word in range(edges.shape[0] - 1):
+            at = edges[word]
+            if edges[word + 1] - at == size and same_bytes(data, np.uintp(first[row]), words, at, size):
+                out[row] = word
+                break
+
+
+@compiled
+def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArray[np.uint32]) -> None:
+    """CRC-32 of every string of an Arrow buffer, the same as zlib's."""
+    for row in range(out.shape[0]):
+        crc = np.uint32(0xFFFFFFFF)
+        for k in range(offsets[row], offsets[row + 1]):
+            crc = table[(crc ^ np.uint32(data[k])) & np.uint32(255)] ^ (crc >> np.uint32(8))
+        out[row] = crc ^ np.uint32(0xFFFFFFFF)
+
+
+# How an object stands in a text: not plainly, as all of it, alone but for white space, in prose, or beside fence marks.
+NOT_PLAIN, ALL_OF_IT, ALONE, IN_PROSE, NEAR_FENCES = range(5)
+
+
+@compiled
+def find_objects(data: Bytes, offsets: Ints, starts: Ints, ends: Ints, how: Bytes) -> None:
+    """Where the one object of every text of an Arrow buffer must stand, if there is one; only texts in ASCII are plain."""
+    for row in range(how.shape[0]):
+        begin, end = offsets[row], offsets[row + 1]
+        starts[row], ends[row], how[row] = begin, end, NOT_PLAIN
+        braces, marks, bits = 0, 0, np.uint8(0)
+        for k in range(begin, end):
+            b = data[np.uintp(k)]
+            braces += b == 123
+            marks += b == 96 or b == 126
+            bits |= b
+        if braces == 0 or bits > 127:
+            continue
+        if data[np.uintp(begin)] == 123 and data[np.uintp(end - 1)] == 125:
+            how[row] = ALL_OF_IT
+            continue
+        if braces > 1:
+            continue
+        blank = True
+        i = begin
+        while data[np.uintp(i)] != 123:
+            b = data[np.uintp(i)]
+            blank &= b == 32 or 9 <= b <= 13 or 28 <= b <= 31
+            i += 1
+        j = end - 1
+        while j > i and data[np.uintp(j)] != 125:
+            b = data[np.uintp(j)]
+            blank &= b == 32 or 9 <= b <= 13 or 28 <= b <= 31
+            j -= 1
+        if j > i:
+            starts[row], ends[row] = i, j + 1
+            how[row] = NEAR_FENCES if marks >= 3 else ALONE if blank else IN_PROSE

@@ -1,0 +1,197 @@
+# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable"
+
+"""How the compiled loops pass over the tokens of JSON; only imported where Numba is installed and the input is large.
+
+Places are unsigned, so that no index needs a look at its sign, and strings are passed eight bytes at a time. Nothing here
+raises and nothing guesses: what is not certainly well-formed is BAD, and a number whose rounding is in doubt is NaN.
+Numba keeps compiled loops beside the file they stand in: after a change here, remove the cached ones (`make clean`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Place = Any  # np.uintp
+
+# What stands at a path.
+ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
+BAD = 255
+
+MAX_DEPTH = 64
+MAX_DIGITS = 19  # what a 64-bit integer holds for certain
+POWERS = np.array([float(10**k) for k in range(23)])  # all exact
+EXACT = np.uint64(1 << 53)
+
+ONE, TWO, FOUR, FIVE, SIX, EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
+THREE, SEVEN = np.uintp(3), np.uintp(7)
+ALL, LOWS, HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01, 0x80))
+BITS, HALF = np.uint64(64), np.uint64(32)
+MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
+QUOTES, SLASHES, SPACES, NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
+UNIT = np.uint64(1)
+
+# The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
+HEX = np.full(256, 255, dtype=np.uint8)
+for _digit in b"0123456789abcdefABCDEF":
+    HEX[_digit] = int(chr(_digit), 16)
+ESCAPES = np.zeros(256, dtype=np.uint8)
+for _name, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
+    ESCAPES[_name] = _meant
+
+compiled: Any = numba.njit(cache=True)
+inlined: Any = numba.njit(inline="always")
+
+
+@compiled
+def exact_quotient(digits: Any, divisor: float) -> float:
+    """Digits / divisor, correctly rounded; −1 where double the precision does not settle the rounding.
+
+    The quotient of the rounded dividend is corrected by its exact remainder and by what rounding the dividend lost
+    (T. J. Dekker, A floating-point technique for extending the available precision, Numerische Mathematik 18, 1971).
+    """
+    high = float(digits)
+    rounded = np.uint64(high)
+    low = float(digits - rounded) if digits >= rounded else -float(rounded - digits)
+    first = high / divisor
+    a = first * 134217729.0
+    a1 = a - (a - first)
+    a2 = first - a1
+    b = divisor * 134217729.0
+    b1 = b - (b - divisor)
+    b2 = divisor - b1
+    product = first * divisor
+    lost = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+    correction = (((high - product) - lost) + low) / divisor
+    total = first + correction
+    rest = correction - (total - first)
+    mantissa, exponent = math.frexp(total)
+    ulp = math.ldexp(1.0, exponent - 53)
+    if mantissa == 0.5 or abs(abs(rest) - 0.5 * ulp) < ulp * 1e-9:
+        return -1.0
+    return total
+
+
+@inlined
+def past_blank(data: Bytes, i: Place, end: Place) -> Place:
+    while i < end and data[i] <= 32 and (data[i] == 32 or data[i] == 10 or data[i] == 13 or data[i] == 9):
+        i += ONE
+    return i
+
+
+@inlined
+def past_plain(words: Any, i: Place, end: Place) -> Place:
+    """The place of the next quote, backslash or control character, or the end."""
+    at = i >> THREE
+    kept = ALL << ((i & SEVEN) << THREE)  # not the bytes before i
+    while True:
+        x = words[at]
+        quote = x ^ QUOTES
+        slash = x ^ SLASHES
+        # The lowest high bit that is set marks the first such byte; those above it may be carried there.
+        marks = (((quote - LOWS) & ~quote) | ((slash - LOWS) & ~slash) | ((x - SPACES) & ~x)) & HIGHS & kept
+        if marks:
+            found = (at << THREE) + (np.uintp(trailing_zeros(marks)) >> THREE)
+            break
+        at += ONE
+        if at << THREE >= end:
+            found = end
+            break
+        kept = ALL
+    return min(found, end)
+
+
+@inlined
+def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int]:
+    """From behind the opening quote: the place behind the closing one, and TEXT, ESCAPED or BAD."""
+    kind = TEXT
+    while True:
+        i = past_plain(words, i, end)
+        if i >= end or data[i] < 32:
+            return i, BAD
+        if data[i] == 34:
+            return i + ONE, kind
+        kind = ESCAPED
+        if i + TWO > end:
+            return i, BAD
+        if ESCAPES[data[i + ONE]] != 0:
+            i += TWO
+        elif data[i + ONE] == 117 and i + SIX <= end:
+            if HEX[data[i + TWO]] == 13 and HEX[data[i + THREE]] > 7:
+                return i, BAD  # half of a pair
+            if max(HEX[data[i + TWO]], HEX[data[i + THREE]], HEX[data[i + FOUR]], HEX[data[i + FIVE]]) > 15:
+                return i, BAD
+            i += SIX
+        else:
+            return i, BAD
+
+
+@inlined
+def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
+    """The place behind a number, INTEGER, REAL or BAD, and its value: NaN where that is in doubt."""
+    negative = data[i] == 45
+    if negative:
+        i += ONE
+    kind = INTEGER
+    digits = np.uint64(0)
+    scale = 0
+    begin = i
+    while i < end and 48 <= data[i] <= 57:
+        digits = digits * np.uint64(10) + np.uint64(data[i] - np.uint8(48))
+        i += ONE
+    seen = np.int64(i - begin)
+    if seen == 0 or (seen > 1 and data[begin] == 48):
+        return i, BAD, 0.0
+    if i < end and data[i] == 46:
+        kind = REAL
+        i += ONE
+        begin = i
+        while i < end and 48 <= data[i] <= 57:
+            digits = digits * np.uint64(10) + np.uint64(data[i] - np.uint8(48))
+            i += ONE
+        scale = np.int64(i - begin)
+        if scale == 0:
+            return i, BAD, 0.0
+        seen += scale
+    if i < end and (data[i] == 101 or data[i] == 69):
+        kind = REAL
+        i += ONE
+        down = i < end and data[i] == 45
+        if i < end and (data[i] == 43 or data[i] == 45):
+            i += ONE
+        begin = i
+        power = 0
+        while i < end and 48 <= data[i] <= 57 and i - begin < FOUR:
+            power = power * 10 + np.int64(data[i]) - 48
+            i += ONE
+        if i == begin or i - begin > TWO:
+            return i, BAD, 0.0
+        scale += power if down else -power
+    value = np.nan
+    if seen <= MAX_DIGITS:
+        if digits == np.uint64(0):
+            value = 0.0
+        elif digits <= EXACT and -22 <= scale <= 22:
+            value = float(digits) / POWERS[scale] if scale >= 0 else float(digits) * POWERS[-scale]
+        elif scale == 0 and seen < MAX_DIGITS:
+            value = float(np.int64(digits))
+        elif 0 < scale <= 22:
+            found = exact_quotient(digits, POWERS[scale])
+            value = found if found > 0 else np.nan
+    return i, kind, -value if negative else value
+
+
+@inlined
+def same_bytes(data: Bytes, begin: Place, keys: Bytes, at: int, size: int) -> bool:
+    for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
+        if keys[at + k] != data[begin + np.uintp(k)]:
+            return False
+    return True
