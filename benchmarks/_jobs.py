@@ -266,6 +266,7 @@ JOBS: dict[str, Job] = {
     "anomaly": Job("anomaly", _anomaly_arguments, _anomaly),
     "stats": Job("stats", lambda plan: ["--quick"] if plan.quick else [], _stats),
     "extractor": _of_part("extractor"),
+    "reader": _of_part("reader"),
     "rules": _of_part("rules"),
     "writer": _of_part("writer"),
     "report": _of_run("report", "report"),

@@ -1,8 +1,8 @@
-"""Three parts of an evaluation alone: the extractor, the rules over a batch, and the Parquet writer.
+"""Parts of an evaluation alone: extractor, compiled reader of plain answers, rules over a batch, Parquet writer.
 
-`python -m benchmarks parts extractor|rules|writer`. Each is timed in one process after a call that warms up, in CPU
+`python -m benchmarks parts extractor|reader|rules|writer`. Each is timed in one process after a call that warms up, in CPU
 seconds, beside a baseline that does the same to the same data, or to a slice of it: `json.loads` of the
-objects that the texts hold, one msgspec Struct per atom, and a line of JSON per atom. Without a name, all three.
+objects that the texts hold, one msgspec Struct per atom, and a line of JSON per atom. Without a name, all of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import adjudge
@@ -27,22 +29,20 @@ from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.plan import FlightPlan
 from adjudge.protocols.flight.samples import restore
 from adjudge.protocols.flight.values import answer_decoder
+from adjudge.readers.answers import PlainAnswers
 from adjudge.readers.extract import Extraction, Extractor
 from adjudge.runs.writer import PartWriter
 from benchmarks import flight_data, flight_objects
 from benchmarks._rows import Results, Row, markdown, timed
 
 SAMPLES = 16_384
-LEAST = {"extractor": 1.0, "rules": 15.0, "writer": 15.0}
+LEAST = {"extractor": 1.0, "reader": 5.0, "rules": 15.0, "writer": 15.0}
 SLICE = 1000
 
 
 def extractor(samples: int = SAMPLES, repeat: int = 5) -> Row:
     """The texts of flight answers through the extractor, against json.loads of the objects in them."""
-    with tempfile.TemporaryDirectory(prefix="adjudge-parts-") as folder:
-        outputs, _ = flight_data.write("S1", samples, Path(folder))
-        with outputs.open("rb") as lines:
-            texts = [msgspec.json.decode(line)["response"] for line in lines]
+    texts = _texts(samples)
     extract = Extractor(FIELDS, decoder=answer_decoder(TASKS["S1"])).extract
     ours, found = _least(lambda: list(map(extract, texts)), repeat)
     theirs, parsed = _least(lambda: [_parsed(text) for text in texts], repeat)
@@ -50,6 +50,25 @@ def extractor(samples: int = SAMPLES, repeat: int = 5) -> Row:
     return _row(
         "extractor", "extractor", samples, "texts", ours, "json.loads of the same objects", theirs / ours, equal
     )
+
+
+def reader(samples: int = SAMPLES, repeat: int = 5) -> Row:
+    """The plain answers among the same texts by the compiled loops, against json.loads of the objects."""
+    texts = _texts(samples)
+    column, plain = pa.array(texts), PlainAnswers(FIELDS, 1, lists=False)
+    ours, found = _least(lambda: plain.read(column), repeat)
+    theirs, parsed = _least(lambda: [_parsed(text) for text in texts], repeat)
+    numbers, rows = found.numbers.T.tolist(), np.flatnonzero(found.plain).tolist()
+    equal = bool(rows) and all(dict(zip(FIELDS, numbers[row], strict=True)) == parsed[row] for row in rows)
+    against = "json.loads of the same objects"
+    return _row("reader", "compiled reader", samples, "texts", ours, against, theirs / ours, equal)
+
+
+def _texts(samples: int) -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="adjudge-parts-") as folder:
+        outputs, _ = flight_data.write("S1", samples, Path(folder))
+        with outputs.open("rb") as lines:
+            return [msgspec.json.decode(line)["response"] for line in lines]
 
 
 def _parsed(text: str) -> Any:
@@ -146,7 +165,12 @@ def _row(key: str, name: str, size: int, unit: str, seconds: float, against: str
     return Row(name, size, unit, seconds, peak, against, ratio, equal, f"≥ {least:g}×", ratio >= least)
 
 
-PARTS: dict[str, Callable[[int, int], Row]] = {"extractor": extractor, "rules": rules, "writer": writer}
+PARTS: dict[str, Callable[[int, int], Row]] = {
+    "extractor": extractor,
+    "reader": reader,
+    "rules": rules,
+    "writer": writer,
+}
 
 
 def main(argv: Sequence[str]) -> int:

@@ -153,11 +153,11 @@ def test_three_times_the_work_in_the_extractor_is_noticed(monkeypatch):
     assert said.startswith("extractor, against json.loads of the same objects")
 
 
-@pytest.mark.parametrize("part", ["rules", "writer"])
-def test_a_part_finds_what_its_baseline_finds(part):
+@pytest.mark.parametrize("part, atoms", [("reader", 1), ("rules", 67), ("writer", 67)])
+def test_a_part_finds_what_its_baseline_finds(part, atoms):
     row = parts.PARTS[part](300, 1)
     assert row.equal
-    assert row.size == 300 * 67
+    assert row.size == 300 * atoms
 
 
 FLIGHT = {
