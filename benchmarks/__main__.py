@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME …` runs benchmarks/NAME.py; without a name, all of them."""
+"""`python -m benchmarks NAME …` runs benchmarks/NAME.py; without a name, the speed table of all jobs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ def names() -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    if argv and argv[0] not in names():
+    named = bool(argv) and not argv[0].startswith("-")
+    if named and argv[0] not in names():
         print(f"benchmark {argv[0]!r} is not one of {', '.join(names())}", file=sys.stderr)
         return 2
     # One core: BLAS threads that wait do so by spinning, which counts as CPU seconds of whoever called last.
     for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
-    chosen = argv[:1] or names()
-    return max(int(importlib.import_module(f"benchmarks.{name}").main(argv[1:])) for name in chosen)
+    module = argv[0] if named else "_results"
+    return int(importlib.import_module(f"benchmarks.{module}").main(argv[1:] if named else argv))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
 """How fast the statistics are: CPU seconds against the best common alternative, and whether both give the same numbers.
 
 Every row is timed in one process, after one call that compiles and warms up; an alternative that would take minutes is
-timed on a few resamples and scaled, and marked so. `python -m benchmarks stats` exits with 1 when a target is missed.
+timed on a few resamples and scaled, and marked so; `--quick` takes a tenth of the rows. `python -m benchmarks stats` exits with 1 when a target is missed.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
+import json
+import resource
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +36,7 @@ class Row:
     other: str
     theirs: float
     equal: bool
+    rows: int
     ratio: float | None = None
     limit: float | None = None
 
@@ -106,10 +112,15 @@ def rows_of(place: IntArray, drawn: FloatArray) -> npt.NDArray[np.intp]:
     return np.repeat(np.arange(place.size), drawn[place].astype(np.int64))
 
 
-def ranking_rows() -> list[Row]:
+def power(n: int) -> str:
+    """2,000,000 as 2e6."""
+    return f"{n:.0e}".replace("e+0", "e")
+
+
+def ranking_rows(n: int = 1_000_000) -> list[Row]:
     from sklearn import metrics
 
-    scores, positive, place = clustered_scores()
+    scores, positive, place = clustered_scores(n)
     m = int(place.max()) + 1
     drawn = np.concatenate(list(bootstrap.weights(m, RESAMPLES, 1, "auroc")))
     order = np.argsort(scores)[::-1]
@@ -127,9 +138,9 @@ def ranking_rows() -> list[Row]:
 
     few = 4
     loop, theirs = cpu(lambda: [sklearn_auroc(k) for k in range(few)], 1)
-    what = "AUROC, cluster bootstrap, 2,000 resamples, 1e6 scores, 100 clusters"
+    what = f"AUROC, cluster bootstrap, 2,000 resamples, {power(n)} scores, 100 clusters"
     label = f"scikit-learn loop (scaled from {few} resamples)"
-    table = [Row(what, fast, label, loop * RESAMPLES / few, close(theirs, replicates[:few]), ratio=1000)]
+    table = [Row(what, fast, label, loop * RESAMPLES / few, close(theirs, replicates[:few]), n, ratio=1000)]
     if _fast.available():
         import numba
 
@@ -142,7 +153,7 @@ def ranking_rows() -> list[Row]:
 
         numba_loop(drawn[:1])
         loop, theirs = cpu(lambda: numba_loop(drawn), 1)
-        table.append(Row(what, fast, "Numba loop over rows sorted once", loop, close(theirs, replicates), ratio=20))
+        table.append(Row(what, fast, "Numba loop over rows sorted once", loop, close(theirs, replicates), n, ratio=20))
 
     target = 0.01
 
@@ -160,8 +171,8 @@ def ranking_rows() -> list[Row]:
         return float(tpr[fpr <= target].max())
 
     loop, theirs = cpu(lambda: [sklearn_recall(k) for k in range(few)], 1)
-    what = "Recall@FPR 1 %, cluster bootstrap, 2,000 resamples, 1e6 scores, 100 clusters"
-    table.append(Row(what, fast, label, loop * RESAMPLES / few, close(theirs, recalls), ratio=1000))
+    what = f"Recall@FPR 1 %, cluster bootstrap, 2,000 resamples, {power(n)} scores, 100 clusters"
+    table.append(Row(what, fast, label, loop * RESAMPLES / few, close(theirs, recalls), n, ratio=1000))
     return table
 
 
@@ -179,8 +190,8 @@ def point_rows(n: int = 2_000_000) -> list[Row]:
     for name, fast, ratio in ways:
         ranking.auroc_value(scores, positive, fast=fast)
         ours_cpu, value = cpu(functools.partial(ranking.auroc_value, scores, positive, fast=fast))
-        what = f"AUROC, value, 2e6 rows, {name}"
-        table.append(Row(what, ours_cpu, "scikit-learn", theirs_cpu, close(value, theirs), ratio=ratio))
+        what = f"AUROC, value, {power(n)} rows, {name}"
+        table.append(Row(what, ours_cpu, "scikit-learn", theirs_cpu, close(value, theirs), n, ratio=ratio))
     first = random.integers(0, 5, n)
     second = np.where(random.random(n) < 0.7, first, random.integers(0, 5, n))
 
@@ -190,13 +201,17 @@ def point_rows(n: int = 2_000_000) -> list[Row]:
     kappa()
     ours_cpu, value = cpu(kappa)
     theirs_cpu, theirs = cpu(lambda: metrics.cohen_kappa_score(first, second), 2)
-    table.append(Row("Cohen's κ, 2e6 rows", ours_cpu, "scikit-learn", theirs_cpu, close(value, theirs), ratio=10))
+    table.append(
+        Row(f"Cohen's κ, {power(n)} rows", ours_cpu, "scikit-learn", theirs_cpu, close(value, theirs), n, ratio=10)
+    )
     confidence = random.random(n)
     correct = random.random(n) < confidence
     calibration.brier_value(confidence, correct)
     ours_cpu, value = cpu(lambda: calibration.brier_value(confidence, correct))
     theirs_cpu, theirs = cpu(lambda: metrics.brier_score_loss(correct, confidence), 2)
-    table.append(Row("Brier, 2e6 rows", ours_cpu, "scikit-learn", theirs_cpu, close(value, theirs), ratio=10))
+    table.append(
+        Row(f"Brier, {power(n)} rows", ours_cpu, "scikit-learn", theirs_cpu, close(value, theirs), n, ratio=10)
+    )
     return table
 
 
@@ -227,7 +242,8 @@ def f1_rows(resamples: int = 100_000) -> list[Row]:
     )
     label = f"scikit-learn loop (scaled from {few:,} resamples)"
     theirs = loop_cpu * resamples / few
-    return [Row("F1, bootstrap, 100,000 resamples, n = 1,000", ours_cpu, label, theirs, equal, limit=0.1)]
+    what = f"F1, bootstrap, {resamples:,} resamples, n = 1,000"
+    return [Row(what, ours_cpu, label, theirs, equal, resamples, limit=0.1)]
 
 
 def run_rows(n: int = 10_000_000, length: int = 5) -> list[Row]:
@@ -248,20 +264,31 @@ def run_rows(n: int = 10_000_000, length: int = 5) -> list[Row]:
     ours_cpu, ours = cpu(lambda: sequences.runs(over, starts, length))
     theirs_cpu, theirs = cpu(loop, 1)
     equal = bool((ours == np.array(theirs)).all())
-    return [
-        Row("5 consecutive exceedances, 1e7 samples, NumPy alone", ours_cpu, "Python loop", theirs_cpu, equal, ratio=20)
-    ]
+    what = f"5 consecutive exceedances, {power(n)} samples, NumPy alone"
+    return [Row(what, ours_cpu, "Python loop", theirs_cpu, equal, n, ratio=20)]
 
 
 def main(argv: list[str]) -> int:
-    if argv:
-        print(f"stats takes no arguments, got {' '.join(argv)}")
-        return 2
+    parser = argparse.ArgumentParser(prog="python -m benchmarks stats", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    given = parser.parse_args(argv)
+    share = 10 if given.quick else 1
     print("| what | CPU s | against | CPU s | ratio | target | equal | met |")
     print("|---|---|---|---|---|---|---|---|")
     table: list[Row] = []
-    for rows in (ranking_rows, point_rows, f1_rows, run_rows):
-        for row in rows():
+    parts: tuple[tuple[Callable[[int], list[Row]], int], ...] = (
+        (ranking_rows, 1_000_000),
+        (point_rows, 2_000_000),
+        (f1_rows, 100_000),
+        (run_rows, 10_000_000),
+    )
+    for rows, n in parts:
+        for row in rows(n // share):
             print(row, flush=True)
             table.append(row)
+    if given.json is not None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+        document = {"rows": [asdict(row) | {"met": row.met} for row in table], "peak_mb": peak}
+        given.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0 if all(row.met for row in table) else 1

@@ -1,0 +1,160 @@
+"""The rows of the speed table, whatever benchmark they come from, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+HEAD = ("job", "size", "per CPU s", "CPU s", "peak MB", "against", "ratio", "equal", "target", "")
+SIGNS = {True: "met", False: "MISSED", None: ""}
+EQUAL = {True: "yes", False: "NO", None: "–"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one job took, beside a baseline that was timed in the same run.
+
+    `ratio` is the CPU of the baseline over ours for equally much work, so more is better everywhere. `equal` says whether
+    both found the same and is None where there is nothing to compare; `met` is None where the row has no target.
+    """
+
+    name: str
+    size: int
+    unit: str
+    cpu_seconds: float
+    peak_mb: float | None = None
+    against: str | None = None
+    ratio: float | None = None
+    equal: bool | None = None
+    target: str | None = None
+    met: bool | None = None
+    pieces: int | None = None
+    """What the rate counts, where that is not the size."""
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """By what a row is found in an earlier table."""
+        return self.name, self.against
+
+    @property
+    def rate(self) -> float:
+        """Pieces a second of CPU."""
+        return (self.size if self.pieces is None else self.pieces) / self.cpu_seconds
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.met is not False and self.equal is not False
+
+    def cells(self) -> list[str]:
+        """The columns of `HEAD`."""
+        return [
+            self.name,
+            f"{self.size:,} {self.unit}",
+            f"{self.rate:,.0f}" if self.rate >= 100 else f"{self.rate:.3g}",
+            f"{self.cpu_seconds:.3g}" if self.cpu_seconds < 100 else f"{self.cpu_seconds:,.0f}",
+            "–" if self.peak_mb is None else f"{self.peak_mb:,.0f}",
+            self.against or "–",
+            "–" if self.ratio is None else times(self.ratio),
+            EQUAL[self.equal],
+            self.target or "–",
+            SIGNS[self.met],
+        ]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A target that is no ratio of two times: memory, bytes an atom, the gain of a second worker."""
+
+    what: str
+    reached: float
+    target: str
+    met: bool
+
+    def __str__(self) -> str:
+        return f"{SIGNS[self.met]}: {self.what} {self.reached:,.2f} ({self.target})"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows and other bounds of some jobs, and the jobs that broke off."""
+
+    rows: tuple[Row, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    def __add__(self, other: Results) -> Results:
+        return Results(self.rows + other.rows, self.bounds + other.bounds, self.failed + other.failed)
+
+    @property
+    def good(self) -> bool:
+        """Whether every job ended, every target is met and every comparison equal."""
+        return not self.failed and all(row.good for row in self.rows) and all(bound.met for bound in self.bounds)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Results:
+        """From JSON."""
+        return cls(
+            tuple(Row(**row) for row in document["rows"]),
+            tuple(Bound(**bound) for bound in document.get("bounds", ())),
+            tuple(document.get("failed", ())),
+        )
+
+
+def times(ratio: float) -> str:
+    """A ratio with three figures at most."""
+    return f"{ratio:,.0f}×" if ratio >= 100 else f"{ratio:.1f}×" if ratio >= 10 else f"{ratio:.2f}×"
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The table; its cells are padded, so that it reads as well in a terminal."""
+    table = [list(HEAD), *(row.cells() for row in rows)]
+    widths = [max(3, *(len(line[k]) for line in table)) for k in range(len(HEAD))]
+    right = {1, 2, 3, 4, 6}
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if k in right else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return f"| {' | '.join(padded)} |"
+
+    rule = "|".join("-" * (width + 1) + (":" if k in right else "-") for k, width in enumerate(widths))
+    return "\n".join([line(table[0]), f"|{rule}|", *map(line, table[1:])])
+
+
+def fallen(recorded: Sequence[Row], new: Sequence[Row], share: float = 0.5) -> list[str]:
+    """Every recorded ratio that fell under a share of itself or was not measured at its size; and unequal figures."""
+    now = {row.key: row for row in new}
+    found = [f"{row.name}: the figures are no longer equal" for row in new if row.equal is False]
+    for row in recorded:
+        if row.ratio is None:
+            continue
+        measured = now.get(row.key)
+        ratio = None if measured is None else measured.ratio
+        what = f"{row.name}, against {row.against}"
+        if measured is not None and measured.size != row.size:
+            found.append(f"{what}: recorded with {row.size:,} {row.unit}, measured with {measured.size:,}")
+        elif ratio is None:
+            found.append(f"{what}: {times(row.ratio)} was recorded, nothing was measured")
+        elif ratio < share * row.ratio:
+            found.append(f"{what}: {times(ratio)} is under {share:g} of the recorded {times(row.ratio)}")
+    return found
+
+
+def timed(
+    call: Callable[[], Any], repeat: int, clock: Callable[[], float], least_seconds: float = 0.0
+) -> tuple[float, Any]:
+    """The least time of some calls, and the last result; goes on until `least_seconds` have been spent."""
+    best, spent, calls, result = float("inf"), 0.0, 0, None
+    while calls < repeat or spent < least_seconds:
+        start = clock()
+        result = call()
+        took = clock() - start
+        best, spent, calls = min(best, took), spent + took, calls + 1
+    return best, result
