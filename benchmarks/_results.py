@@ -156,7 +156,7 @@ def _cpu() -> str:
 def page(recorded: dict[str, Any]) -> str:
     """RESULTS.md."""
     parts = ["# Speed\n", "Written by `python -m benchmarks --write`; how to read it: docs/benchmarks.md.\n"]
-    for section, title in (("full", "Full sizes"), ("quick", "Quick sizes, which CI holds new figures against")):
+    for section, title in (("full", "Full sizes"), ("quick", "Quick sizes, against which new figures are held")):
         if section not in recorded:
             continue
         document = recorded[section]

@@ -170,7 +170,9 @@ class Turns(NamedTuple):
 def _by_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int) -> Turns:
     """Both ways one after the other, at least `repeat` times: what slows the machine down slows both."""
     ways = (ours, theirs)
-    found, seconds, ratios, until = [way() for way in ways], [], [], time.monotonic() + LEAST_SECONDS
+    found, until = [way() for way in ways], time.monotonic() + LEAST_SECONDS
+    seconds: list[float] = []
+    ratios: list[float] = []
     while len(ratios) < repeat or time.monotonic() < until:
         edges = [time.process_time()]
         for k, way in enumerate(ways):
