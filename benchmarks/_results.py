@@ -177,10 +177,11 @@ def _verdict(results: Results) -> str:
     held = [row for row in results.rows if row.met is not None]
     missed = [f"{row.name} against {row.against or 'its bound'} ({row.target})" for row in held if not row.met]
     missed += [bound.what for bound in results.bounds if not bound.met]
-    missed += [f"{row.name}: figures differ" for row in results.rows if row.equal is False]
+    differ = [row.name for row in results.rows if row.equal is False]
     total = len(held) + len(results.bounds)
     said = f"{total - len(missed)} of {total} targets met"
-    return f"{said}; missed: {'; '.join(missed)}." if missed else f"{said}."
+    said += f"; missed: {'; '.join(missed)}" if missed else ""
+    return f"{said}; figures differ: {'; '.join(differ)}." if differ else f"{said}."
 
 
 if __name__ == "__main__":

@@ -129,15 +129,18 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def fallen(recorded: Sequence[Row], new: Sequence[Row], share: float = 0.5) -> list[str]:
-    """Every recorded ratio that fell under a share of itself, or that is no longer measured; and unequal figures."""
+    """Every recorded ratio that fell under a share of itself or was not measured at its size; and unequal figures."""
     now = {row.key: row for row in new}
     found = [f"{row.name}: the figures are no longer equal" for row in new if row.equal is False]
     for row in recorded:
         if row.ratio is None:
             continue
-        ratio = now[row.key].ratio if row.key in now else None
+        measured = now.get(row.key)
+        ratio = None if measured is None else measured.ratio
         what = f"{row.name}, against {row.against}"
-        if ratio is None:
+        if measured is not None and measured.size != row.size:
+            found.append(f"{what}: recorded with {row.size:,} {row.unit}, measured with {measured.size:,}")
+        elif ratio is None:
             found.append(f"{what}: {times(row.ratio)} was recorded, nothing was measured")
         elif ratio < share * row.ratio:
             found.append(f"{what}: {times(ratio)} is under {share:g} of the recorded {times(row.ratio)}")

@@ -29,6 +29,7 @@ def changed(**what):
         ([changed(equal=None)], []),
         ([changed(ratio=None)], ["extractor, against json.loads: 4.00× was recorded, nothing was measured"]),
         ([changed(against="msgspec")], ["extractor, against json.loads: 4.00× was recorded, nothing was measured"]),
+        ([changed(size=10)], ["extractor, against json.loads: recorded with 4,000 texts, measured with 10"]),
         ([], ["extractor, against json.loads: 4.00× was recorded, nothing was measured"]),
         ([ROW, changed(name="new", ratio=0.1)], []),
     ],
@@ -106,6 +107,7 @@ def test_a_full_run_says_what_it_missed(figures, tmp_path):
     assert _results.main(["--only", "extractor", "--write", "--record", str(record)]) == 1
     text = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
     assert "1 of 3 targets met; missed: slow against json.loads (≥ 1×); bytes." in text
+    assert "differ" not in text
     assert set(json.loads(record.read_text(encoding="utf-8"))) == {"full"}
 
 
