@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -171,15 +172,22 @@ class Turns(NamedTuple):
 def by_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int) -> Turns:
     """Both ways one after the other, at least `repeat` times: what slows the machine down slows both."""
     ways = (ours, theirs)
-    found = [way() for way in ways]
+    found: list[Any] = [way() for way in ways]
     seconds: list[float] = []
     ratios: list[float] = []
     until = time.monotonic() + LEAST_SECONDS
-    while len(ratios) < repeat or time.monotonic() < until:
-        edges = [time.process_time()]
-        for k, way in enumerate(ways):
-            found[k] = way()
-            edges.append(time.process_time())
-        seconds.append(edges[1] - edges[0])
-        ratios.append((edges[2] - edges[1]) / seconds[-1])
+    gc.collect()
+    gc.disable()  # as while an evaluation runs; else one way pays for looking at the objects of the other
+    try:
+        while len(ratios) < repeat or time.monotonic() < until:
+            took = []
+            for k, way in enumerate(ways):
+                found[k] = None
+                start = time.process_time()
+                found[k] = way()
+                took.append(time.process_time() - start)
+            seconds.append(took[0])
+            ratios.append(took[1] / took[0])
+    finally:
+        gc.enable()
     return Turns(min(seconds), statistics.median(ratios), (found[0], found[1]))
