@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 HEAD = ("job", "size", "per CPU s", "CPU s", "peak MB", "against", "ratio", "equal", "target", "")
 SIGNS = {True: "met", False: "MISSED", None: ""}
+LEAST_SECONDS = 0.5
 EQUAL = {True: "yes", False: "NO", None: "–"}
 
 
@@ -147,14 +151,43 @@ def fallen(recorded: Sequence[Row], new: Sequence[Row], share: float = 0.5) -> l
     return found
 
 
-def timed(
-    call: Callable[[], Any], repeat: int, clock: Callable[[], float], least_seconds: float = 0.0
-) -> tuple[float, Any]:
-    """The least time of some calls, and the last result; goes on until `least_seconds` have been spent."""
-    best, spent, calls, result = float("inf"), 0.0, 0, None
-    while calls < repeat or spent < least_seconds:
+def timed(call: Callable[[], Any], repeat: int, clock: Callable[[], float]) -> tuple[float, Any]:
+    """The least time of some calls, and the last result."""
+    best, result = float("inf"), None
+    for _ in range(repeat):
         start = clock()
         result = call()
-        took = clock() - start
-        best, spent, calls = min(best, took), spent + took, calls + 1
+        best = min(best, clock() - start)
     return best, result
+
+
+class Turns(NamedTuple):
+    """The least CPU seconds of ours, the middle ratio of a turn, theirs over ours, and what each way found."""
+
+    seconds: float
+    ratio: float
+    found: tuple[Any, Any]
+
+
+def by_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int) -> Turns:
+    """Both ways one after the other, at least `repeat` times: what slows the machine down slows both."""
+    ways = (ours, theirs)
+    found: list[Any] = [way() for way in ways]
+    seconds: list[float] = []
+    ratios: list[float] = []
+    until = time.monotonic() + LEAST_SECONDS
+    gc.collect()
+    gc.disable()  # as while an evaluation runs; else one way pays for looking at the objects of the other
+    try:
+        while len(ratios) < repeat or time.monotonic() < until:
+            took = []
+            for k, way in enumerate(ways):
+                found[k] = None
+                start = time.process_time()
+                found[k] = way()
+                took.append(time.process_time() - start)
+            seconds.append(took[0])
+            ratios.append(took[1] / took[0])
+    finally:
+        gc.enable()
+    return Turns(min(seconds), statistics.median(ratios), (found[0], found[1]))

@@ -11,13 +11,11 @@ import argparse
 import dataclasses
 import json
 import resource
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,18 +32,18 @@ from adjudge.readers.answers import PlainAnswers
 from adjudge.readers.extract import Extraction, Extractor
 from adjudge.runs.writer import PartWriter
 from benchmarks import flight_data, flight_objects
-from benchmarks._rows import Results, Row, markdown
+from benchmarks._rows import Results, Row, by_turns, markdown
 
 SAMPLES = 16_384
 LEAST = {"extractor": 1.0, "reader": 5.0, "rules": 15.0, "writer": 15.0}
-SLICE, LEAST_SECONDS = 1000, 0.5
+SLICE = 1000
 
 
 def extractor(samples: int = SAMPLES, repeat: int = 5) -> Row:
     """The texts of flight answers through the extractor, against json.loads of the objects in them."""
     texts = _texts(samples)
     extract = Extractor(FIELDS, decoder=answer_decoder(TASKS["S1"])).extract
-    turns = _by_turns(lambda: list(map(extract, texts)), lambda: [_parsed(text) for text in texts], repeat)
+    turns = by_turns(lambda: list(map(extract, texts)), lambda: [_parsed(text) for text in texts], repeat)
     found, parsed = turns.found
     equal = all(_value(one) == other for one, other in zip(found, parsed, strict=True))
     against = "json.loads of the same objects"
@@ -56,7 +54,7 @@ def reader(samples: int = SAMPLES, repeat: int = 5) -> Row:
     """The plain answers among the same texts by the compiled loops, against json.loads of the objects."""
     texts = _texts(samples)
     column, plain = pa.array(texts), PlainAnswers(FIELDS, 1, lists=False)
-    turns = _by_turns(lambda: plain.read(column), lambda: [_parsed(text) for text in texts], repeat)
+    turns = by_turns(lambda: plain.read(column), lambda: [_parsed(text) for text in texts], repeat)
     found, parsed = turns.found
     numbers, rows = found.numbers.T.tolist(), np.flatnonzero(found.plain).tolist()
     equal = bool(rows) and all(dict(zip(FIELDS, numbers[row], strict=True)) == parsed[row] for row in rows)
@@ -96,7 +94,7 @@ def rules(samples: int = SAMPLES, repeat: int = 5) -> Row:
         dict(zip(FIELDS, state, strict=True)) if batch.status[i] == 0 else None for i, state in enumerate(states)
     ]
     judge = flight_objects.evidence
-    turns = _by_turns(
+    turns = by_turns(
         lambda: plan.graph.evaluate(dataclasses.replace(batch)),
         lambda: [judge(str(i), answers[i], states[i], shown[i]) for i in range(few)],
         repeat,
@@ -135,7 +133,7 @@ def writer(samples: int = SAMPLES, repeat: int = 5) -> Row:
             with (folder / "atoms.jsonl").open("w", encoding="utf-8") as stream:
                 stream.writelines(json.dumps(atom) + "\n" for atom in few)
 
-        turns = _by_turns(columns, lines, repeat)
+        turns = by_turns(columns, lines, repeat)
         stored = pq.read_table(folder / "evidence" / "part-00000.parquet").filter(_first(evidence.n)).to_pylist()
         with (folder / "atoms.jsonl").open(encoding="utf-8") as stream:
             equal = stored == [json.loads(line) for line in stream]
@@ -157,30 +155,6 @@ def _judged(folder: Path, samples: int) -> tuple[FlightPlan, adjudge.Run]:
     config = {"task": "S1", "outputs": [str(outputs)], "reference": [str(reference)]}
     run = adjudge.evaluate("flight", config, out=folder / "run", report=False)
     return FlightPlan(config), run
-
-
-class Turns(NamedTuple):
-    """The least CPU seconds of ours, the middle ratio of a turn, theirs over ours, and what each way found."""
-
-    seconds: float
-    ratio: float
-    found: tuple[Any, Any]
-
-
-def _by_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int) -> Turns:
-    """Both ways one after the other, at least `repeat` times: what slows the machine down slows both."""
-    ways = (ours, theirs)
-    found, until = [way() for way in ways], time.monotonic() + LEAST_SECONDS
-    seconds: list[float] = []
-    ratios: list[float] = []
-    while len(ratios) < repeat or time.monotonic() < until:
-        edges = [time.process_time()]
-        for k, way in enumerate(ways):
-            found[k] = way()
-            edges.append(time.process_time())
-        seconds.append(edges[1] - edges[0])
-        ratios.append((edges[2] - edges[1]) / seconds[-1])
-    return Turns(min(seconds), statistics.median(ratios), (found[0], found[1]))
 
 
 def _row(key: str, name: str, size: int, unit: str, seconds: float, against: str, ratio: float, equal: bool) -> Row:
