@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 BUCKETS = 256
-HELD_PIECE, FILE_PIECE = 4_000_000, 32_000_000  # small pieces are sorted within the cache, large ones make few batches
+TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
+HELD_PIECE, FILE_PIECE = 4_000_000, 8_000_000  # small enough to be sorted within the cache
 HELD_BYTES = 32_000_000
 
 
@@ -19,8 +21,7 @@ HELD_BYTES = 32_000_000
 class Piece:
     """Records in the order of their bucket, bucket b from edges[b] to edges[b + 1]: a table, or the batches of a file.
 
-    In a file every bucket that is not empty is a batch of its own, so that a partition reads its own rows only. Lines
-    count from `first_line`.
+    In a file some buckets are a batch, unless they are empty. Lines count from `first_line`.
     """
 
     edges: NDArray[np.int64]
@@ -33,10 +34,13 @@ class Piece:
         if self.table is not None:
             found = self.table.slice(self.edges[low], self.edges[high] - self.edges[low])
         else:
-            held = np.cumsum(np.concatenate([[0], np.diff(self.edges) > 0]))
+            groups = self.edges[::TOGETHER]
+            held = np.cumsum(np.concatenate([[0], np.diff(groups) > 0]))
             reader = _reader(self.path)
-            batches = [reader.get_batch(k) for k in range(int(held[low]), int(held[high]))]
+            first, last = low // TOGETHER, -(-high // TOGETHER)
+            batches = [reader.get_batch(k) for k in range(int(held[first]), int(held[last]))]
             found = pa.Table.from_batches(batches, schema=reader.schema)
+            found = found.slice(self.edges[low] - groups[first], self.edges[high] - self.edges[low])
         if self.first_line and "line" in found.column_names:
             at = found.column_names.index("line")
             moved = found.column(at).combine_chunks().to_numpy() + self.first_line
@@ -92,7 +96,7 @@ class Spool:
         table, edges = self._sorted()
         path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
         with pa.ipc.new_file(str(path), table.schema) as writer:
-            for low, high in zip(edges.tolist(), edges[1:].tolist(), strict=False):
+            for low, high in itertools.pairwise(edges[::TOGETHER].tolist()):
                 if high > low:
                     writer.write_table(table.slice(low, high - low))
         self.pieces.append(Piece(edges, path=str(path)))
