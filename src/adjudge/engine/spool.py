@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 BUCKETS = 256
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
 HELD_PIECE, FILE_PIECE = 4_000_000, 8_000_000  # small enough to be sorted within the cache
-HELD_BYTES = 32_000_000
+HELD_BYTES = 256_000_000
 
 
 @dataclass(frozen=True)
