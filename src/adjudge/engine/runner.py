@@ -85,9 +85,8 @@ class Pool(Runner):
             return
         for future in self._waiting:
             future.cancel()
-        if self._waiting:
-            for process in list((self._pool._processes or {}).values()):  # noqa: SLF001 -- there is no public way to stop at once
-                process.terminate()
+        # Jobs that run are let finish, each a partition: a process ended while it hands over a result would leave half
+        # of it in the pipe, and the pool would wait for the rest for ever.
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
