@@ -1,16 +1,14 @@
 # mypy: disable-error-code="untyped-decorator"
-"""SHA-256 of many short texts, compiled by Numba; only imported where the compiled loops are loaded anyway."""
+"""SHA-256 of many short texts, compiled; only imported where other compiled loops are loaded anyway."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-_compiled: Any = numba.njit(cache=True)
-_inlined: Any = numba.njit(inline="always")
+from adjudge.loops import Loop
 
 
 def _fraction(root: int, prime: int) -> int:
@@ -28,12 +26,11 @@ _START = np.array([_fraction(2, prime) for prime in _PRIMES[:8]], dtype=np.uint3
 _ROUNDS = np.array([_fraction(3, prime) for prime in _PRIMES], dtype=np.uint32)
 
 
-@_inlined
 def turned(x: Any, places: int) -> Any:
     return np.uint32((x >> np.uint32(places)) | np.uint32(x << np.uint32(32 - places)))
 
 
-@_compiled
+@Loop
 def add_digests(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int32],
@@ -41,17 +38,22 @@ def add_digests(
     ending_edges: NDArray[np.int32],
     which: NDArray[np.int8],
     limbs: NDArray[np.uint64],
+    w: NDArray[np.uint32],
+    state: NDArray[np.uint32],
 ) -> None:
-    """Add the digest of every text of an Arrow buffer, its ending behind it, to the limbs: 32 bits each, the lowest first."""
-    w = np.empty(64, dtype=np.uint32)
-    state = np.empty(8, dtype=np.uint32)
+    """Add the digest of every text of an Arrow buffer, its ending behind it, to the limbs: 32 bits each, the lowest first.
+
+    `w` (64) and `state` (8) are room to work in.
+    """
     for row in range(which.shape[0]):
         begin, size = np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row])
         tail = np.int64(ending_edges[which[row]])
         total = int(size + np.int64(ending_edges[which[row] + 1]) - tail)
-        state[:] = _START
+        for k in range(8):
+            state[k] = _START[k]
         for block in range((total + 72) // 64):
-            w[:16] = 0
+            for k in range(16):
+                w[k] = 0
             for at in range(64 * block, min(64 * block + 64, total + 1)):
                 if at < size:
                     byte = data[begin + at]

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
-from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, NEWLINES, ONE, TWO, UNIT, Bytes, Ints, compiled, same_bytes
+from adjudge.loops import Loop, trailing_zeros
+from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, NEWLINES, ONE, TWO, UNIT, Bytes, Ints, same_bytes
 
 
-@compiled
+@Loop
 def count_newlines(words: Any, size: int) -> int:
     """How many of the first `size` bytes are newlines."""
     count = 0
@@ -28,7 +28,7 @@ def count_newlines(words: Any, size: int) -> int:
     return count
 
 
-@compiled
+@Loop
 def find_newlines(words: Any, places: Ints) -> None:
     """The places of the first newlines, as many as there is room for."""
     found, at = 0, 0
@@ -42,7 +42,7 @@ def find_newlines(words: Any, places: Ints) -> None:
         at += 1
 
 
-@compiled
+@Loop
 def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_], out: Bytes, offsets: Ints) -> None:
     """Copy the strings data[first:last] behind one another into `out`, escapes resolved; an empty span copies nothing."""
     at = np.uintp(0)
@@ -81,7 +81,7 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
         offsets[row + 1] = at
 
 
-@compiled
+@Loop
 def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, out: NDArray[np.int8]) -> None:
     """Which word edges[k]..edges[k + 1] of `words` stands at data[first:last]; −1 for none."""
     for row in range(first.shape[0]):
@@ -94,7 +94,7 @@ def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, o
                 break
 
 
-@compiled
+@Loop
 def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArray[np.uint32]) -> None:
     """CRC-32 of every string of an Arrow buffer, the same as zlib's."""
     for row in range(out.shape[0]):
@@ -108,7 +108,7 @@ def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArr
 NOT_PLAIN, ALL_OF_IT, ALONE, IN_PROSE, NEAR_FENCES = range(5)
 
 
-@compiled
+@Loop
 def find_objects(data: Bytes, offsets: Ints, starts: Ints, ends: Ints, how: Bytes) -> None:
     """Where the one object of every text of an Arrow buffer must stand, if there is one; only texts in ASCII are plain."""
     for row in range(how.shape[0]):

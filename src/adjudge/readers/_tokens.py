@@ -4,18 +4,16 @@
 
 Places are unsigned, so that no index needs a look at its sign, and strings are passed eight bytes at a time. Nothing here
 raises and nothing guesses: what is not certainly well-formed is BAD, and a number whose rounding is in doubt is NaN.
-Numba keeps compiled loops beside the file they stand in: after a change here, remove the cached ones (`make clean`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numba
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
+
+from adjudge.loops import Loop, trailing_zeros
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -26,10 +24,11 @@ Place = Any  # np.uintp
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 BAD = 255
 
-MAX_DEPTH = 64
 MAX_DIGITS = 19  # what a 64-bit integer holds for certain
 POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 EXACT = np.uint64(1 << 53)
+MANTISSA = np.uint64(52)  # bits of a double behind its leading one
+FRACTION = np.uint64((1 << 52) - 1)
 
 ONE, TWO, FOUR, FIVE, SIX, EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
 THREE, SEVEN = np.uintp(3), np.uintp(7)
@@ -47,11 +46,8 @@ ESCAPES = np.zeros(256, dtype=np.uint8)
 for _name, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     ESCAPES[_name] = _meant
 
-compiled: Any = numba.njit(cache=True)
-inlined: Any = numba.njit(inline="always")
 
-
-@compiled
+@Loop
 def exact_quotient(digits: Any, divisor: float) -> float:
     """Digits / divisor, correctly rounded; −1 where double the precision does not settle the rounding.
 
@@ -73,21 +69,19 @@ def exact_quotient(digits: Any, divisor: float) -> float:
     correction = (((high - product) - lost) + low) / divisor
     total = first + correction
     rest = correction - (total - first)
-    mantissa, exponent = math.frexp(total)
-    ulp = math.ldexp(1.0, exponent - 53)
-    if mantissa == 0.5 or abs(abs(rest) - 0.5 * ulp) < ulp * 1e-9:
+    bits = np.float64(total).view(np.uint64)
+    ulp = np.uint64(((bits >> MANTISSA) - MANTISSA) << MANTISSA).view(np.float64)
+    if bits & FRACTION == 0 or abs(abs(rest) - 0.5 * ulp) < ulp * 1e-9:
         return -1.0
     return total
 
 
-@inlined
 def past_blank(data: Bytes, i: Place, end: Place) -> Place:
     while i < end and data[i] <= 32 and (data[i] == 32 or data[i] == 10 or data[i] == 13 or data[i] == 9):
         i += ONE
     return i
 
 
-@inlined
 def past_plain(words: Any, i: Place, end: Place) -> Place:
     """The place of the next quote, backslash or control character, or the end."""
     at = i >> THREE
@@ -109,7 +103,6 @@ def past_plain(words: Any, i: Place, end: Place) -> Place:
     return min(found, end)
 
 
-@inlined
 def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int]:
     """From behind the opening quote: the place behind the closing one, and TEXT, ESCAPED or BAD."""
     kind = TEXT
@@ -134,7 +127,6 @@ def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, i
             return i, BAD
 
 
-@inlined
 def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     """The place behind a number, INTEGER, REAL or BAD, and its value: NaN where that is in doubt."""
     negative = data[i] == 45
@@ -189,7 +181,6 @@ def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     return i, kind, -value if negative else value
 
 
-@inlined
 def same_bytes(data: Bytes, begin: Place, keys: Bytes, at: int, size: int) -> bool:
     for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
         if keys[at + k] != data[begin + np.uintp(k)]:

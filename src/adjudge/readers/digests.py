@@ -35,6 +35,8 @@ def digest_sum(texts: pa.StringArray, endings: Sequence[bytes], which: NDArray[n
         edges,
         which,
         limbs,
+        np.empty(64, dtype=np.uint32),
+        np.empty(8, dtype=np.uint32),
     )
     return sum(limb << (32 * place) for place, limb in enumerate(limbs.tolist())) % MODULUS
 
