@@ -150,6 +150,7 @@ def _compiled(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> _Code:
     import numba
     from numba.cpython.unsafe import numbers
 
+    njit: Any = numba.njit  # its stub does not know all options
     ready: dict[Callable[..., Any], Any] = {trailing_zeros: numbers.trailing_zeros}
 
     def prepared(own: Callable[..., Any], **options: Any) -> Any:
@@ -162,7 +163,7 @@ def _compiled(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> _Code:
                 if inner not in ready:
                     ready[inner] = prepared(inner, **({} if isinstance(value, Loop) else {"inline": "always"}))
                 known[name] = ready[inner]
-        return numba.njit(_nrt=False, **options)(types.FunctionType(own.__code__, known, own.__name__))
+        return njit(_nrt=False, **options)(types.FunctionType(own.__code__, known, own.__name__))
 
     dispatcher = prepared(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     signature = tuple(_numba_type(kind) for kind in kinds)

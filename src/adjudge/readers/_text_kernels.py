@@ -10,36 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.loops import Loop, trailing_zeros
-from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, NEWLINES, ONE, TWO, UNIT, Bytes, Ints, same_bytes
+from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, LOWS, NEWLINES, NONE, ONE, TWO, UNIT, Bytes, Ints, same_bytes
+
+GROUP = 16  # words that are looked at together, most of them without a newline
 
 
 @Loop
-def count_newlines(words: Any, size: int) -> int:
-    """How many of the first `size` bytes are newlines."""
-    count = 0
-    for at in range((size + 7) >> 3):
-        x = words[at] ^ NEWLINES
-        # Exact for every byte: the high bit of each says that the byte has no other bit.
-        marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
-        if marks:
-            for k in range(8):
-                if (marks >> np.uint64(8 * k + 7)) & UNIT and 8 * at + k < size:
-                    count += 1
-    return count
-
-
-@Loop
-def find_newlines(words: Any, places: Ints) -> None:
-    """The places of the first newlines, as many as there is room for."""
-    found, at = 0, 0
-    while found < places.shape[0]:
-        x = words[at] ^ NEWLINES
-        marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
-        while marks and found < places.shape[0]:
-            places[found] = 8 * at + (trailing_zeros(marks) >> 3)
-            found += 1
-            marks &= marks - UNIT
-        at += 1
+def find_newlines(words: Any, places: Ints) -> int:
+    """The places of all newlines, and how many there are."""
+    found, at, n = 0, 0, words.shape[0]
+    while at < n:
+        stop = min(at + GROUP, n)
+        marked = HIGHS
+        if stop - at == GROUP:
+            marked = NONE
+            for k in range(GROUP):
+                x = words[at + k] ^ NEWLINES
+                marked |= (x - LOWS) & ~x & HIGHS  # set where there is a newline, and perhaps where there is none
+        if marked == NONE:
+            at = stop
+        while at < stop:
+            x = words[at] ^ NEWLINES
+            # Exact for every byte: the high bit of each says that the byte has no other bit.
+            marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
+            while marks:
+                places[found] = 8 * at + (trailing_zeros(marks) >> 3)
+                found += 1
+                marks &= marks - UNIT
+            at += 1
+    return found
 
 
 @Loop

@@ -36,7 +36,7 @@ ALL, LOWS, HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01
 BITS, HALF = np.uint64(64), np.uint64(32)
 MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 QUOTES, SLASHES, SPACES, NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
-UNIT = np.uint64(1)
+UNIT, NONE = np.uint64(1), np.uint64(0)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 HEX = np.full(256, 255, dtype=np.uint8)

@@ -149,10 +149,9 @@ class PartWriter:
         self._evidence = pq.ParquetWriter(
             self._growing(folder / "evidence" / f"part-{part:05d}.parquet"),
             SCHEMA,
-            compression="zstd",
-            compression_level=1,
+            compression="lz4",
             use_dictionary=["rule", "field", "outcome", "severity", "why"],
-            column_encoding={"sample": "DELTA_BINARY_PACKED", "observed": "BYTE_STREAM_SPLIT"},
+            column_encoding={"sample": "DELTA_BINARY_PACKED"},
             write_statistics=["sample"],
             store_schema=True,
         )
