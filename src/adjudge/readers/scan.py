@@ -165,9 +165,7 @@ def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[
     number = np.zeros((width, n))
     first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
     odd = np.ones(n, dtype=np.bool_)
-    view = np.frombuffer(data, dtype=np.uint8)
-    if len(view) % 8:
-        view = np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)])
+    view = padded(data)
     if fast and available():
         from adjudge.readers import _kernels
 
@@ -176,6 +174,12 @@ def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[
             view, view.view(np.uint64), starts, ends, *wanted.tables, kind, first, last, number, odd, stack
         )
     return Scanned(wanted, view, kind, number, odd, first, last)
+
+
+def padded(data: Buffer) -> NDArray[np.uint8]:
+    """The bytes, with zeros behind them to a multiple of 8; what has such a length is not copied."""
+    view = np.frombuffer(data, dtype=np.uint8)
+    return np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)]) if len(view) % 8 else view
 
 
 def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.int32]:
