@@ -29,8 +29,11 @@ class Run:
     def __init__(self, path: Path, recorder: Recorder | None = None) -> None:
         self.path = path
         self.recorder = recorder
+        self.home: object = None
+        """What removes the folder when nobody needs it, where it is a copy."""
         if not path.is_dir():
-            raise RunError(f"{path} is not a run: there is no such folder")
+            hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
+            raise RunError(f"{path} is not a run: there is no such folder{hint}")
         if not (path / MANIFEST).is_file():
             raise RunError(f"{path} is not a run: it has no {MANIFEST}")
         if self.manifest.schema_version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
