@@ -31,6 +31,8 @@ FULL: dict[str, int] = {
     "report": 200_000,
     "queries": 1_500_000,
     "batch": 16_384,
+    "scaling": 1_000_000,
+    "large": 10_000_000,
 }
 QUICK: dict[str, int] = {
     "s1": 20_000,
@@ -44,6 +46,8 @@ QUICK: dict[str, int] = {
     "report": 5000,
     "queries": 5000,
     "batch": 4000,
+    "scaling": 10_000,
+    "large": 50_000,
 }
 
 
@@ -63,6 +67,8 @@ class Job:
     benchmark: str
     arguments: Callable[[Plan], list[str]]
     rows: Callable[[Document], Results]
+    quick: bool = True
+    """Whether it is a part of the quick table."""
 
 
 def run(names: Sequence[str], plan: Plan, *, at_once: int = 1) -> dict[str, Results]:
@@ -272,4 +278,6 @@ JOBS: dict[str, Job] = {
     "report": _of_run("report", "report"),
     "queries": _of_run("counts lookup", "queries"),
     "start": _of_run("start", "batch"),
+    "scaling": Job("scaling", _arguments(("--most", "scaling")), Results.of, quick=False),
+    "large": Job("large", lambda plan: ["--records", str(plan.sizes["large"])], Results.of, quick=False),
 }

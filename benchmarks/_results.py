@@ -15,10 +15,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks import scaling
 from benchmarks._jobs import FULL, JOBS, QUICK, Plan, run
 from benchmarks._rows import Results, Row, fallen, markdown
 
 FOLDER = Path(__file__).parent
+CHART = "scaling.svg"
 PACKAGES = ("adjudge", "numpy", "pyarrow", "msgspec", "duckdb", "numba", "scipy", "scikit-learn")
 
 
@@ -49,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
             parser.error(f"--size {word}: expected NAME=N with a name of {', '.join(sizes)}")
         sizes[name] = int(size)
     plan = Plan(sizes, given.repeat or (1 if given.quick else 3), given.quick)
-    names = [name for name in JOBS if given.only is None or name in given.only]
+    names = [name for name, job in JOBS.items() if (name in given.only if given.only else job.quick or not given.quick)]
     start = time.perf_counter()
     recorded = read(given.record)
     found = run(names, plan, at_once=2 if given.quick else 1)
@@ -72,6 +74,8 @@ def main(argv: Sequence[str]) -> int:
         recorded[section] = merged(recorded.get(section), document) if given.only else document
         given.record.write_text(dump(recorded), encoding="utf-8")
         given.record.with_name("RESULTS.md").write_text(page(recorded), encoding="utf-8")
+        if curves := scaling.of(Results.of(recorded.get("full", {"rows": ()})).rows):
+            given.record.with_name(CHART).write_text(scaling.chart(curves), encoding="utf-8")
     return 0 if results.good and not problems else 1
 
 
@@ -169,6 +173,8 @@ def page(recorded: dict[str, Any]) -> str:
         parts += ["".join(f"- broke off: {failure}\n" for failure in results.failed)] if results.failed else []
         if section == "full":
             parts.append(_verdict(results) + "\n")
+            if curves := scaling.of(results.rows):
+                parts += [f"![CPU seconds and memory as the input grows]({CHART})\n", scaling.table(curves) + "\n"]
     return "\n".join(parts)
 
 
