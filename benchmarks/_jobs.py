@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks._rows import Bound, Results, Row
+from benchmarks._rows import WHOLE, Bound, Results, Row
 
 Document = dict[str, Any]
 
@@ -107,7 +107,7 @@ def _flight(document: Document) -> Results:
             held = most or least
             rows.append(
                 Row(
-                    f"flight {task}, read to written",
+                    f"flight {task}, {WHOLE}",
                     ours["samples"],
                     "samples",
                     cost["cpu"],
@@ -132,7 +132,7 @@ def _triage(document: Document) -> Results:
     ours, plain = document["rows"]
     ratio, *others = document["targets"]
     row = Row(
-        "triage, read to written",
+        f"triage, {WHOLE}",
         ours["rows"],
         "rows",
         ours["cpu_seconds"],
@@ -154,7 +154,7 @@ def _consistency(document: Document) -> Results:
         row = own[name]
         rows.append(
             Row(
-                "consistency, read to written",
+                f"consistency, {WHOLE}",
                 ours["rows"],
                 "pairs",
                 ours["cpu_seconds"],
@@ -180,7 +180,7 @@ def _gui(document: Document) -> Results:
         if which == "adjudge":
             rows.append(
                 Row(
-                    f"gui {kind}, read to written",
+                    f"gui {kind}, {WHOLE}",
                     row["rows"],
                     "steps",
                     row["cpu_seconds"],

@@ -31,7 +31,10 @@ class Cost:
 
 
 def cost(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Cost:
-    """Run a command; an exit code that is none of `codes` is an error."""
+    """Run a command; an exit code that is none of `codes` is an error.
+
+    The peak of a process is never less than what the one that asked held when it started it: ask from a small one.
+    """
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         sums: list[float] = []
