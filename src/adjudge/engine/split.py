@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 
 from adjudge.engine.blocks import blocks, blocks_of_range
 from adjudge.engine.plans import Recipe, plan_of
+from adjudge.engine.remote import blocks_of_url
 from adjudge.engine.runner import Runner
 from adjudge.engine.spool import BUCKETS, Piece, Spool
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block, Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
+from adjudge.readers import remote
 from adjudge.readers.records import is_json_lines
 from adjudge.readers.scan import WORTH_IT, crc32
 from adjudge.readers.sources import open_source
@@ -60,7 +62,7 @@ class Split:
     files: tuple[str, ...] = ()
     inputs: list[InputFile] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
-    stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stamps: dict[str, tuple[int, int | str]] = field(default_factory=dict)
 
     def check_unchanged(self) -> None:
         """Refuse a result whose input changed while it was read."""
@@ -89,7 +91,7 @@ def split(
             digest, count = _in_ranges(runner, jobs, path, spools[item.role], groups)
         else:
             digest, count = _at_once(item, path, number, spools[item.role], groups, fast=fast, limit=most)
-        found.inputs.append(InputFile(role=item.role, name=Path(path).name, bytes=count, sha256=digest))
+        found.inputs.append(InputFile(role=item.role, name=remote.file_name(path), bytes=count, sha256=digest))
     for spool in spools.values():
         if runner.shared:
             spool.spill()
@@ -148,7 +150,8 @@ def read_range(job: Range) -> Taken:
     spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", shared=True)
     groups: set[str] = set()
     lines = 0
-    for block, count in blocks_of_range(job.path, job.file, job.start, job.end):
+    of_range = blocks_of_url if remote.is_url(job.path) else blocks_of_range
+    for block, count in of_range(job.path, job.file, job.start, job.end):
         groups |= _take(item, block, spool)
         lines += count
     spool.spill()
@@ -168,7 +171,16 @@ def _in_ranges(runner: Runner, jobs: Iterator[Range], path: str, spool: Spool, g
         if error.line is None:
             raise
         raise InputError(error.what, file=error.file, line=error.line + lines, hint=error.hint) from None
-    return file_digest(Path(path)), _stamp(path)[0]
+    return _digest(path), _stamp(path)[0]
+
+
+def _digest(path: str) -> str:
+    if not remote.is_url(path):
+        return file_digest(Path(path))
+    with open_source(path) as source:
+        while source.stream.read(1 << 20):
+            pass
+        return source.sha256
 
 
 def _ranges(path: str) -> list[tuple[int, int]]:
@@ -180,7 +192,7 @@ def _ranges(path: str) -> list[tuple[int, int]]:
         if source.compressed or not is_json_lines(source):
             return []
     edges = [0]
-    with Path(path).open("rb") as stream:
+    with remote.open_url(path, block=1 << 16) if remote.is_url(path) else Path(path).open("rb") as stream:
         while edges[-1] + RANGE_BYTES < size:
             stream.seek(edges[-1] + RANGE_BYTES)
             stream.readline()
@@ -219,7 +231,9 @@ def _kept(item: Input, block: Block) -> pa.Table:
     )
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _stamp(path: str) -> tuple[int, int | str]:
+    if remote.is_url(path):
+        return remote.stamp(path)
     try:
         found = os.stat(path)  # noqa: PTH116 -- the same call for a path that is gone
     except OSError:
