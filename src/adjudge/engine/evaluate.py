@@ -14,7 +14,7 @@ from adjudge.engine.metrics import metrics_document
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, quick_memory, work
+from adjudge.engine.work import Done, Job, give_back, quick_memory, work
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
@@ -74,6 +74,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
                 options.on_progress(rows, max(total, rows))
         cut.check_unchanged()
         cut.partitions.clear()
+        give_back()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))
