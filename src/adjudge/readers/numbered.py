@@ -18,12 +18,13 @@ class Numbered(Generic[T]):
     """Numbers rows by what stands at some paths, as it is written; every number has a value.
 
     Numbers live on from block to block until there are too many of them; then they begin anew. No path may lead through
-    another.
+    another, unless no row has both. `beside` are nodes without a text, told apart by their kind.
     """
 
-    def __init__(self, wanted: Wanted, paths: Sequence[Path]) -> None:
-        assert not any(a != b and a == b[: len(a)] for a in paths for b in paths)  # noqa: S101 -- room is made for disjoint texts
-        self._nodes = np.array([wanted.nodes[path] for path in paths], dtype=np.int32)
+    def __init__(self, wanted: Wanted, paths: Sequence[Path], beside: Sequence[int] = ()) -> None:
+        # Room is made for disjoint texts.
+        assert beside or not any(a != b and a == b[: len(a)] for a in paths for b in paths)  # noqa: S101
+        self._nodes = np.array([*beside, *(wanted.nodes[path] for path in paths)], dtype=np.int32)
         self._values: list[T] = []
         self._slots = np.zeros(0, dtype=np.int32)
         self._hashes = np.zeros(0, dtype=np.uint64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES
-from adjudge.runs.encodings import bits_for, byte_streams, counted, runs, texts
+from adjudge.runs.encodings import bits_for, counted, doubles, runs, texts
 from adjudge.runs.parquet import Chunk, Encoding, Field, FileWriter, Page, Physical
 
 PAGE_VALUES = 1 << 18
@@ -126,9 +126,9 @@ def _observed(values: NDArray[np.float64]) -> Chunk:
             for row, own, count in zip(some, there, counts.tolist(), strict=True)
             if count
         ]
-        data = byte_streams(np.concatenate(held)) if held else b""
+        data = doubles(np.concatenate(held)) if held else b""
         pages.append(Page(some.size, _levels(there) + data))
-    return Chunk(Encoding.BYTE_STREAM_SPLIT, pages)
+    return Chunk(Encoding.PLAIN, pages)
 
 
 def _levels(there: NDArray[np.bool_]) -> bytes:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from adjudge.runs.thrift import Struct, Value, binary, byte, integer, long, sequence, short, struct
 
 MAGIC = b"PAR1"
-_ZSTD = 6
+_LZ4_RAW = 7
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 _CONVERTED = {0: 0, 8: 11, 16: 12, 32: 13}  # UTF8, UINT_8, UINT_16, UINT_32
 
@@ -37,7 +37,6 @@ class Encoding(enum.IntEnum):
     RLE = 3
     DELTA_BINARY_PACKED = 5
     RLE_DICTIONARY = 8
-    BYTE_STREAM_SPLIT = 9
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class FileWriter:
 
     def __init__(self, stream: BinaryIO, fields: Sequence[Field], metadata: Mapping[bytes, bytes]) -> None:
         self._stream, self._fields, self._metadata = stream, fields, metadata
-        self._codec = pa.Codec("zstd", compression_level=1)
+        self._codec = pa.Codec("lz4_raw")
         self._groups: list[Struct] = []
         self._rows = 0
         self._at = stream.write(MAGIC)
@@ -129,7 +128,7 @@ class FileWriter:
             (1, integer(field.physical)),
             (2, sequence([integer(encoding) for encoding in sorted(encodings)])),
             (3, sequence([binary(field.name.encode())])),
-            (4, integer(_ZSTD)),
+            (4, integer(_LZ4_RAW)),
             (5, long(rows)),
             (6, long(plain)),
             (7, long(self._at - begin)),

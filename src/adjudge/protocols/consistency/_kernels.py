@@ -1,13 +1,14 @@
-# mypy: disable-error-code="untyped-decorator,assignment,unreachable"
-"""The loops of the consistency protocol over bytes, compiled by Numba; only imported where the input is large."""
+# mypy: disable-error-code="assignment,unreachable"
+"""The loops of the consistency protocol over bytes, compiled; only imported where the input is large."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from adjudge.loops import Loop
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -17,11 +18,7 @@ Places = NDArray[np.uintp]
 MAX_DIGITS = np.uintp(18)
 _ONE = np.uintp(1)
 
-_compiled: Any = numba.njit(cache=True)
-_inlined: Any = numba.njit(inline="always")
 
-
-@_inlined
 def equal_bytes(one: Bytes, i: Place, two: Bytes, j: Place, size: Place) -> bool:
     for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
         if one[i + k] != two[j + k]:
@@ -29,7 +26,7 @@ def equal_bytes(one: Bytes, i: Place, two: Bytes, j: Place, size: Place) -> bool
     return True
 
 
-@_compiled
+@Loop
 def ids_of(data: Bytes, i: Place, end: Place, first: Places, last: Places) -> int:
     """Where the ids of a list stand, and how many there are; −1 where one is neither a plain string nor an integer.
 
@@ -70,7 +67,7 @@ def ids_of(data: Bytes, i: Place, end: Place, first: Places, last: Places) -> in
         count += 1
 
 
-@_compiled
+@Loop
 def citation_rows(
     data: Bytes,
     cited_from: Ints,
@@ -114,7 +111,7 @@ def citation_rows(
                 outside[row] += 1
 
 
-@_compiled
+@Loop
 def same_rows(
     data: Bytes, first: Ints, last: Ints, other_first: Ints, other_last: Ints, out: NDArray[np.bool_]
 ) -> None:
@@ -126,7 +123,7 @@ def same_rows(
         )
 
 
-@_compiled
+@Loop
 def quoted_rows(own: Bytes, own_at: Ints, other: Bytes, other_at: Ints, may: NDArray[np.bool_]) -> None:
     """Leave `may` set where the own text of a row holds the other."""
     for row in range(may.shape[0]):
@@ -142,7 +139,7 @@ def quoted_rows(own: Bytes, own_at: Ints, other: Bytes, other_at: Ints, may: NDA
         may[row] = found
 
 
-@_compiled
+@Loop
 def sign_rows(
     texts: Bytes,
     edges: Ints,

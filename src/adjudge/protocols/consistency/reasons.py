@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from adjudge.loops import available
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.personal import DIGITS, MAY_HOLD, mask
 from adjudge.protocols.consistency.policy import LABELS
-from adjudge.readers.scan import available
 
 QUOTED = 20
 """A reason of this many characters or more that stands in the other agent's reason was quoted."""
