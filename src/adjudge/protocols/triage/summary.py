@@ -29,7 +29,7 @@ from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, alia
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.partials import SUMS, Block, Configuration, Ints, Partial, Pattern, merge
 from adjudge.stats import calibration, exact, selective
-from adjudge.stats.error_measures import quantile
+from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 
@@ -298,11 +298,12 @@ def _buckets(counts: Ints) -> dict[str, int]:
 def _times(columns: list[Any]) -> dict[str, Any]:
     if not columns:
         return {"n": 0, "mean": None, **{f"p{share}": None for share in QUANTILES}}
-    values = np.sort(np.concatenate(columns))
+    values = np.concatenate(columns)
+    found = quantile_values(values, [share / 100 for share in QUANTILES])
     return {
         "n": int(values.size),
         "mean": exact.mean_of(values),
-        **{f"p{share}": quantile(values, share / 100, is_sorted=True).value for share in QUANTILES},
+        **{f"p{share}": value for share, value in zip(QUANTILES, found, strict=True)},
     }
 
 
