@@ -27,7 +27,7 @@ from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, fac
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
-from adjudge.protocols.triage.partials import SUMS, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.partials import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate
@@ -158,8 +158,7 @@ class _View:
         values = {name: estimate.value for name, estimate in numbers.items()}
         values |= {alias: values[name] for alias, name in aliases(self.classes).items()}
         averages = {
-            f"avg_{name}": exact.rounded(units, rows) if rows else None
-            for name, (rows, units) in zip(SUMS, self.own.sums[trial], strict=True)
+            f"avg_{name}": column.mean() for name, column in zip(AVERAGED, self.own.averaged[trial], strict=True)
         }
         states = dict(zip(CONFIDENCE_STATES, self.own.states[trial].tolist(), strict=True))
         return {
