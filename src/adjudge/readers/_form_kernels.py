@@ -1,4 +1,4 @@
-# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable,no-any-return"
+# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return"
 
 """The loop of `forms`: rows whose bytes are those of a known row but for some scalars are read by comparing."""
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.loops import Loop
 from adjudge.readers._number_kernels import last_word, number_of
 from adjudge.readers._tokens import (
     BAD,
@@ -27,14 +28,11 @@ from adjudge.readers._tokens import (
     Floats,
     Ints,
     Place,
-    compiled,
-    inlined,
     past_number,
     past_string,
 )
 
 
-@inlined
 def is_literal(words: Any, i: Place, literals: NDArray[np.uint64], at: Place, size: Place) -> bool:
     """Whether the bytes from place i on are the literal that stands from `at` on."""
     whole = size >> THREE
@@ -51,7 +49,6 @@ def is_literal(words: Any, i: Place, literals: NDArray[np.uint64], at: Place, si
     return differs == np.uint64(0)
 
 
-@inlined
 def past_scalar(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int, float]:
     """The place behind a scalar, what it is, and its value if it is a number."""
     c = data[i]
@@ -76,7 +73,7 @@ def past_scalar(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, i
     return i, BAD, 0.0
 
 
-@compiled
+@Loop
 def read_forms(
     data: Bytes,
     words: Any,

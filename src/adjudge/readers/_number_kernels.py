@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.loops import Loop
 from adjudge.readers._tokens import (
     ALL,
     BITS,
@@ -21,12 +22,9 @@ from adjudge.readers._tokens import (
     Bytes,
     Ints,
     Place,
-    compiled,
-    inlined,
 )
 
 
-@inlined
 def last_word(words: Any, i: Place, size: Place) -> Any:
     """The bytes from place i on, fewer than eight, with zeros behind them."""
     at, shift = i >> THREE, (i & SEVEN) << THREE
@@ -36,12 +34,10 @@ def last_word(words: Any, i: Place, size: Place) -> Any:
     return found & ~(ALL << (size << THREE))
 
 
-@inlined
 def head_of(kind: Bytes, first: Ints, last: Ints, node: int, row: int) -> Any:
     return np.uint64(kind[node, row]) | (np.uint64(last[node, row] - first[node, row]) << EIGHT)
 
 
-@inlined
 def is_entry(
     words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
 ) -> bool:
@@ -71,7 +67,6 @@ def is_entry(
     return True
 
 
-@inlined
 def put_entry(
     words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
 ) -> Place:
@@ -94,7 +89,6 @@ def put_entry(
     return at
 
 
-@inlined
 def mark_of(words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int) -> Any:
     """A hash of what a row holds at the nodes."""
     mark = np.uint64(0)
@@ -111,7 +105,6 @@ def mark_of(words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: 
     return mark
 
 
-@inlined
 def number_of(
     words: Any,
     kind: Bytes,
@@ -147,7 +140,7 @@ def number_of(
     return found
 
 
-@compiled
+@Loop
 def number_rows(
     words: Any,
     kind: Bytes,

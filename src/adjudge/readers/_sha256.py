@@ -1,5 +1,4 @@
-# mypy: disable-error-code="untyped-decorator"
-"""SHA-256 of many short texts, compiled by Numba; only imported where the compiled loops are loaded anyway.
+"""SHA-256 of many short texts, compiled; only imported where other compiled loops are loaded anyway.
 
 Texts of one block are hashed LANES at a time, round by round, so that the compiler works on several with one instruction.
 """
@@ -8,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-_compiled: Any = numba.njit(cache=True)
-_inlined: Any = numba.njit(inline="always")
+from adjudge.loops import Loop
 
 
 def _fraction(root: int, prime: int) -> int:
@@ -31,7 +28,6 @@ _START = np.array([_fraction(2, prime) for prime in _PRIMES[:8]], dtype=np.uint3
 _ROUNDS = np.array([_fraction(3, prime) for prime in _PRIMES], dtype=np.uint32)
 
 
-@_inlined
 def turned(x: Any, places: int) -> Any:
     return np.uint32((x >> np.uint32(places)) | np.uint32(x << np.uint32(32 - places)))
 
@@ -42,18 +38,15 @@ _L = [np.uintp(k * LANES) for k in range(17)]
 _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L15, _L16 = (_L[k] for k in (1, 2, 3, 4, 5, 6, 7, 15, 16))
 
 
-@_inlined
 def first_term(e: Any, f: Any, g: Any, h: Any, constant: Any, word: Any) -> Any:
     mixed = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)
     return np.uint32(h + mixed + (g ^ (e & (f ^ g))) + constant + word)
 
 
-@_inlined
 def second_term(a: Any, b: Any, c: Any) -> Any:
     return np.uint32((turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) | (c & (a | b))))
 
 
-@_inlined
 def next_word(w: Any, i: Any) -> Any:
     x, y = w[i - _L15], w[i - _L2]
     low = turned(x, 7) ^ turned(x, 18) ^ (x >> np.uint32(3))
@@ -61,7 +54,6 @@ def next_word(w: Any, i: Any) -> Any:
     return np.uint32(w[i - _L16] + low + w[i - _L7] + high)
 
 
-@_inlined
 def eight_rounds(w: Any, s: Any, k: Any) -> None:
     """Rounds k to k + 7 of all lanes; after eight rounds every variable is in its place again."""
     k0, k1, k2, k3 = _ROUNDS[k], _ROUNDS[k + 1], _ROUNDS[k + 2], _ROUNDS[k + 3]
@@ -91,13 +83,12 @@ def eight_rounds(w: Any, s: Any, k: Any) -> None:
         s[i + _L4], s[i + _L5], s[i + _L6], s[i + _L7] = e, f, g, h
 
 
-@_inlined
 def swapped(x: Any) -> Any:
     found = (x >> np.uint32(24)) | ((x >> np.uint32(8)) & np.uint32(0xFF00))
     return np.uint32(found | ((x & np.uint32(0xFF00)) << np.uint32(8)) | (x << np.uint32(24)))
 
 
-@_compiled
+@Loop
 def add_short_digests(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int32],
@@ -141,7 +132,7 @@ def add_short_digests(
                 limbs[k] += np.uint64(swapped(np.uint32(s[k * LANES + lane] + _START[k])))
 
 
-@_compiled
+@Loop
 def add_digests(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int32],
@@ -149,17 +140,22 @@ def add_digests(
     ending_edges: NDArray[np.int32],
     which: NDArray[np.int8],
     limbs: NDArray[np.uint64],
+    w: NDArray[np.uint32],
+    state: NDArray[np.uint32],
 ) -> None:
-    """Add the digest of every text of an Arrow buffer, its ending behind it, to the limbs: 32 bits each, the lowest first."""
-    w = np.empty(64, dtype=np.uint32)
-    state = np.empty(8, dtype=np.uint32)
+    """Add the digest of every text of an Arrow buffer, its ending behind it, to the limbs: 32 bits each, the lowest first.
+
+    `w` (64) and `state` (8) are room to work in.
+    """
     for row in range(which.shape[0]):
         begin, size = np.int64(offsets[row]), np.int64(offsets[row + 1] - offsets[row])
         tail = np.int64(ending_edges[which[row]])
         total = int(size + np.int64(ending_edges[which[row] + 1]) - tail)
-        state[:] = _START
+        for k in range(8):
+            state[k] = _START[k]
         for block in range((total + 72) // 64):
-            w[:16] = 0
+            for k in range(16):
+                w[k] = 0
             for at in range(64 * block, min(64 * block + 64, total + 1)):
                 if at < size:
                     byte = data[begin + at]

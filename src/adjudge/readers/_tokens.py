@@ -4,17 +4,16 @@
 
 Places are unsigned, so that no index needs a look at its sign, and strings are passed eight bytes at a time. Nothing here
 raises and nothing guesses: what is not certainly well-formed is BAD, and a number whose rounding is in doubt is NaN.
-Numba keeps compiled loops beside the file they stand in: after a change here, remove the cached ones (`make clean`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
+
+from adjudge.loops import Loop, trailing_zeros
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -25,7 +24,6 @@ Place = Any  # np.uintp
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 BAD = 255
 
-MAX_DEPTH = 64
 MAX_DIGITS = 19  # what a 64-bit integer holds for certain
 POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 EXACT = np.uint64(1 << 53)
@@ -37,7 +35,7 @@ ALL, LOWS, HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01
 BITS, HALF = np.uint64(64), np.uint64(32)
 MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 QUOTES, SLASHES, SPACES, NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
-UNIT = np.uint64(1)
+UNIT, NONE = np.uint64(1), np.uint64(0)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 HEX = np.full(256, 255, dtype=np.uint8)
@@ -47,11 +45,8 @@ ESCAPES = np.zeros(256, dtype=np.uint8)
 for _name, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     ESCAPES[_name] = _meant
 
-compiled: Any = numba.njit(cache=True)
-inlined: Any = numba.njit(inline="always")
 
-
-@compiled
+@Loop
 def exact_quotient(digits: Any, divisor: float) -> float:
     """Digits / divisor, correctly rounded; −1 where double the precision does not settle the rounding.
 
@@ -75,14 +70,12 @@ def exact_quotient(digits: Any, divisor: float) -> float:
     return total if total == first + (correction + first * DOUBT) else -1.0
 
 
-@inlined
 def past_blank(data: Bytes, i: Place, end: Place) -> Place:
     while i < end and data[i] <= 32 and (data[i] == 32 or data[i] == 10 or data[i] == 13 or data[i] == 9):
         i += ONE
     return i
 
 
-@inlined
 def past_plain(words: Any, i: Place, end: Place) -> Place:
     """The place of the next quote, backslash or control character, or the end."""
     at = i >> THREE
@@ -104,7 +97,6 @@ def past_plain(words: Any, i: Place, end: Place) -> Place:
     return min(found, end)
 
 
-@inlined
 def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int]:
     """From behind the opening quote: the place behind the closing one, and TEXT, ESCAPED or BAD."""
     kind = TEXT
@@ -129,7 +121,6 @@ def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, i
             return i, BAD
 
 
-@inlined
 def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     """The place behind a number, INTEGER, REAL or BAD, and its value: NaN where that is in doubt."""
     negative = data[i] == 45
@@ -184,7 +175,6 @@ def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     return i, kind, -value if negative else value
 
 
-@inlined
 def same_bytes(data: Bytes, begin: Place, keys: Bytes, at: int, size: int) -> bool:
     for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
         if keys[at + k] != data[begin + np.uintp(k)]:

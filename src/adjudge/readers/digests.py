@@ -40,7 +40,7 @@ def digest_sum(texts: pa.StringArray, endings: Sequence[bytes], which: NDArray[n
         words, state = (np.empty(count * _sha256.LANES, dtype=np.uint32) for count in (64, 8))
         _sha256.add_short_digests(*columns, words, state, limbs)
     else:
-        _sha256.add_digests(*columns, limbs)
+        _sha256.add_digests(*columns, limbs, np.empty(64, dtype=np.uint32), np.empty(8, dtype=np.uint32))
     return sum(limb << (32 * place) for place, limb in enumerate(limbs.tolist())) % MODULUS
 
 
