@@ -1,4 +1,4 @@
-# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return"
+# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return,arg-type"
 
 """The loop of `forms`: rows whose bytes are those of a known row but for some scalars are read by comparing."""
 

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable,return-value"
+# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable,return-value,arg-type"
 
 """The loop of `numbered`: rows with the same text at chosen paths get the same number."""
 
