@@ -1,4 +1,4 @@
-# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return"
+# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return,arg-type"
 
 """The loop of `forms`: rows whose bytes are those of a known row but for some scalars are read by comparing."""
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.loops import Loop
+from adjudge.readers._number_kernels import number_of
 from adjudge.readers._tokens import (
     BAD,
     FALSE,
@@ -75,16 +76,25 @@ def read_forms(
     first: Ints,
     last: Ints,
     values: Floats,
-) -> None:
+    nodes: Ints,
+    slots: Ints,
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    store: NDArray[np.uint64],
+    count: int,
+    codes: Ints,
+    fresh: Ints,
+) -> int:
     """Read every row data[starts[r]:ends[r]] that has one of the forms; form[r] is −1 for the others.
 
     A form is the literals and holes hole_from[f]..hole_from[f + 1], a literal before every hole and one, with no hole
     behind it, at the end. A scalar in a hole goes to the `slot` of kinds and places and to the `column` of values, −1
     for neither; `allowed` has a bit for every kind that may stand there, `none` is the value of null. What a row's form
-    does not have is absent in the slots and as in `base` in the values.
+    does not have is absent in the slots and as in `base` in the values. The rows read are numbered as `number_rows` does,
+    while their bytes are near; kind[0] is the form.
     """
     forms = hole_from.shape[0] - 1
-    guess = 0
+    guess, number, known = 0, np.int64(0), count
     for row in range(starts.shape[0]):
         end = np.uintp(ends[row])
         found = -1
@@ -127,5 +137,13 @@ def read_forms(
                     found = own
                     break
         form[row] = found
+        codes[row] = -1
         if found >= 0:
             guess = found
+            kind[0, row] = found
+            number = number_of(words, kind, first, last, nodes, row, slots, hashes, places, store, count, number)
+            if number == count:
+                fresh[number - known] = row
+                count += 1
+            codes[row] = number
+    return count
