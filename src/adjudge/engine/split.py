@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.engine.blocks import blocks, blocks_of_range
+from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.remote import blocks_of_url
 from adjudge.engine.runner import Runner
@@ -143,6 +144,7 @@ class Taken:
     groups: set[str]
 
 
+@without_pandas()
 def read_range(job: Range) -> Taken:
     """Read the lines of a range into a file of the scratch folder."""
     item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)

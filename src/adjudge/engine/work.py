@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.split import Part
 from adjudge.protocols.base import Partition, Plan
@@ -66,6 +67,7 @@ def give_back() -> None:
 
 
 @quick_memory()
+@without_pandas()
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest."""
     made = plan or plan_of(job.recipe)
