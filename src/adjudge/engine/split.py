@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.engine.blocks import blocks, blocks_of_range
+from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.runner import Runner
 from adjudge.engine.spool import BUCKETS, Piece, Room, Spool, together
@@ -143,14 +144,16 @@ class Taken:
 
 def read_range(job: Range) -> Taken:
     """Read the lines of a range into a file of the scratch folder."""
-    item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
+    plan = plan_of(job.recipe)
+    item = next(item for item in plan.inputs() if item.role == job.role)
     spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}")
     groups: set[str] = set()
     lines = 0
-    for block, count in blocks_of_range(job.path, job.file, job.start, job.end):
-        groups |= _take(item, block, spool)
-        lines += count
-    spool.close()
+    with without_pandas(plan):
+        for block, count in blocks_of_range(job.path, job.file, job.start, job.end):
+            groups |= _take(item, block, spool)
+            lines += count
+        spool.close()
     return Taken(spool.pieces, spool.rows, lines, groups)
 
 

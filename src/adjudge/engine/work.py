@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.split import Part
 from adjudge.protocols.base import Partition, Plan
@@ -65,10 +66,17 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-@quick_memory()
 def work(job: Job, plan: Plan | None = None) -> Done:
-    """Judge one partition, write its evidence and outputs, and return the rest."""
-    made = plan or plan_of(job.recipe)
+    """Judge one partition, write its evidence and outputs, and return the rest; without a plan, in a process of its own."""
+    if plan is not None:
+        return _work(job, plan)
+    made = plan_of(job.recipe)
+    with without_pandas(made):
+        return _work(job, made)
+
+
+@quick_memory()
+def _work(job: Job, made: Plan) -> Done:
     partition = Partition(
         rows={role: part.rows() for role, part in job.parts.items() if part.raw},
         tables={role: part.table() for role, part in job.parts.items() if not part.raw},
