@@ -61,6 +61,7 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
     with RunWriter(out, force=options.force) as writer, runner:
         made = recipe(chosen.name, plan)
         cut = split(plan.inputs(), writer.scratch, runner, made, limit=options.limit)
+        give_back()
         clock.lap("read")
         jobs = _jobs(made, cut, writer.folder, limited=options.limit is not None)
         partials: list[Any] = []
@@ -79,7 +80,6 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
                 options.on_progress(rows, max(total, rows))
         cut.check_unchanged()
         cut.partitions.clear()
-        give_back()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))
@@ -109,6 +109,8 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
         manifest.timings = clock.laps
         if options.report is not None:
             writer.finish(manifest)
+            partials.clear()
+            give_back()
             page, manifest.digests["report_data"] = options.report(writer.folder)
             writer.write_bytes(REPORT, page)
         return writer.commit(manifest)

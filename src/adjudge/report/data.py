@@ -230,6 +230,7 @@ def failure_modes(run: Run) -> dict[str, Any]:
         "from atoms where outcome in ('fail', 'error') group by all) "
         "select s.model, f.rule, sum(critical)::bigint, sum(warning)::bigint, sum(broken)::bigint, count(*)::bigint as samples "
         "from failed f join samples s using (part, row) group by all order by samples desc, f.rule, s.model",
+        threads=1,
     )
     titles = {entry["code"]: entry["title"] for rule in run.layout.rules for entry in (rule, *rule["variants"])}
     found = [
@@ -262,10 +263,10 @@ def worst(run: Run) -> dict[str, Any]:
         "select sample, model, total, critical, failed from ranked order by place, critical desc, failed desc, model, sample"
     )
     chosen = sorted(
-        query(run, f"{select}{ranked} limit {WORST}")[1], key=lambda row: (-row[3], -row[4], row[1], row[0])
+        query(run, f"{select}{ranked} limit {WORST}", threads=1)[1], key=lambda row: (-row[3], -row[4], row[1], row[0])
     )
     sampled = f" select sample, model from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}"  # noqa: S608 -- a number of our own
-    passed = query(run, select + sampled)[1]
+    passed = query(run, select + sampled, threads=1)[1]
     picked = [(sample, model) for sample, model, *_ in (*chosen, *passed)]
     rows = {(row["sample"], row["model"]): row for row in rows_of(run, [sample for sample, _ in picked])}
     return {

@@ -20,7 +20,7 @@ def rows_of(run: Run, samples: Sequence[str]) -> list[dict[str, Any]]:
     if not samples:
         return []
     listed = ", ".join("'" + sample.replace("'", "''") + "'" for sample in dict.fromkeys(samples))
-    names, rows = query(run, f"select * from samples where sample in ({listed})")  # noqa: S608 -- quoted above
+    names, rows = query(run, f"select * from samples where sample in ({listed})", threads=1)  # noqa: S608 -- quoted above
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 

@@ -8,11 +8,14 @@ from adjudge.errors import ConfigError
 from adjudge.runs.run import Run
 
 
-def query(run: Run, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`."""
+def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`.
+
+    One thread takes less memory.
+    """
     import duckdb
 
-    with duckdb.connect(config={"threads": 2}) as connection:
+    with duckdb.connect(config={"threads": threads}) as connection:
         connection.execute("set enable_progress_bar = false")  # it goes to stdout, which is metrics.json's under --json
         for name, body in _views(run).items():
             connection.execute(f"create view {name} as {body}")

@@ -29,6 +29,7 @@ SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
 )
 
 
+_PART, _ROW = pa.field("part", pa.uint16(), nullable=False), pa.field("row", pa.uint32(), nullable=False)
 GROWING = ".growing-*"
 """How a file is named until it is whole."""
 
@@ -128,7 +129,7 @@ class RunWriter:
 def with_place(table: pa.Table, part: int, first_row: int) -> pa.Table:
     """Samples with their partition and row, by which evidence finds them."""
     parts = pa.array(np.full(table.num_rows, part, dtype=np.uint16))
-    return table.add_column(0, "part", parts).add_column(1, "row", _row_numbers(first_row, table.num_rows))
+    return table.add_column(0, _PART, parts).add_column(1, _ROW, _row_numbers(first_row, table.num_rows))
 
 
 def _row_numbers(first: int, count: int) -> pa.Array:
@@ -156,7 +157,7 @@ class PartWriter:
         """Append one batch; returns the row of its first sample."""
         first = self.rows
         self._evidence.add(evidence, first)
-        outputs = outputs.add_column(0, "row", _row_numbers(first, outputs.num_rows))
+        outputs = outputs.add_column(0, _ROW, _row_numbers(first, outputs.num_rows))
         if self._outputs is None:
             self._outputs = pq.ParquetWriter(
                 self._growing(self._outputs_path),

@@ -17,6 +17,7 @@ from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency import tables
 from adjudge.protocols.consistency.batch import PairBatch
+from adjudge.protocols.consistency.order import key_order
 from adjudge.protocols.consistency.reasons import look_into
 
 BATCH_ROWS = 32_768
@@ -87,13 +88,14 @@ class PairReader:
         """The rows of a role that can be used, in the order of their keys; the others go to `bad`."""
         table = partition.tables[role]
         keys, notes = tables.column(table, "key"), tables.column(table, "note")
-        order = pc.sort_indices(keys)
+        order, unique = key_order(keys)
         wrong: dict[int, str] = {}
         if notes.null_count < len(notes):
             wrong = {row: notes[row].as_py() for row in np.flatnonzero(notes.is_valid()).tolist()}
-        again = _equal_neighbours(keys.take(order))
-        if again.any():
-            self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
+        if not unique:
+            again = _equal_neighbours(keys.take(order))
+            if again.any():
+                self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
         if wrong:
             places = {row: self._place(partition, role, row) for row in sorted(wrong)}
             bad += [Item(_name(partition.files, *place), wrong[row]) for row, place in places.items()]

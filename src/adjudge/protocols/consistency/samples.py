@@ -19,6 +19,12 @@ from adjudge.protocols.consistency.words import coded, codes
 
 MODEL = "pair"
 _FLAGS = ("provenance", "constraints", "same_evidence", "echoed")
+_ALWAYS = {
+    *("sample", "model", "bucket", "verdict", "why", "cites", "status", "answered"),
+    *("citations", "citations_out_of_scope", "claim"),
+    *(f"{agent}_{name}" for agent in b.AGENTS for name in ("personal", "quotes", "seeding")),
+}
+"""Columns that have a value in every row; what has none costs a look at each."""
 _STORED = {
     "provenance": "provenance_violation",
     "constraints": "constraints_mismatch",
@@ -56,7 +62,8 @@ def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
             f"{name}_seeding": coded(batch.seeding[side], b.SEEDING),
             f"{name}_reducer": coded(read.reduced[side] - 1, ("strict_majority",)),
         }
-    return pa.table(columns)
+    fields = [pa.field(name, column.type, nullable=name not in _ALWAYS) for name, column in columns.items()]
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def outputs(read: ReadBatch) -> pa.Table:
