@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,12 @@ def quick_memory() -> Iterator[None]:
         pa.set_memory_pool(pool)
         if enabled:
             gc.enable()
+
+
+def give_back() -> None:
+    """Let the system have what was freed; the allocator keeps it otherwise, and the peak would be that of all stages."""
+    with suppress(OSError, AttributeError):  # elsewhere than with glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @quick_memory()

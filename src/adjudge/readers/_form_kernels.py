@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.loops import Loop
-from adjudge.readers._number_kernels import last_word, number_of
+from adjudge.readers._number_kernels import number_of
 from adjudge.readers._tokens import (
     BAD,
-    BITS,
     FALSE,
     FIVE,
     FOUR,
     NULL,
     ONE,
-    SEVEN,
     THREE,
     TRUE,
     TWO,
@@ -28,25 +26,10 @@ from adjudge.readers._tokens import (
     Floats,
     Ints,
     Place,
+    is_literal,
     past_number,
     past_string,
 )
-
-
-def is_literal(words: Any, i: Place, literals: NDArray[np.uint64], at: Place, size: Place) -> bool:
-    """Whether the bytes from place i on are the literal that stands from `at` on."""
-    whole = size >> THREE
-    begin, shift = i >> THREE, (i & SEVEN) << THREE
-    differs = np.uint64(0)
-    if shift:
-        for j in range(whole):
-            differs |= literals[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + ONE] << (BITS - shift)))
-    else:
-        for j in range(whole):
-            differs |= literals[at + j] ^ words[begin + j]
-    if size & SEVEN:
-        differs |= literals[at + whole] ^ last_word(words, i + (whole << THREE), size & SEVEN)
-    return differs == np.uint64(0)
 
 
 def past_scalar(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int, float]:

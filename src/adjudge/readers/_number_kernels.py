@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from adjudge.loops import Loop
 from adjudge.readers._tokens import (
-    ALL,
     BITS,
     EIGHT,
     HALF,
@@ -22,16 +21,8 @@ from adjudge.readers._tokens import (
     Bytes,
     Ints,
     Place,
+    last_word,
 )
-
-
-def last_word(words: Any, i: Place, size: Place) -> Any:
-    """The bytes from place i on, fewer than eight, with zeros behind them."""
-    at, shift = i >> THREE, (i & SEVEN) << THREE
-    found = words[at] >> shift
-    if shift and at + ONE < np.uintp(words.shape[0]):
-        found |= words[at + ONE] << (BITS - shift)
-    return found & ~(ALL << (size << THREE))
 
 
 def head_of(kind: Bytes, first: Ints, last: Ints, node: int, row: int) -> Any:
