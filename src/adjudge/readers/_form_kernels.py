@@ -95,6 +95,7 @@ def read_forms(
     """
     forms = hole_from.shape[0] - 1
     guess, number, known = 0, np.int64(0), count
+    steady = True  # whether the last two rows had the same number: else it is no guess for the next
     for row in range(starts.shape[0]):
         end = np.uintp(ends[row])
         found = -1
@@ -141,7 +142,10 @@ def read_forms(
         if found >= 0:
             guess = found
             kind[0, row] = found
-            number = number_of(words, kind, first, last, nodes, row, slots, hashes, places, store, count, number)
+            before = number
+            tried = before if steady else np.int64(count)
+            number = number_of(words, kind, first, last, nodes, row, slots, hashes, places, store, count, tried)
+            steady = number == before
             if number == count:
                 fresh[number - known] = row
                 count += 1
