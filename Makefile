@@ -25,7 +25,7 @@ tests: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-# Small sizes, under a minute; fails where a ratio fell under half of the one in benchmarks/results.json.
+# Small sizes, about a minute; fails where a ratio fell behind the one in benchmarks/results.json (docs/benchmarks.md).
 bench-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks --quick
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks._rows import Bound, Results, Row
+from benchmarks._rows import WHOLE, Bound, Results, Row
 
 Document = dict[str, Any]
 
@@ -31,6 +31,9 @@ FULL: dict[str, int] = {
     "report": 200_000,
     "queries": 1_500_000,
     "batch": 16_384,
+    "workers": 1_000_000,
+    "scaling": 1_000_000,
+    "large": 10_000_000,
 }
 QUICK: dict[str, int] = {
     "s1": 20_000,
@@ -44,6 +47,9 @@ QUICK: dict[str, int] = {
     "report": 5000,
     "queries": 5000,
     "batch": 4000,
+    "workers": 50_000,
+    "scaling": 10_000,
+    "large": 50_000,
 }
 
 
@@ -63,6 +69,8 @@ class Job:
     benchmark: str
     arguments: Callable[[Plan], list[str]]
     rows: Callable[[Document], Results]
+    quick: bool = True
+    """Whether it is a part of the quick table."""
 
 
 def run(names: Sequence[str], plan: Plan, *, at_once: int = 1) -> dict[str, Results]:
@@ -101,7 +109,7 @@ def _flight(document: Document) -> Results:
             held = most or least
             rows.append(
                 Row(
-                    f"flight {task}, read to written",
+                    f"flight {task}, {WHOLE}",
                     ours["samples"],
                     "samples",
                     cost["cpu"],
@@ -126,7 +134,7 @@ def _triage(document: Document) -> Results:
     ours, plain = document["rows"]
     ratio, *others = document["targets"]
     row = Row(
-        "triage, read to written",
+        f"triage, {WHOLE}",
         ours["rows"],
         "rows",
         ours["cpu_seconds"],
@@ -148,7 +156,7 @@ def _consistency(document: Document) -> Results:
         row = own[name]
         rows.append(
             Row(
-                "consistency, read to written",
+                f"consistency, {WHOLE}",
                 ours["rows"],
                 "pairs",
                 ours["cpu_seconds"],
@@ -174,7 +182,7 @@ def _gui(document: Document) -> Results:
         if which == "adjudge":
             rows.append(
                 Row(
-                    f"gui {kind}, read to written",
+                    f"gui {kind}, {WHOLE}",
                     row["rows"],
                     "steps",
                     row["cpu_seconds"],
@@ -237,11 +245,6 @@ def _arguments(*pairs: tuple[str, str], words: Sequence[str] = ()) -> Callable[[
     return made
 
 
-def _flight_arguments(plan: Plan) -> list[str]:
-    sizes = _arguments(("--samples-s1", "s1"), ("--samples-m3", "m3"), ("--slice", "slice"))(plan)
-    return [*sizes, "--one-worker"] if plan.quick else sizes
-
-
 def _anomaly_arguments(plan: Plan) -> list[str]:
     flights, attacks = (100, 7) if plan.sizes["scores"] >= 1_000_000 else (10, 7)
     return [
@@ -259,7 +262,7 @@ def _of_run(what: str, size: str) -> Job:
 
 
 JOBS: dict[str, Job] = {
-    "flight": Job("flight", _flight_arguments, _flight),
+    "flight": Job("flight", _arguments(("--samples-s1", "s1"), ("--samples-m3", "m3"), ("--slice", "slice")), _flight),
     "triage": Job("triage", _arguments(("--rows", "triage")), _triage),
     "consistency": Job("consistency", _arguments(("--pairs", "pairs")), _consistency),
     "gui": Job("gui", _arguments(("--steps", "steps"), ("--objects", "objects")), _gui),
@@ -272,4 +275,7 @@ JOBS: dict[str, Job] = {
     "report": _of_run("report", "report"),
     "queries": _of_run("counts lookup", "queries"),
     "start": _of_run("start", "batch"),
+    "workers": Job("workers", _arguments(("--records", "workers")), Results.of, quick=False),
+    "scaling": Job("scaling", _arguments(("--most", "scaling")), Results.of, quick=False),
+    "large": Job("large", lambda plan: ["--records", str(plan.sizes["large"])], Results.of, quick=False),
 }

@@ -15,10 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks import scaling
 from benchmarks._jobs import FULL, JOBS, QUICK, Plan, run
 from benchmarks._rows import Results, Row, fallen, markdown
 
 FOLDER = Path(__file__).parent
+CHART = "scaling.svg"
+AGAIN, RECORDED = 3, 3
+"""How often a quick job that fell behind is measured again, and how many measurements a record is the middle of."""
 PACKAGES = ("adjudge", "numpy", "pyarrow", "msgspec", "duckdb", "numba", "scipy", "scikit-learn")
 
 
@@ -26,7 +30,9 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=JOBS, metavar="JOB", help=f"some of: {', '.join(JOBS)}")
     parser.add_argument(
-        "--quick", action="store_true", help="small sizes, and exit code 1 where a recorded ratio halved"
+        "--quick",
+        action="store_true",
+        help="small sizes, and exit code 1 where a ratio fell under its share of the recorded one",
     )
     parser.add_argument("--repeat", type=int, help="the least of so many measurements counts (3; quick: 1)")
     parser.add_argument(
@@ -49,17 +55,20 @@ def main(argv: Sequence[str]) -> int:
             parser.error(f"--size {word}: expected NAME=N with a name of {', '.join(sizes)}")
         sizes[name] = int(size)
     plan = Plan(sizes, given.repeat or (1 if given.quick else 3), given.quick)
-    names = [name for name in JOBS if given.only is None or name in given.only]
+    names = [name for name, job in JOBS.items() if (name in given.only if given.only else job.quick or not given.quick)]
     start = time.perf_counter()
     recorded = read(given.record)
-    found = run(names, plan, at_once=2 if given.quick else 1)
-    if given.quick:
-        found = {name: without_targets(one) for name, one in found.items()}
     problems: list[str] = []
-    if given.quick and not given.write:
-        again = [name for name, one in found.items() if check(recorded, one, whole=False)]
-        for name, one in run(again, plan).items():  # one after the other: a neighbour may have disturbed it
-            found[name] = better(found[name], without_targets(one))
+    if not given.quick:
+        found = run(names, plan)
+    elif given.write:
+        found = typical([quick(names, plan, at_once=2) for _ in range(RECORDED)])
+    else:
+        found = quick(names, plan, at_once=2)
+        for _ in range(AGAIN):
+            again = [name for name, one in found.items() if check(recorded, one, whole=False)]
+            for name, one in quick(again, plan).items():  # one after the other: a neighbour may have disturbed it
+                found[name] = better(found[name], one)
         problems = check(recorded, sum(found.values(), Results()), whole=given.only is None)
     results = sum(found.values(), Results())
     print(markdown(results.rows), "", *results.bounds, *(f"BROKE OFF {one}" for one in results.failed), sep="\n")
@@ -72,13 +81,35 @@ def main(argv: Sequence[str]) -> int:
         recorded[section] = merged(recorded.get(section), document) if given.only else document
         given.record.write_text(dump(recorded), encoding="utf-8")
         given.record.with_name("RESULTS.md").write_text(page(recorded), encoding="utf-8")
+        if curves := scaling.of(Results.of(recorded.get("full", {"rows": ()})).rows):
+            given.record.with_name(CHART).write_text(scaling.chart(curves), encoding="utf-8")
     return 0 if results.good and not problems else 1
 
 
-def without_targets(results: Results) -> Results:
-    """The rows of small sizes: targets are for full ones."""
-    rows = tuple(dataclasses.replace(row, target=None, met=None) for row in results.rows)
-    return Results(rows, (), results.failed)
+def quick(names: Sequence[str], plan: Plan, *, at_once: int = 1) -> dict[str, Results]:
+    """Jobs at small sizes, without targets, which are for full ones."""
+    found = run(names, plan, at_once=at_once) if names else {}
+    return {
+        name: Results(tuple(dataclasses.replace(row, target=None, met=None) for row in one.rows), (), one.failed)
+        for name, one in found.items()
+    }
+
+
+def typical(several: Sequence[dict[str, Results]]) -> dict[str, Results]:
+    """Of some measurements the middle one of each row, so that no lucky one is what later ones are held to."""
+    found: dict[str, Results] = {}
+    for name, last in several[-1].items():
+        alike = [one[name] for one in several]
+        if any(one.failed for one in alike):
+            found[name] = next(one for one in alike if one.failed)
+            continue
+        rows = []
+        for row in last.rows:
+            same = sorted((r for one in alike for r in one.rows if r.key == row.key), key=lambda r: r.ratio or 0.0)
+            unequal = [r for r in same if r.equal is False]
+            rows.append(unequal[0] if unequal else same[len(same) // 2])
+        found[name] = dataclasses.replace(last, rows=tuple(rows))
+    return found
 
 
 def better(first: Results, second: Results) -> Results:
@@ -169,6 +200,8 @@ def page(recorded: dict[str, Any]) -> str:
         parts += ["".join(f"- broke off: {failure}\n" for failure in results.failed)] if results.failed else []
         if section == "full":
             parts.append(_verdict(results) + "\n")
+            if curves := scaling.of(results.rows):
+                parts += [f"![CPU seconds and memory as the input grows]({CHART})\n", scaling.table(curves) + "\n"]
     return "\n".join(parts)
 
 

@@ -26,7 +26,7 @@ SAMPLES = {"report": 200_000, "counts": 1_500_000, "lookup": 1_500_000, "start":
 FULL = 100_000_000
 REPORT_SECONDS, REPORT_BYTES, COUNT_SECONDS, LOOKUP_SECONDS, START_SECONDS = 10.0, 5_000_000, 1.0, 0.2, 0.3
 _PROGRAM = "from adjudge.cli.main import run; run()"
-_COUNTS = "select rule, severity, count(*) from atoms group by all"
+_COUNTS = "select rule, severity, count(*) from evidence group by all"
 
 
 def report(run: Any, repeat: int) -> Row:

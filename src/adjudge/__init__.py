@@ -74,14 +74,16 @@ def evaluate(
 ) -> Run:
     """Run a protocol over files and return the run it left; `config` holds what the protocol's flags hold.
 
-    `report` says whether report.html is drawn into the run, which takes a second or two.
+    `report` says whether report.html is drawn into the run, which takes a second or two. Files and `out` may be URLs.
     """
     from adjudge.engine import evaluate as engine
+    from adjudge.engine.remote import Place
     from adjudge.protocols import base
     from adjudge.verdict.gates import Gate
 
+    place = Place(out, force=force)
     options = engine.Options(
-        out=None if out is None else Path(out),
+        out=place.folder,
         workers=workers,
         cluster=cluster,
         limit=limit,
@@ -89,15 +91,26 @@ def evaluate(
         gates=tuple(Gate.parse(text) for text in gates),
         report=_report if report else None,
     )
-    return load_run(engine.evaluate(base.protocol(protocol), config, options))
+    run = load_run(engine.evaluate(base.protocol(protocol), config, options))
+    place.settle()
+    run.home = place
+    return run
 
 
 def load_run(path: str | Path) -> Run:
-    """Open a run directory; nothing is read before it is asked for."""
+    """Open a run directory; nothing is read before it is asked for. A run behind a URL is copied down first."""
     from adjudge.protocols.base import protocol
+    from adjudge.readers.remote import is_url
     from adjudge.runs.run import Run
 
-    run = Run(Path(path))
+    if isinstance(path, str) and is_url(path):
+        from adjudge.engine.remote import Copy
+
+        copy = Copy(path)
+        run = Run(copy.folder)
+        run.home = copy
+    else:
+        run = Run(Path(path))
     run.recorder = protocol(run.manifest.protocol).record
     return run
 

@@ -67,14 +67,11 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
 
 
 def _evaluate(settings: dict[str, Any], own: dict[str, Any]) -> int:
-    from datetime import UTC, datetime
-
     from adjudge.runs.run import Run
 
-    own["out"] = own["out"] or Path(settings.pop("out", None) or f"runs/anomaly-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    settings.pop("out", None)
-    code = evaluate_and_show("anomaly", settings, **own)
-    metrics = Run(own["out"]).metrics
+    found: list[dict[str, Any]] = []
+    code = evaluate_and_show("anomaly", settings, **own, on_run=lambda run: found.append(Run(run).metrics))
+    (metrics,) = found
     if metrics["valid"]:
         return code
     for item in metrics["violations"]:

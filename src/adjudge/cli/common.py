@@ -18,13 +18,22 @@ RUN_FLAGS = ("out", "limit", "workers", "cluster", "gates", "force", "report", "
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
 
+def place(given: str) -> str | Path:
+    """A folder as a path, and a URL as it is: as a path it would lose a slash."""
+    from adjudge.readers.remote import is_url
+
+    return given if is_url(given) else Path(given)
+
+
 class Spread(click.Command):
     """A mixin that lets one flag of `spread` take several files, as the shell expands a pattern."""
 
     spread: tuple[str, ...] = ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat the flag before every further word."""
+        """Repeat the flag before every further word; a URL with `*` becomes the files it names."""
+        from adjudge.readers.remote import is_url, matching
+
         given: list[str] = []
         flag: str | None = None
         follow = False
@@ -32,11 +41,12 @@ class Spread(click.Command):
             if word.startswith("-") and word != "-":
                 flag, follow = (word if word in self.spread else None), False
                 given.append(word)
-            elif flag is not None and follow:
-                given += [flag, word]
-            else:
+            elif flag is None:
                 given.append(word)
-                follow = flag is not None
+            else:
+                for found in matching(word) if is_url(word) else [word]:
+                    given += [flag, found] if follow else [found]
+                    follow = True
         return super().parse_args(ctx, given)
 
 
@@ -47,7 +57,7 @@ def run_options(command: F) -> F:
             click.option(
                 "--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."
             ),
-            click.option("--out", type=click.Path(path_type=Path), help="Run directory [runs/<protocol>-<UTC time>]."),
+            click.option("--out", type=place, metavar="PATH", help="Run directory [runs/<protocol>-<UTC time>]."),
             click.option("--seed", type=int, help="Seed of every resampling [0]."),
             click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
             click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
@@ -122,7 +132,7 @@ def evaluate_and_show(
     name: str,
     settings: dict[str, Any],
     *,
-    out: Path | None,
+    out: str | Path | None,
     limit: int | None,
     workers: int | None,
     cluster: str | None = None,
@@ -135,12 +145,13 @@ def evaluate_and_show(
 ) -> int:
     """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code."""
     from adjudge.engine.evaluate import Options, evaluate
+    from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
     from adjudge.verdict.gates import Gate
 
     wanted = tuple(Gate.parse(text) for text in (*settings.pop("gates", ()), *gates))
-    out = out or (Path(settings.pop("out")) if settings.get("out") else None)
-    settings.pop("out", None)
+    configured = settings.pop("out", None)
+    target = Place(out or configured or None, force=force)
     limit = settings.pop("limit", None) if limit is None else limit
     workers = settings.pop("workers", 1) if workers is None else workers
     settings.pop("limit", None)
@@ -152,7 +163,7 @@ def evaluate_and_show(
             protocol(name),
             settings,
             Options(
-                out=out,
+                out=target.folder,
                 workers=workers,
                 cluster=cluster,
                 limit=limit,
@@ -163,6 +174,7 @@ def evaluate_and_show(
                 report=report_writer if report else None,
             ),
         )
+    target.settle()
     if on_run is not None:
         on_run(path)
     return show(path, as_json=as_json, quiet=quiet)

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import click
 
+from adjudge.cli.common import place
+
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=place)
 @click.argument("sample")
 @click.option("--model", help="Which model's answer, where the run has several.")
 @click.option("--all", "everything", is_flag=True, help="List every atom that passed, and the whole answer.")
-def explain(run: Path, sample: str, model: str | None, everything: bool) -> int:
+def explain(run: str | Path, sample: str, model: str | None, everything: bool) -> int:
     """Print the verdict on one sample with its evidence, and the answer with what was read from it marked.
 
     \b

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from adjudge.cli.common import place
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=place)
 @click.option("--gates", "file", type=click.Path(path_type=Path), help="YAML file: a list of gates.")
 @click.option("--gate", "texts", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Fail where the run is worse than this baseline.")
@@ -40,7 +41,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--sarif", type=click.Path(path_type=Path), help="Write SARIF 2.1.0.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def gate(
-    run: Path,
+    run: str | Path,
     file: Path | None,
     texts: tuple[str, ...],
     baseline: Path | None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -39,14 +38,13 @@ class Options:
     force: bool = False
     gates: tuple[Gate, ...] = ()
     command: tuple[str, ...] = ()
-    """The command line, where the process has no other purpose."""
     on_progress: Callable[[int, int], None] | None = None
     report: Report | None = None
 
 
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     """Run one evaluation and return the directory it left; on any error nothing is left."""
-    with quick_memory(), without_pandas(chosen) if options.command else nullcontext():
+    with quick_memory(), without_pandas():
         return _evaluate(chosen, config, options)
 
 

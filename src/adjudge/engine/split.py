@@ -20,12 +20,14 @@ import pyarrow.compute as pc
 from adjudge.engine.blocks import blocks, blocks_of_range
 from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
+from adjudge.engine.remote import blocks_of_url
 from adjudge.engine.runner import Runner
 from adjudge.engine.spool import BUCKETS, Piece, Room, Spool, together
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block, Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
+from adjudge.readers import remote
 from adjudge.readers.records import is_json_lines
 from adjudge.readers.scan import WORTH_IT, crc32
 from adjudge.readers.sources import open_source
@@ -62,7 +64,7 @@ class Split:
     files: tuple[str, ...] = ()
     inputs: list[InputFile] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
-    stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stamps: dict[str, tuple[int, int | str]] = field(default_factory=dict)
 
     def check_unchanged(self) -> None:
         """Refuse a result whose input changed while it was read."""
@@ -92,7 +94,7 @@ def split(
             digest, count = _in_ranges(runner, jobs, path, spools[item.role], groups)
         else:
             digest, count = _at_once(item, path, number, spools[item.role], groups, fast=fast, limit=most)
-        found.inputs.append(InputFile(role=item.role, name=Path(path).name, bytes=count, sha256=digest))
+        found.inputs.append(InputFile(role=item.role, name=remote.file_name(path), bytes=count, sha256=digest))
     for spool in spools.values():
         spool.close()
     found.rows = {role: spool.rows for role, spool in spools.items()}
@@ -142,18 +144,18 @@ class Taken:
     groups: set[str]
 
 
+@without_pandas()
 def read_range(job: Range) -> Taken:
     """Read the lines of a range into a file of the scratch folder."""
-    plan = plan_of(job.recipe)
-    item = next(item for item in plan.inputs() if item.role == job.role)
+    item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
     spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}")
     groups: set[str] = set()
     lines = 0
-    with without_pandas(plan):
-        for block, count in blocks_of_range(job.path, job.file, job.start, job.end):
-            groups |= _take(item, block, spool)
-            lines += count
-        spool.close()
+    of_range = blocks_of_url if remote.is_url(job.path) else blocks_of_range
+    for block, count in of_range(job.path, job.file, job.start, job.end):
+        groups |= _take(item, block, spool)
+        lines += count
+    spool.close()
     return Taken(spool.pieces, spool.rows, lines, groups)
 
 
@@ -161,7 +163,7 @@ def _in_ranges(runner: Runner, jobs: Iterator[Range], path: str, spool: Spool, g
     """One file, read by other processes; its digest, taken here meanwhile, and its size."""
     lines = 0
     with ThreadPoolExecutor(1) as beside:
-        digest = beside.submit(file_digest, Path(path))
+        digest = beside.submit(_digest, path)
         try:
             for taken in runner.map(read_range, jobs):
                 spool.pieces += [replace(piece, first_line=lines) for piece in taken.pieces]
@@ -175,6 +177,15 @@ def _in_ranges(runner: Runner, jobs: Iterator[Range], path: str, spool: Spool, g
         return digest.result(), _stamp(path)[0]
 
 
+def _digest(path: str) -> str:
+    if not remote.is_url(path):
+        return file_digest(Path(path))
+    with open_source(path) as source:
+        while source.stream.read(1 << 20):
+            pass
+        return source.sha256
+
+
 def _ranges(path: str) -> list[tuple[int, int]]:
     """Where a large plain file of JSON Lines can be cut; none where it cannot, or is small."""
     size = _stamp(path)[0]
@@ -184,7 +195,7 @@ def _ranges(path: str) -> list[tuple[int, int]]:
         if source.compressed or not is_json_lines(source):
             return []
     edges = [0]
-    with Path(path).open("rb") as stream:
+    with remote.open_url(path, block=1 << 16) if remote.is_url(path) else Path(path).open("rb") as stream:
         while edges[-1] + RANGE_BYTES < size:
             stream.seek(edges[-1] + RANGE_BYTES)
             stream.readline()
@@ -223,7 +234,9 @@ def _kept(item: Input, block: Block) -> pa.Table:
     )
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _stamp(path: str) -> tuple[int, int | str]:
+    if remote.is_url(path):
+        return remote.stamp(path)
     try:
         found = os.stat(path)  # noqa: PTH116 -- the same call for a path that is gone
     except OSError:

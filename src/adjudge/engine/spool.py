@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 BUCKETS = 256
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
-HELD_PIECE, FILE_PIECE = 4_000_000, 8_000_000
+HELD_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
 HELD_BYTES = 128_000_000
 """Of all roles together, in memory; what comes then goes to files."""
 

@@ -66,17 +66,11 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def work(job: Job, plan: Plan | None = None) -> Done:
-    """Judge one partition, write its evidence and outputs, and return the rest; without a plan, in a process of its own."""
-    if plan is not None:
-        return _work(job, plan)
-    made = plan_of(job.recipe)
-    with without_pandas(made):
-        return _work(job, made)
-
-
 @quick_memory()
-def _work(job: Job, made: Plan) -> Done:
+@without_pandas()
+def work(job: Job, plan: Plan | None = None) -> Done:
+    """Judge one partition, write its evidence and outputs, and return the rest."""
+    made = plan or plan_of(job.recipe)
     partition = Partition(
         rows={role: part.rows() for role, part in job.parts.items() if part.raw},
         tables={role: part.table() for role, part in job.parts.items() if not part.raw},

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return"
+# mypy: disable-error-code="assignment,call-arg,unreachable,no-any-return,arg-type"
 
 """The loop of `forms`: rows whose bytes are those of a known row but for some scalars are read by comparing."""
 
@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.loops import Loop
-from adjudge.readers._number_kernels import last_word
+from adjudge.readers._number_kernels import number_of
 from adjudge.readers._tokens import (
     BAD,
-    BITS,
     FALSE,
     FIVE,
     FOUR,
     NULL,
     ONE,
-    SEVEN,
     THREE,
     TRUE,
     TWO,
@@ -28,25 +26,10 @@ from adjudge.readers._tokens import (
     Floats,
     Ints,
     Place,
+    is_literal,
     past_number,
     past_string,
 )
-
-
-def is_literal(words: Any, i: Place, literals: NDArray[np.uint64], at: Place, size: Place) -> bool:
-    """Whether the bytes from place i on are the literal that stands from `at` on."""
-    whole = size >> THREE
-    begin, shift = i >> THREE, (i & SEVEN) << THREE
-    differs = np.uint64(0)
-    if shift:
-        for j in range(whole):
-            differs |= literals[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + ONE] << (BITS - shift)))
-    else:
-        for j in range(whole):
-            differs |= literals[at + j] ^ words[begin + j]
-    if size & SEVEN:
-        differs |= literals[at + whole] ^ last_word(words, i + (whole << THREE), size & SEVEN)
-    return differs == np.uint64(0)
 
 
 def past_scalar(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int, float]:
@@ -93,16 +76,26 @@ def read_forms(
     first: Ints,
     last: Ints,
     values: Floats,
-) -> None:
+    nodes: Ints,
+    slots: Ints,
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    store: NDArray[np.uint64],
+    count: int,
+    codes: Ints,
+    fresh: Ints,
+) -> int:
     """Read every row data[starts[r]:ends[r]] that has one of the forms; form[r] is −1 for the others.
 
     A form is the literals and holes hole_from[f]..hole_from[f + 1], a literal before every hole and one, with no hole
     behind it, at the end. A scalar in a hole goes to the `slot` of kinds and places and to the `column` of values, −1
     for neither; `allowed` has a bit for every kind that may stand there, `none` is the value of null. What a row's form
-    does not have is absent in the slots and as in `base` in the values.
+    does not have is absent in the slots and as in `base` in the values. The rows read are numbered as `number_rows` does,
+    while their bytes are near; kind[0] is the form.
     """
     forms = hole_from.shape[0] - 1
-    guess = 0
+    guess, number, known = 0, np.int64(0), count
+    steady = True  # whether the last two rows had the same number: else it is no guess for the next
     for row in range(starts.shape[0]):
         end = np.uintp(ends[row])
         found = -1
@@ -145,5 +138,16 @@ def read_forms(
                     found = own
                     break
         form[row] = found
+        codes[row] = -1
         if found >= 0:
             guess = found
+            kind[0, row] = found
+            before = number
+            tried = before if steady else np.int64(count)
+            number = number_of(words, kind, first, last, nodes, row, slots, hashes, places, store, count, tried)
+            steady = number == before
+            if number == count:
+                fresh[number - known] = row
+                count += 1
+            codes[row] = number
+    return count

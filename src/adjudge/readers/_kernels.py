@@ -34,35 +34,24 @@ from adjudge.readers._tokens import (
     Floats,
     Ints,
     Place,
+    is_literal,
     past_blank,
     past_number,
     past_plain,
     past_string,
-    same_bytes,
 )
 
 # What the stack of open containers holds of each.
 NODES, LISTS, COUNTS, GUESSES = range(4)
+NOTHING = np.uintp(0)
 
 
 def kid_of_key(
-    data: Bytes,
-    begin: Place,
-    size: Any,
-    keys: Bytes,
-    key_from: Ints,
-    key_to: Ints,
-    low: Any,
-    high: Any,
-    guess: Any,
+    words: Any, begin: Place, size: Any, keys: Any, key_at: Ints, key_size: Ints, low: Any, high: Any
 ) -> Any:
-    """Which kid low..high has the key, tried from the one behind the last that was found; −1 for none."""
-    for step in range(high - low):
-        kid = low + guess + step
-        if kid >= high:
-            kid -= high - low
-        at = key_from[kid]
-        if key_to[kid] - at == size and same_bytes(data, begin, keys, at, size):
+    """Which kid low..high has the key at `begin`, whose size counts the quote behind it; −1 for none."""
+    for kid in range(low, high):
+        if key_size[kid] == size and is_literal(words, begin, keys, np.uintp(key_at[kid]), np.uintp(size)):
             return kid
     return -1
 
@@ -73,9 +62,9 @@ def scan_rows(
     words: Any,
     starts: Ints,
     ends: Ints,
-    keys: Bytes,
-    key_from: Ints,
-    key_to: Ints,
+    keys: Any,
+    key_at: Ints,
+    key_size: Ints,
     kid_from: Ints,
     kid_to: Ints,
     kid_node: Ints,
@@ -89,7 +78,8 @@ def scan_rows(
 ) -> None:
     """Read every row data[starts[r]:ends[r]], one JSON object, into the columns of the wanted nodes.
 
-    Node 0 is the row itself. The kids of a node k stand at kid_from[k]..kid_to[k] of the kid arrays, by key or by index.
+    Node 0 is the row itself. The kids of a node k stand at kid_from[k]..kid_to[k] of the kid arrays, by key or by index;
+    a key is key_size bytes with its closing quote, in whole words from keys[key_at] on.
     `stack` has room for four numbers a level: its node, whether it is a list, its length so far, and which kid is next.
     """
     for row in range(starts.shape[0]):
@@ -193,24 +183,31 @@ def scan_rows(
             if data[i] != 34:
                 break
             begin = i + ONE
-            i = past_plain(words, begin, end)
-            if i >= end or data[i] != 34:
-                break
-            if parent >= 0:
-                kid = kid_of_key(
-                    data,
-                    begin,
-                    np.int64(i - begin),
-                    keys,
-                    key_from,
-                    key_to,
-                    np.int64(kid_from[parent]),
-                    np.int64(kid_to[parent]),
-                    stack[GUESSES, depth],
-                )
-                if kid >= 0:
-                    node = kid_node[kid]
-                    stack[GUESSES, depth] = kid + 1 - kid_from[parent]
+            kid = -1
+            if parent >= 0 and kid_from[parent] < kid_to[parent]:
+                # Keys mostly stand in the order in which they are wanted.
+                kid = kid_from[parent] + stack[GUESSES, depth]
+                if kid == kid_to[parent]:
+                    kid = np.int64(kid_from[parent])
+                size = np.uintp(key_size[kid])
+                if (
+                    size == NOTHING
+                    or begin + size > end
+                    or not is_literal(words, begin, keys, np.uintp(key_at[kid]), size)
+                ):
+                    kid = -1
+            if kid >= 0:
+                i = begin + np.uintp(key_size[kid]) - ONE
+            else:
+                i = past_plain(words, begin, end)
+                if i >= end or data[i] != 34:
+                    break
+                if parent >= 0:
+                    low, high = np.int64(kid_from[parent]), np.int64(kid_to[parent])
+                    kid = kid_of_key(words, begin, np.int64(i + ONE - begin), keys, key_at, key_size, low, high)
+            if kid >= 0:
+                node = kid_node[kid]
+                stack[GUESSES, depth] = kid + 1 - kid_from[parent]
             i = past_blank(data, i + ONE, end)
             if i >= end or data[i] != 58:
                 break

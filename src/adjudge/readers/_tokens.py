@@ -175,6 +175,31 @@ def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     return i, kind, -value if negative else value
 
 
+def last_word(words: Any, i: Place, size: Place) -> Any:
+    """The bytes from place i on, fewer than eight, with zeros behind them."""
+    at, shift = i >> THREE, (i & SEVEN) << THREE
+    found = words[at] >> shift
+    if shift and at + ONE < np.uintp(words.shape[0]):
+        found |= words[at + ONE] << (BITS - shift)
+    return found & ~(ALL << (size << THREE))
+
+
+def is_literal(words: Any, i: Place, literals: NDArray[np.uint64], at: Place, size: Place) -> Any:
+    """Whether the bytes from place i on are the literal that stands from `at` on."""
+    whole = size >> THREE
+    begin, shift = i >> THREE, (i & SEVEN) << THREE
+    differs = np.uint64(0)
+    if shift:
+        for j in range(whole):
+            differs |= literals[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + ONE] << (BITS - shift)))
+    else:
+        for j in range(whole):
+            differs |= literals[at + j] ^ words[begin + j]
+    if size & SEVEN:
+        differs |= literals[at + whole] ^ last_word(words, i + (whole << THREE), size & SEVEN)
+    return differs == np.uint64(0)
+
+
 def same_bytes(data: Bytes, begin: Place, keys: Bytes, at: int, size: int) -> bool:
     for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
         if keys[at + k] != data[begin + np.uintp(k)]:

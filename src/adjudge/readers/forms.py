@@ -11,13 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.readers.numbered import Numbered
 from adjudge.readers.scan import ARRAY, Path, Scanned, Wanted
 
+T = TypeVar("T")
 MOST_FORMS = 8
 _EXAMPLES = 64  # rows that are looked at to learn from
 _LESSONS = 16
@@ -65,6 +68,19 @@ class Slots(Wanted):
         self.nodes = {(): 0}
 
 
+class Formed(NamedTuple, Generic[T]):
+    """Rows that were read: their slots, forms, values (rows, columns), and numbers with what each stands for.
+
+    Rows without a known form are odd, their form and number −1.
+    """
+
+    slots: Scanned
+    form: NDArray[np.int8]
+    values: NDArray[np.float64]
+    number: NDArray[np.int32]
+    known: list[T]
+
+
 class Forms:
     """The forms of the rows of an input, learnt block by block. There are `width` columns of values, or more if needed."""
 
@@ -76,23 +92,26 @@ class Forms:
         self.version = 0
 
     def read(
-        self, data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]
-    ) -> tuple[Scanned, NDArray[np.int8], NDArray[np.float64]]:
-        """The slots, the form of every row, and the values (rows, columns). Rows without a known form are odd, and −1."""
+        self,
+        data: NDArray[np.uint8],
+        starts: NDArray[np.int32],
+        ends: NDArray[np.int32],
+        numbered: Numbered[T],
+        make: Callable[[int], T],
+    ) -> Formed[T]:
+        """Read the rows of a known form, and number them by slots of `numbered`."""
         from adjudge.readers import _form_kernels
 
         n, width = len(starts), len(self.slots)
         kind = np.empty((width, n), dtype=np.uint8)
         first, last = np.empty((width, n), dtype=np.int32), np.empty((width, n), dtype=np.int32)
         form, values = np.empty(n, dtype=np.int8), np.empty((n, self._base.shape[1]))
-        _form_kernels.read_forms(
-            data, data.view(np.uint64), starts, ends, *self._tables, self._base, form, kind, first, last, values
-        )
+        columns = (data, data.view(np.uint64), starts, ends, *self._tables, self._base, form, kind, first, last, values)
+        codes, known = numbered.by(n, data.size, lambda *tables: _form_kernels.read_forms(*columns, *tables), make)
         odd = form < 0
-        kind[0] = form.view(np.uint8)
         if not self._lessons and 2 * np.count_nonzero(odd) > n:
             self._given_up = True
-        return Scanned(self.slots, data, kind, _NO_NUMBERS, odd, first, last), form, values
+        return Formed(Scanned(self.slots, data, kind, _NO_NUMBERS, odd, first, last), form, values, codes, known)
 
     @property
     def known(self) -> bool:

@@ -33,29 +33,23 @@ class Numbered(Generic[T]):
 
     def of(self, scanned: Scanned, make: Callable[[int], T]) -> tuple[NDArray[np.int32], list[T]]:
         """The number of every row, −1 where it is odd, and the values by number; `make(row)` gives a new one."""
-        n = scanned.odd.size
-        codes = np.full(n, -1, dtype=np.int32)
         if scanned.odd.all():
-            return codes, self._values
+            return np.full(scanned.odd.size, -1, dtype=np.int32), self._values
         from adjudge.readers import _number_kernels
 
-        self._make_room(n, scanned.data.size)
-        count, fresh = len(self._values), np.zeros(n, dtype=np.int32)
-        new = _number_kernels.number_rows(
-            scanned.data.view(np.uint64),
-            scanned.kind,
-            scanned.first,
-            scanned.last,
-            scanned.odd,
-            self._nodes,
-            self._slots,
-            self._hashes,
-            self._places,
-            self._store,
-            count,
-            codes,
-            fresh,
+        columns = (scanned.data.view(np.uint64), scanned.kind, scanned.first, scanned.last, scanned.odd)
+        return self.by(
+            scanned.odd.size, scanned.data.size, lambda *tables: _number_kernels.number_rows(*columns, *tables), make
         )
+
+    def by(
+        self, n: int, size: int, loop: Callable[..., int], make: Callable[[int], T]
+    ) -> tuple[NDArray[np.int32], list[T]]:
+        """As `of`, with a loop of the caller's that numbers n rows of so many bytes; see `number_rows`."""
+        self._make_room(n, size)
+        count = len(self._values)
+        codes, fresh = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        new = loop(self._nodes, self._slots, self._hashes, self._places, self._store, count, codes, fresh)
         self._values += [make(row) for row in fresh[: new - count].tolist()]
         return codes, self._values
 

@@ -46,12 +46,13 @@ class Wanted:
                     kids.append([])
         edges = np.cumsum([0, *(len(own) for own in kids)]).astype(np.int32)
         flat = [kid for own in kids for kid in own]
-        names = [b"" if isinstance(name, int) else name.encode() for name, _ in flat]
-        places = np.cumsum([0, *(len(name) for name in names)]).astype(np.int32)
+        names = [b"" if isinstance(name, int) else name.encode() + b'"' for name, _ in flat]
+        padded = [name + bytes(-len(name) % 8) for name in names]
+        places = np.cumsum([0, *(len(name) // 8 for name in padded)]).astype(np.int32)
         self.tables = (
-            np.frombuffer(b"".join(names) or b"\0", dtype=np.uint8),
+            np.frombuffer(b"".join(padded) or bytes(8), dtype=np.uint64),
             places[:-1],
-            places[1:],
+            np.array([len(name) for name in names], dtype=np.int32),
             edges[:-1],
             edges[1:],
             np.array([node for _, node in flat], dtype=np.int32),

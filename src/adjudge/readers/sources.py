@@ -1,4 +1,4 @@
-"""Opening an input: plain, gzip or zstandard, a file or standard input, with its digest taken on the way."""
+"""Opening an input: plain, gzip or zstandard, a file, a URL or standard input, with its digest taken on the way."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from adjudge.errors import InputError
+from adjudge.readers.remote import is_url, open_url
 
 _BLOCK = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -60,7 +61,7 @@ class Source:
 
 @contextmanager
 def open_source(path: str) -> Iterator[Source]:
-    """Open a path, or standard input for `-`; whether it is compressed is told by content, not by name."""
+    """Open a path, a URL, or standard input for `-`; whether it is compressed is told by content, not by name."""
     raw = _open_raw(path)
     tally = _Tally(raw)
     stream: io.BufferedReader[Any] = io.BufferedReader(tally, _BLOCK)
@@ -99,6 +100,8 @@ class _Unpacked(io.RawIOBase):
 def _open_raw(path: str) -> BinaryIO:
     if path == "-":
         return sys.stdin.buffer
+    if is_url(path):
+        return open_url(path)
     try:
         return Path(path).open("rb", buffering=0)  # read through a buffer of our own
     except FileNotFoundError:

@@ -44,10 +44,12 @@ def _views(run: Run) -> dict[str, str]:
         "samples": f"select * from {samples}",  # noqa: S608 -- our own paths, quoted, here and above and below
         "atoms": parts("evidence"),
         "outputs": parts("outputs"),
+        # Every atom has one sample. Grouped by its place a sample is known to be unique, so a query that asks for neither
+        # sample nor model needs no join, and DuckDB leaves it out.
         "evidence": (
             "select s.sample, s.model, e.rule, e.field, e.step, e.outcome, e.severity, e.observed, e.why, "  # noqa: S608
-            f"e.part, e.sample as row from ({parts('evidence')}) e "
-            f"join {samples} s on s.part = e.part and s.row = e.sample"
+            f"e.part, e.sample as row from ({parts('evidence')}) e left join (select part, row, any_value(sample) as sample, "
+            f"any_value(model) as model from {samples} group by part, row) s on s.part = e.part and s.row = e.sample"
         ),
         "rules": f"select unnest(rules, max_depth := 2) from read_json({_quoted(f'{folder}/rules.json')})",  # noqa: S608
         "estimates": f"select unnest(estimates, max_depth := 2) from read_json({_quoted(f'{folder}/metrics.json')})",  # noqa: S608

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -29,8 +30,11 @@ class Run:
     def __init__(self, path: Path, recorder: Recorder | None = None) -> None:
         self.path = path
         self.recorder = recorder
+        self.home: object = None
+        """What removes the folder when nobody needs it, where it is a copy."""
         if not path.is_dir():
-            raise RunError(f"{path} is not a run: there is no such folder")
+            hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
+            raise RunError(f"{path} is not a run: there is no such folder{hint}")
         if not (path / MANIFEST).is_file():
             raise RunError(f"{path} is not a run: it has no {MANIFEST}")
         if self.manifest.schema_version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
@@ -109,7 +113,9 @@ class Run:
         import pyarrow.compute as pc
 
         path = self.path / SAMPLES
-        rows = pq.read_table(path, filters=pc.field("sample") == sample).to_pylist() if path.is_file() else []
+        rows = self._in_its_partition(sample)
+        if not rows and path.is_file():  # cut by something else, such as the episode of a step
+            rows = pq.read_table(path, filters=pc.field("sample") == sample).to_pylist()
         if not rows:
             known = [
                 str(name) for name in pq.read_table(path, columns=["sample"]).column(0).unique().to_pylist()[:20_000]
@@ -125,6 +131,22 @@ class Run:
                 )
             return chosen
         return rows
+
+    def _in_its_partition(self, sample: str) -> list[dict[str, Any]]:
+        """The rows of a sample in the partition that the hash of its id names; nothing where the run is cut otherwise."""
+        import pyarrow.compute as pc
+
+        file = _open(self.path / SAMPLES)
+        part = (zlib.crc32(sample.encode()) >> 24) * sum(1 for _ in self.parts()) >> 8
+        found: list[dict[str, Any]] = []
+        for index in range(file.num_row_groups):
+            bounds = file.metadata.row_group(index).column(0).statistics
+            if bounds is None or not bounds.min <= part <= bounds.max:
+                continue
+            here = pc.equal(file.read_row_group(index, columns=["sample"]).column(0), sample)
+            if pc.any(here).as_py():
+                found += file.read_row_group(index).filter(here).to_pylist()
+        return found
 
     def evidence_of(self, part: int, row: int) -> Evidence:
         """The evidence of one sample, reading only the row group that holds it."""

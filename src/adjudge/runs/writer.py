@@ -76,11 +76,8 @@ class RunWriter:
             self._samples = pq.ParquetWriter(
                 self.folder / SAMPLES,
                 table.schema,
-                compression="lz4",
+                compression={_path(f): "none" if _is_numbers(f.type) else "lz4" for f in table.schema},
                 use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
-                column_encoding={
-                    f"{f.name}.list.element": "BYTE_STREAM_SPLIT" for f in table.schema if _is_numbers(f.type)
-                },
                 write_statistics=["part", "row", "sample"],
             )
         self._samples.write_table(table, row_group_size=max(1, table.num_rows))
@@ -136,9 +133,18 @@ def _row_numbers(first: int, count: int) -> pa.Array:
     return pa.array(np.arange(first, first + count, dtype=np.uint32))
 
 
+def _path(field: pa.Field) -> str:
+    """A column as Parquet names it."""
+    return f"{field.name}.list.element" if _is_list(field.type) else field.name
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind))
+
+
 def _is_numbers(kind: pa.DataType) -> bool:
-    """Lists of doubles, whose bytes compress fastest one place at a time."""
-    return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type))
+    """Lists of doubles, which hardly get smaller."""
+    return bool(_is_list(kind) and pa.types.is_floating(kind.value_type))
 
 
 class PartWriter:

@@ -183,7 +183,9 @@ def log_loss(
     if certain:
         return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=c.size, level=level)
     # log1p keeps the digits of confidences near 0 in wrong answers and near 1 in right ones.
-    losses = np.where(y == 1, -np.log(np.where(y == 1, c, 1.0)), -np.log1p(-np.where(y == 1, 0.0, c)))
+    right = y == 1
+    losses = np.empty(c.size)
+    losses[right], losses[~right] = -np.log(c[right]), -np.log1p(-c[~right])
     return mean(losses, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
 
 
@@ -201,6 +203,7 @@ def reliability_table(
     c, y = columns(confidence, correct)
     where = assign(confidence, bins, scheme, closed)
     size = np.bincount(where, minlength=bins).tolist()
+    hits = np.bincount(where[y == 1], minlength=bins).tolist()
     promised = exact.group_totals(c, where, bins) if c.size else [0] * bins
     groups = None
     if clusters is not None:
@@ -209,13 +212,13 @@ def reliability_table(
     bounds = edges(bins).tolist()
     rows: list[ReliabilityRow] = []
     for b in range(bins):
-        inside = where == b
+        wide = scheme == "equal_width"
+        inside = where == b if groups is not None or not wide else None
         if groups is not None and size[b]:
             of = groups[inside]
             accuracy = cluster_wilson(np.bincount(of, weights=y[inside]).astype(np.int64), np.bincount(of), level=level)
         else:
-            accuracy = wilson(int(y[inside].sum()), size[b], level=level)
-        wide = scheme == "equal_width"
+            accuracy = wilson(hits[b], size[b], level=level)
         rows.append(
             ReliabilityRow(
                 low=bounds[b] if wide else float(c[inside].min()) if size[b] else None,
@@ -258,10 +261,10 @@ def _cluster_counts(
 
 def _cells(c: FloatArray, y: npt.NDArray[Any], where: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
     """Rows gathered into cells that a resample draws as one: their counts, mean gap (correct − confidence), bin."""
-    # By bin, then right or wrong, then confidence; only the confidences need sorting.
-    group = where * 2 + y
-    sizes = np.bincount(group)
-    c = np.concatenate([np.sort(c[group == code]) for code in np.flatnonzero(sizes).tolist()])
+    # By bin, then right or wrong, then confidence. Bins rise with the confidence, so two sorts do.
+    sizes = np.bincount(where * 2 + y)
+    ordered = [np.split(np.sort(c[y == code]), np.cumsum(sizes[code::2])) for code in (0, 1)]
+    c = np.concatenate([ordered[code & 1][code >> 1] for code in range(sizes.size)])
     group = np.repeat(np.arange(sizes.size), sizes)
     where, y = group >> 1, group & 1
     new = np.ones(c.size, dtype=bool)

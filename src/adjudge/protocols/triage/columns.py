@@ -16,16 +16,16 @@ from adjudge.protocols.triage.batch import (
     ERRORED,
     OUT_OF_RANGE,
     PROVENANCE,
-    TIMES,
     UNKNOWN,
     UNPARSED,
     UNREADABLE,
     Codes,
+    Floats,
     TriageBatch,
     confidence_states,
 )
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.facts import NO_LABEL, OTHER_LABEL, Group, Said
+from adjudge.protocols.triage.facts import NO_LABEL, OTHER_LABEL, Group, Said, Taken
 from adjudge.protocols.triage.read import Ints, Rows, same_as_before
 from adjudge.protocols.triage.words import check_label
 
@@ -52,20 +52,19 @@ class Columns:
     def __init__(self, config: TriageConfig) -> None:
         self.config, self.classes = config, config.classes()
 
-    def read(self, rows: Rows, order: Ints) -> ReadBatch:
-        """The columns of some rows, in this order."""
-        numbers, fact = rows.numbers[order], rows.fact[order]
+    def read(self, rows: Rows, order: Ints, samples: pa.StringArray) -> ReadBatch:
+        """The columns of some rows, in this order, whose ids are known."""
+        numbers, fact = Taken.of(rows.numbers, order), rows.fact[order]
         answer = np.array([each.answer for each in rows.saids], dtype=np.int8)[fact]
         bits = [(_CACHED if each.cache != UNKNOWN else 0) | (_TIME if each.stamped else 0) for each in rows.saids]
-        samples = rows.ids.take(pa.array(order))
         batch = TriageBatch(
             label=self._labels(rows, order),
             answer=answer,
-            **self._confidences(rows, order),
-            times=np.stack([numbers[name] for name in TIMES]),
+            **self._confidences(rows, order, numbers.confidence),
+            times=numbers.times,
             cache=np.array([each.cache for each in rows.saids], dtype=np.int8)[fact],
-            tool_count=numbers["tool_count"].copy(),
-            tool_seconds=numbers["tool_seconds"].copy(),
+            tool_count=numbers.tool_count,
+            tool_seconds=numbers.tool_seconds,
             temperature=np.array([each.temperature for each in rows.setups], dtype=np.float64)[fact],
             carries=np.array([own.bits | more for own, more in zip(rows.setups, bits, strict=True)], dtype=np.uint8)[
                 fact
@@ -73,16 +72,17 @@ class Columns:
             notes=_notes(answer, rows, fact),
         )
         _refuse_two_labels(batch.label, samples, rows, order, self.classes)
-        used, group = np.unique(rows.group[order], return_inverse=True)
+        group = rows.group[order]
+        used = np.bincount(group) > 0
         return ReadBatch(
             batch,
             samples,
-            tuple(rows.groups[place] for place in used.tolist()),
-            group.astype(np.int32),
+            tuple(rows.groups[place] for place in np.flatnonzero(used).tolist()),
+            (np.cumsum(used, dtype=np.int32) - np.int32(1))[group],
             coded([each.prompts for each in rows.setups], fact),
             coded([each.models for each in rows.setups], fact),
             self._slices(rows, order),
-            _outputs(rows, order, fact),
+            _outputs(rows, order, numbers.file, fact),
         )
 
     def _labels(self, rows: Rows, order: Ints) -> Codes:
@@ -112,8 +112,7 @@ class Columns:
         own, other = (self.classes[code] for code in (said.label, int(rows.manifest.label[at])))
         raise rows.error(index, f"id {name!r} has label {own!r}, but {other!r} in the manifest ({there})")
 
-    def _confidences(self, rows: Rows, order: Ints) -> dict[str, Any]:
-        confidence = rows.numbers["confidence"][order]
+    def _confidences(self, rows: Rows, order: Ints, confidence: Floats) -> dict[str, Any]:
         text = [each.confidence_text for each in rows.saids]
         unreadable = np.array([each is not None for each in text], dtype=bool)[rows.fact[order]]
         states = confidence_states(confidence, unreadable)
@@ -148,7 +147,7 @@ class Columns:
         )
 
 
-def coded(values: Sequence[str | None], codes: Ints) -> pa.DictionaryArray:
+def coded(values: Sequence[str | None], codes: NDArray[Any]) -> pa.DictionaryArray:
     """A dictionary column of values[codes] whose words stand in sorted order, so that equal values give equal bytes."""
     if all(value is None for value in values):
         return pa.DictionaryArray.from_arrays(pa.nulls(codes.size, pa.int32()), pa.array([], pa.string()))
@@ -176,11 +175,11 @@ def _refuse_two_labels(label: Codes, ids: pa.Array, rows: Rows, order: Ints, cla
         )
 
 
-def _outputs(rows: Rows, order: Ints, said: Ints) -> pa.Table:
+def _outputs(rows: Rows, order: Ints, file: NDArray[np.int32], said: Ints) -> pa.Table:
     """What the system said, and where it stands in the input."""
     missing = order >= rows.received
     mask = missing if missing.any() else None
-    file = np.where(missing, len(rows.files), rows.numbers["file"][order])
+    file = file if mask is None else np.where(missing, np.int32(len(rows.files)), file)
     texts = {
         name: coded([getattr(each, name) for each in rows.saids], said)
         for name in ("response", "confidence_text", "error", "error_type")

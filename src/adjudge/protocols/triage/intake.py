@@ -153,8 +153,9 @@ class ResultIntake:
             self._version = forms.version
             self._alike: Numbered[tuple[Fact, ...]] = Numbered(forms.slots, forms.below((*_SETUP, *_SAID)), [0])
             self._cut: Numbered[str] = Numbered(forms.slots, forms.below(self._slices.paths), [0])
-        scanned, form, values = forms.read(data, block.starts, block.ends)
-        number, known = self._alike.of(scanned, lambda row: _stampings(self._example(block, row).facts))
+        scanned, form, values, number, known = forms.read(
+            data, block.starts, block.ends, self._alike, lambda row: _stampings(self._example(block, row).facts)
+        )
         place = 3 * number.astype(np.int64)
         if _STAMP in forms.slots.nodes:
             place += np.where(scanned.kinds(*_STAMP) == ABSENT, 0, 1 + _stamped(scanned))

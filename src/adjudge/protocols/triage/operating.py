@@ -48,8 +48,8 @@ def choose(config: TriageConfig) -> dict[str, Any]:
     partition = Partition(rows={}, groups=_groups(table), files=tuple(config.calibration), tables={role(0): table})
     found: dict[str, list[_Rows]] = {}
     columns = Columns(own)
-    for rows, order in TriageReader(own).batches(partition):
-        for name, part in _first_trials(columns.read(rows, order)):
+    for rows, order, ids in TriageReader(own).batches(partition):
+        for name, part in _first_trials(columns.read(rows, order, ids)):
             found.setdefault(name, []).append(part)
     return {
         name: _choose(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), config)

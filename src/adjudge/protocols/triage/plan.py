@@ -69,8 +69,8 @@ class TriagePlan(Plan):
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of records with their evidence and verdicts."""
-        for rows, order in self._reader.batches(partition):
-            read = self._columns.read(rows, order)
+        for rows, order, ids in self._reader.batches(partition):
+            read = self._columns.read(rows, order, ids)
             evidence = self.graph.evaluate(read.batch)
             verdicts = stored.adjudicate(evidence)
             yield Judged(stored.table(read, verdicts, self.classes, self.settings.slices), evidence, read.outputs)

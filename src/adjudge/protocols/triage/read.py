@@ -140,8 +140,11 @@ class TriageReader:
     def __init__(self, config: TriageConfig) -> None:
         self.config = config
 
-    def batches(self, partition: Partition) -> Iterator[tuple[Rows, Ints]]:
-        """The partition's rows, and batch by batch which of them in the order of (id, group); no sample is cut."""
+    def batches(self, partition: Partition) -> Iterator[tuple[Rows, Ints, pa.StringArray]]:
+        """The partition's rows, and batch by batch which of them in the order of (id, group), and their ids.
+
+        No sample is cut.
+        """
         rows = self._rows(partition)
         self._refuse_overlap(rows, partition)
         if self.config.manifest:
@@ -149,12 +152,12 @@ class TriageReader:
             self._match(rows, rows.manifest, partition)
         if not len(rows.ids):
             return
-        order, starts = _order(rows)
+        order, ids, starts = _order(rows)
         edges = np.append(starts, order.size)
         start = 0
         while start < order.size:
             end = int(edges[min(int(np.searchsorted(edges, start + BATCH_ROWS)), edges.size - 1)])
-            yield rows, order[start:end]
+            yield rows, order[start:end], ids[start:end]
             start = end
 
     def _rows(self, partition: Partition) -> Rows:
@@ -232,10 +235,20 @@ def by_id(ids: pa.StringArray, group: NDArray[np.int32]) -> Ints:
         table = pa.table({"id": ids, "group": group})
         found = pc.sort_indices(table, sort_keys=[("id", "ascending"), ("group", "ascending")])
         return np.asarray(found.to_numpy(), dtype=np.int64)
-    letters = np.zeros((len(ids), width // 8 * 8 + 8), dtype=np.uint8)
     if int(sizes.min()) == width > 0:
-        letters[:, :width] = text.reshape(-1, width)
+        letters = text.reshape(-1, width)
+        differs = np.flatnonzero((letters != letters[0]).any(axis=0))
+        low, high = (int(differs[0]), int(differs[-1]) + 1) if differs.size else (0, 1)
+        if high - low <= 8:
+            key = np.zeros((len(ids), 8), dtype=np.uint8)
+            key[:, : high - low] = letters[:, low:high]
+            word = key.view(">u8").astype(np.uint64).ravel()
+            order = np.argsort(word)
+            ordered = word[order]
+            return order if (ordered[1:] != ordered[:-1]).all() else np.lexsort((group, word))
+        letters = np.concatenate([letters, np.zeros((len(ids), 8 - width % 8), dtype=np.uint8)], axis=1)
     else:
+        letters = np.zeros((len(ids), width // 8 * 8 + 8), dtype=np.uint8)
         letters[np.arange(letters.shape[1]) < sizes[:, None]] = text
     words = letters.view(">u8").astype(np.uint64).T
     keys = [group, *words[::-1]]
@@ -276,10 +289,11 @@ def _add_missing(rows: Rows, manifest: Manifest, groups: list[Group]) -> None:
         rows.slices.add([_NO_SLICES], np.zeros(sample.size, dtype=np.int64))
 
 
-def _order(rows: Rows) -> tuple[Ints, Ints]:
-    """Row numbers by (id, group), and where each sample starts; a record that stands twice is an InputError."""
+def _order(rows: Rows) -> tuple[Ints, pa.StringArray, Ints]:
+    """Row numbers by (id, group), the ids, and where each sample starts; a record that stands twice is an InputError."""
     order = by_id(rows.ids, rows.group)
-    same = same_as_before(rows.ids.take(pa.array(order)))
+    ids = rows.ids.take(pa.array(order))
+    same = same_as_before(ids)
     group = rows.group[order]
     twice = np.flatnonzero(same & (group[1:] == group[:-1]))
     if twice.size:
@@ -293,4 +307,4 @@ def _order(rows: Rows) -> tuple[Ints, Ints]:
             f"id {rows.id(two)!r} of {of.configuration}, trial {of.trial}, stands here a second time; "
             f"first at {there}:{at}. Each sample is answered once a trial.",
         )
-    return order, np.append(0, np.flatnonzero(~same) + 1)
+    return order, ids, np.append(0, np.flatnonzero(~same) + 1)

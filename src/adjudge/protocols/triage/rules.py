@@ -24,6 +24,7 @@ from adjudge.protocols.triage.batch import (
 from adjudge.protocols.triage.words import Classes
 
 _SLOT = (Slot(None, 0),)
+_SET = np.array([bits.bit_count() for bits in range(256)], dtype=np.float64)
 CHAIN = ("triage.missing", "triage.error", "triage.verdict_word", "triage.answered", "triage.correct")
 
 
@@ -141,7 +142,7 @@ def _correct(batch: TriageBatch) -> Finding:
 
 
 def _bits(carries: NDArray[np.uint8]) -> NDArray[np.float64]:
-    return np.asarray(np.unpackbits(carries[:, None], axis=1).sum(axis=1), dtype=np.float64)
+    return _SET[carries]
 
 
 RULES = RuleSet("triage", "triage", build)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import RunError
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.citations import citation_column
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
 from adjudge.protocols.triage.batch import (
@@ -69,10 +69,10 @@ def schema(slices: Sequence[str]) -> pa.Schema:
 
 @dataclass
 class Verdicts:
-    """The verdict on every record, as an index into VERDICTS, and the atoms it cites, (positions, records)."""
+    """The verdict on every record, as an index into VERDICTS, and the atoms it cites."""
 
     verdict: Codes
-    cites: NDArray[np.bool_]
+    cites: pa.Array
 
 
 def adjudicate(evidence: Evidence) -> Verdicts:
@@ -80,14 +80,15 @@ def adjudicate(evidence: Evidence) -> Verdicts:
     chain = evidence.layout.positions_of(*CHAIN)
     outcome = evidence.outcome[chain]
     failed = outcome == FAIL
-    first = failed & (np.cumsum(failed, axis=0) == 1)
     right = (outcome == PASS).all(axis=0)
-    undecided = ~right & ~failed.any(axis=0)
+    undecided = ~(right | failed.any(axis=0))
     if undecided.any():
         raise RunError(f"{int(undecided.sum())} records have no verdict: a rule of the chain could not be applied")
-    cites = np.zeros(evidence.outcome.shape, dtype=bool)
-    cites[chain] = first | right
-    return Verdicts(np.where(right, 0, first.argmax(axis=0) + 1).astype(np.int8), cites)
+    verdict = np.where(right, 0, failed.argmax(axis=0) + 1).astype(np.int8)
+    cites = np.zeros((evidence.layout.width, len(VERDICTS)), dtype=bool)
+    cites[chain, 0] = True
+    cites[chain, np.arange(1, len(VERDICTS))] = True
+    return Verdicts(verdict, citation_column(np.packbits(cites, axis=0, bitorder="little")[:, verdict]))
 
 
 def table(read: ReadBatch, verdicts: Verdicts, classes: Classes, slices: Sequence[str]) -> pa.Table:
@@ -106,7 +107,7 @@ def table(read: ReadBatch, verdicts: Verdicts, classes: Classes, slices: Sequenc
             _coded(batch.answer, answers(classes)),
             _coded(_BUCKET[verdicts.verdict], BUCKETS),
             _coded(verdicts.verdict, VERDICTS),
-            pack_citations(verdicts.cites),
+            verdicts.cites,
             pa.array(batch.confidence, from_pandas=True),
             _coded(batch.confidence_state, CONFIDENCE_STATES),
             *(pa.array(column, from_pandas=True) for column in batch.times),
@@ -153,7 +154,7 @@ def differences(samples: pa.Table, batch: TriageBatch, verdicts: Verdicts) -> li
         "model": pa.array(groups),
         "bucket": _coded(_BUCKET[verdicts.verdict], BUCKETS),
         "verdict": _coded(verdicts.verdict, VERDICTS),
-        "cites": pack_citations(verdicts.cites),
+        "cites": verdicts.cites,
         "confidence_state": _coded(confidence_states(batch.confidence, unreadable), CONFIDENCE_STATES),
     }
     return [

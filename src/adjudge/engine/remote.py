@@ -1,0 +1,145 @@
+"""Remote storage: a run made in a folder and uploaded whole, a run copied down, a range of a file for a worker.
+
+The manifest goes up last and goes first when a run is replaced, so that what is half there is no run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from adjudge.engine.blocks import blocks_of_range
+from adjudge.errors import AdjudgeError, InputError, OutputError, RunError
+from adjudge.protocols.base import Block
+from adjudge.readers.remote import fetch, is_url, located, said
+from adjudge.runs.writer import MANIFEST
+
+
+class Place:
+    """Where a run is made: at `out`, or for a URL in a folder of its own that goes with this object.
+
+    That folder is under TMPDIR, which the workers of a cluster must see too.
+    """
+
+    def __init__(self, out: str | Path | None, *, force: bool) -> None:
+        self.url = out if isinstance(out, str) and is_url(out) else None
+        self.folder = None if out is None else Path(out)
+        if self.url is not None:
+            _refuse(self.url, force=force)
+            self.folder, self._gone = _folder_of(self, "adjudge-run-")
+
+    def settle(self) -> None:
+        """Upload a finished run; one that is in its place already stays there."""
+        if self.url is None or self.folder is None:
+            return
+        try:
+            _upload(self.folder, self.url)
+        except OutputError as error:
+            self._gone.detach()  # hours of work may be in it
+            raise OutputError(f"{error}; the run is kept in {self.folder}") from None
+
+
+class Copy:
+    """A run on remote storage, copied into a folder that goes with this object."""
+
+    def __init__(self, url: str) -> None:
+        system, root = located(url)
+        with _failing(url, RunError, "cannot be read"):
+            if not _exists(system, _inside(root, MANIFEST)):
+                raise RunError(f"{url} is not a run: it has no {MANIFEST}")
+            self.folder, _ = _folder_of(self, "adjudge-copy-")
+            found = system.find(root)
+            targets = [self.folder / _relative(path, root) for path in found]
+            for folder in {target.parent for target in targets}:
+                folder.mkdir(parents=True, exist_ok=True)
+            system.get(found, [str(target) for target in targets])
+
+
+def blocks_of_url(url: str, file: int, start: int, end: int) -> Iterator[tuple[Block, int]]:
+    """`blocks_of_range` of a remote file, whose bytes are fetched at once."""
+    with tempfile.NamedTemporaryFile(prefix="adjudge-range-") as local:
+        local.write(fetch(url, start, end))
+        local.flush()
+        if local.tell() != end - start:
+            raise InputError("changed while it was being read; run again", file=url)
+        try:
+            for block, count in blocks_of_range(local.name, file, 0, end - start):
+                yield replace(block, path=url), count
+        except InputError as error:
+            if error.file != local.name:
+                raise
+            raise InputError(error.what, file=url, line=error.line, hint=error.hint) from None
+
+
+def _folder_of(owner: object, prefix: str) -> tuple[Path, weakref.finalize[[str, bool], Any]]:
+    """A place for a run under TMPDIR that is removed with its owner, at the latest when the process ends."""
+    home = tempfile.mkdtemp(prefix=prefix)
+    return Path(home) / "run", weakref.finalize(owner, shutil.rmtree, home, True)
+
+
+def _refuse(url: str, *, force: bool) -> None:
+    """An OutputError where something is at a URL that may not be replaced, or nothing can be written there."""
+    try:
+        system, root = located(url)
+    except InputError as error:
+        raise OutputError(str(error)) from None
+    with _failing(url, OutputError, "cannot be written"):
+        if not _exists(system, root):
+            return
+        if not force:
+            raise OutputError(f"{url} exists already; choose another --out, or --force to replace it")
+        if not _exists(system, _inside(root, MANIFEST)) and (system.isfile(root) or system.find(root)):
+            raise OutputError(f"{url} exists and is no run of adjudge, so --force does not replace it")
+
+
+def _upload(folder: Path, url: str) -> None:
+    system, root = located(url)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    targets = [_inside(root, path.relative_to(folder).as_posix()) for path in files]
+    with _failing(url, OutputError, "cannot be written"):
+        if _exists(system, _inside(root, MANIFEST)):
+            system.rm_file(_inside(root, MANIFEST))
+        if _exists(system, root):
+            system.rm(root, recursive=True)
+        for parent in sorted({target.rpartition("/")[0] for target in targets}):
+            system.makedirs(parent, exist_ok=True)
+        system.put([str(path) for path in files], targets)
+        system.put_file(str(folder / MANIFEST), _inside(root, MANIFEST))
+
+
+def _exists(system: Any, path: str) -> bool:
+    """Whether there is a file or folder; fsspec's own `exists` takes a store that does not answer for a no."""
+    try:
+        system.info(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _inside(root: str, name: str) -> str:
+    return f"{root.rstrip('/')}/{name}"
+
+
+def _relative(path: str, root: str) -> PurePosixPath:
+    """Where a file of a run is in its folder; a name that would leave it is refused."""
+    relative = PurePosixPath(path).relative_to(PurePosixPath(root))
+    if ".." in relative.parts:
+        raise RunError(f"{path}: lies outside the run")
+    return relative
+
+
+@contextmanager
+def _failing(url: str, kind: type[AdjudgeError], what: str) -> Iterator[None]:
+    """Turns what a filesystem raises into one of our errors."""
+    try:
+        yield
+    except AdjudgeError:
+        raise
+    except Exception as error:  # noqa: BLE001 -- packages raise kinds of their own
+        raise kind(f"{url}: {what}: {said(error)}") from None
