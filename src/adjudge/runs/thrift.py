@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+_SMALL = tuple(bytes([number]) for number in range(128))
+
 
 class Value(bytes):
     """An encoded value; the class says of what type."""
@@ -103,6 +105,8 @@ def struct(fields: Iterable[tuple[int, Value | bool]] = ()) -> Struct:
 
 def varint(number: int) -> bytes:
     """An unsigned integer, seven bits a byte, the lowest first."""
+    if number < len(_SMALL):
+        return _SMALL[number]
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
