@@ -55,7 +55,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) demo runs dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src -name '*.nb[ci]' -delete
+	find src -name '*.loop' -delete
 
 docs: $(VENV)/.dev
 	$(BIN)/python tools/docs.py

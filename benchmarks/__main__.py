@@ -22,6 +22,8 @@ def main(argv: list[str]) -> int:
     # One core: BLAS threads that wait do so by spinning, which counts as CPU seconds of whoever called last.
     for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+    # As for a user: without its bytecode every process would compile the package anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     module = argv[0] if named else "_results"
     return int(importlib.import_module(f"benchmarks.{module}").main(argv[1:] if named else argv))
 

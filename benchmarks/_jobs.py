@@ -31,6 +31,7 @@ FULL: dict[str, int] = {
     "report": 200_000,
     "queries": 1_500_000,
     "batch": 16_384,
+    "workers": 1_000_000,
     "scaling": 1_000_000,
     "large": 10_000_000,
 }
@@ -46,6 +47,7 @@ QUICK: dict[str, int] = {
     "report": 5000,
     "queries": 5000,
     "batch": 4000,
+    "workers": 50_000,
     "scaling": 10_000,
     "large": 50_000,
 }
@@ -243,11 +245,6 @@ def _arguments(*pairs: tuple[str, str], words: Sequence[str] = ()) -> Callable[[
     return made
 
 
-def _flight_arguments(plan: Plan) -> list[str]:
-    sizes = _arguments(("--samples-s1", "s1"), ("--samples-m3", "m3"), ("--slice", "slice"))(plan)
-    return [*sizes, "--one-worker"] if plan.quick else sizes
-
-
 def _anomaly_arguments(plan: Plan) -> list[str]:
     flights, attacks = (100, 7) if plan.sizes["scores"] >= 1_000_000 else (10, 7)
     return [
@@ -265,7 +262,7 @@ def _of_run(what: str, size: str) -> Job:
 
 
 JOBS: dict[str, Job] = {
-    "flight": Job("flight", _flight_arguments, _flight),
+    "flight": Job("flight", _arguments(("--samples-s1", "s1"), ("--samples-m3", "m3"), ("--slice", "slice")), _flight),
     "triage": Job("triage", _arguments(("--rows", "triage")), _triage),
     "consistency": Job("consistency", _arguments(("--pairs", "pairs")), _consistency),
     "gui": Job("gui", _arguments(("--steps", "steps"), ("--objects", "objects")), _gui),
@@ -278,6 +275,7 @@ JOBS: dict[str, Job] = {
     "report": _of_run("report", "report"),
     "queries": _of_run("counts lookup", "queries"),
     "start": _of_run("start", "batch"),
+    "workers": Job("workers", _arguments(("--records", "workers")), Results.of, quick=False),
     "scaling": Job("scaling", _arguments(("--most", "scaling")), Results.of, quick=False),
     "large": Job("large", lambda plan: ["--records", str(plan.sizes["large"])], Results.of, quick=False),
 }

@@ -51,7 +51,7 @@ def flight(folder: Path, samples: int, workers: int) -> Row:
     step = [sys.executable, "-m", "benchmarks.flight"]
     subprocess.run([*step, "data", "S1", str(samples), str(folder)], check=True)
     files = [str(folder / f"{name}-S1.jsonl") for name in ("outputs", "reference")]
-    ours = cost([*step, "ours", "S1", *files, str(folder / "run"), str(workers)])
+    ours = cost([*step, "ours", "S1", *files, str(folder / "run"), "--workers", str(workers)])
     equal = adjudge.load_run(folder / "run").metrics["buckets"]["all"]["n"] == samples
     return row(f"flight S1, large, --workers {workers}", samples, "samples", ours, (None, None), equal)
 

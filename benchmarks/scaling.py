@@ -32,7 +32,7 @@ def flight(folder: Path, records: int) -> list[str]:
     step = [sys.executable, "-m", "benchmarks.flight"]
     subprocess.run([*step, "data", "S1", str(records), str(folder)], check=True)
     files = [str(folder / f"{name}-S1.jsonl") for name in ("outputs", "reference")]
-    return [*step, "ours", "S1", *files, str(folder / "run"), "1"]
+    return [*step, "ours", "S1", *files, str(folder / "run")]
 
 
 def consistency(folder: Path, records: int) -> list[str]:

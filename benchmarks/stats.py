@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import _fast, agreement, bootstrap, calibration, confusion, ranking, ranking_bootstrap, sequences
+from adjudge import loops
+from adjudge.stats import agreement, bootstrap, calibration, confusion, ranking, ranking_bootstrap, sequences
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 
 RESAMPLES = 2000
@@ -141,7 +142,7 @@ def ranking_rows(n: int = 1_000_000) -> list[Row]:
     what = f"AUROC, cluster bootstrap, 2,000 resamples, {power(n)} scores, 100 clusters"
     label = f"scikit-learn loop (scaled from {few} resamples)"
     table = [Row(what, fast, label, loop * RESAMPLES / few, close(theirs, replicates[:few]), n, ratio=1000)]
-    if _fast.available():
+    if loops.available():
         import numba
 
         compiled: Any = numba.njit(sort_once_loop)
@@ -185,7 +186,7 @@ def point_rows(n: int = 2_000_000) -> list[Row]:
     theirs_cpu, theirs = cpu(lambda: metrics.roc_auc_score(positive, scores), 2)
     table = []
     ways: list[tuple[str, bool, float]] = [("NumPy alone", False, 8)]
-    if _fast.available():
+    if loops.available():
         ways.insert(0, ("fast extra", True, 10))
     for name, fast, ratio in ways:
         ranking.auroc_value(scores, positive, fast=fast)

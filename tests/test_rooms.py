@@ -11,16 +11,17 @@ import pytest
 import adjudge
 
 SOURCE = Path(adjudge.__file__).parent
-LOWER = {"errors", "stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
+LOWER = {"errors", "loops", "stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
 # Room → what it may import. `protocols.base` is the interface that the engine drives.
 TABLE = {
     "errors": set(),
-    "stats": {"errors"},
+    "loops": set(),
+    "stats": {"loops", "errors"},
     "evidence": {"errors"},
     "provenance": {"errors"},
     "verdict": {"evidence", "stats", "errors"},
     "runs": {"provenance", "evidence", "stats", "errors"},
-    "readers": {"errors"},
+    "readers": {"loops", "errors"},
     "collect": {"readers", "runs", "provenance", "errors"},
     "protocols.base": LOWER,
     "engine": LOWER | {"protocols.base"},

@@ -55,11 +55,19 @@ def cluster(tmp_path):
         "--no-dashboard",
     )
     with processes(scheduler):
-        _wait(told.exists)
-        address = json.loads(told.read_text())["address"]
+        _wait(lambda: _told(told))
+        address = _told(told)["address"]
         with processes(worker, worker) as workers:
             _wait_for_workers(address, 2)
             yield address, workers
+
+
+def _told(path):
+    """What the scheduler wrote, or None while it is at it."""
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
 
 
 def _wait(what, seconds=60):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from adjudge.engine import spool as module
-from adjudge.engine.spool import BUCKETS, Spool
+from adjudge.engine.spool import BUCKETS, Room, Spool
 
 
 @pytest.mark.parametrize(
@@ -18,12 +18,12 @@ def test_rows_come_back_by_bucket_in_their_order(tmp_path, monkeypatch, shared, 
     monkeypatch.setattr(module, "FILE_PIECE", 900)
     monkeypatch.setattr(module, "HELD_BYTES", held)
     random = np.random.default_rng(3)
-    spool = Spool(tmp_path, "rows", shared=shared)
+    spool = Spool(tmp_path, "rows", None if shared else Room())
     numbers, buckets = np.arange(1000), random.integers(0, BUCKETS, 1000).astype(np.uint8)
     for start in range(0, 1000, 200):
         part = slice(start, start + 200)
         spool.add(pa.table({"n": numbers[part], "line": numbers[part]}), buckets[part])
-    spool.hold()
+    spool.close()
     assert len(list(tmp_path.iterdir())) == files
     assert spool.rows == 1000
     for low, high in ((0, 1), (3, 40), (128, 256)):
@@ -33,3 +33,30 @@ def test_rows_come_back_by_bucket_in_their_order(tmp_path, monkeypatch, shared, 
         for bucket in range(low, high):
             mine = [n for n in found.column("n").to_pylist() if buckets[n] == bucket]
             assert mine == sorted(mine)
+
+
+def test_roles_share_the_room_in_memory(tmp_path, monkeypatch):
+    """The second role finds less room, and goes to files earlier."""
+    monkeypatch.setattr(module, "HELD_PIECE", 900)
+    monkeypatch.setattr(module, "FILE_PIECE", 900)
+    monkeypatch.setattr(module, "HELD_BYTES", 4000)
+    room, held = Room(), []
+    for name in ("first", "second"):
+        spool = Spool(tmp_path, name, room)
+        for _ in range(3):
+            spool.add(pa.table({"n": np.arange(200)}), np.zeros(200, dtype=np.uint8))
+        held.append(sum(piece.table is not None for piece in spool.pieces))
+    assert held == [3, 0]
+
+
+def test_a_column_of_nulls_meets_one_of_texts(tmp_path):
+    """In a piece, and between pieces, of memory and of files."""
+    kinds = (pa.nulls(3), pa.array(["a", None, "b"]), pa.nulls(3))
+    for room in (Room(), None):
+        spool = Spool(tmp_path, f"rows-{room is None}", room)
+        for texts in kinds:
+            spool.add(pa.table({"text": texts}), np.zeros(3, dtype=np.uint8))
+            spool.close()
+        found = module.together([piece.rows(0, BUCKETS) for piece in spool.pieces])
+        assert found.column("text").to_pylist() == [None, None, None, "a", None, "b", None, None, None]
+        assert found.schema.field("text").type == pa.string()

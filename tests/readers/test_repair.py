@@ -1,11 +1,13 @@
 import json
 import math
+import re
 import time
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from adjudge.readers import repair
 from adjudge.readers.repair import REPAIRS, read_flat, read_object, repair_names
 
 
@@ -217,3 +219,18 @@ def test_the_fast_way_reads_what_the_grammar_reads(value):
 
 def _integers(value):
     return [number for number in value.values() if type(number) is int]
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)),
+    st.sampled_from(["", "'", "]", "x", '"a": 1, 2', "[1, {", "# note", "\\"]),
+    st.data(),
+)
+def test_plain_members_of_an_object_without_an_end_are_passed_over_alike(value, noise, data):
+    text = json.dumps(value, indent=data.draw(st.sampled_from([None, 1]))).replace("}", "")
+    at = data.draw(st.integers(1, len(text)))
+    text = text[:at] + noise + text[at : data.draw(st.integers(at, len(text)))]
+    with pytest.MonkeyPatch.context() as patch:
+        quick = read_object(text, 0, len(text))
+        patch.setattr(repair, "_MEMBERS", re.compile("(?!)"))
+        assert repr(read_object(text, 0, len(text))) == repr(quick)

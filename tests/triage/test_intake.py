@@ -14,8 +14,11 @@ from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.protocols.triage import intake
 from adjudge.protocols.triage.config import config_of
-from adjudge.protocols.triage.intake import ManifestIntake, ResultIntake, read_ids, unpacked
+from adjudge.protocols.triage.facts import code_of, unpacked
+from adjudge.protocols.triage.intake import ResultIntake
+from adjudge.protocols.triage.manifest import ManifestIntake, read_ids
 from adjudge.protocols.triage.read import by_id
+from adjudge.protocols.triage.records import LAST_TRIAL
 
 CONFIG = {"results": ["r.jsonl"], "manifest": ["m.jsonl"], "slices": ["meta.source", "a.b"], "bad_confidence": "count"}
 
@@ -64,7 +67,8 @@ optional = {
     "timestamp": st.sampled_from([0, 1.5, "now", "", None, {}, [], {"s": 1}, True, "\\"]),
     "meta": metas,
 }
-results = st.fixed_dictionaries({"id": st.one_of(st.integers(), st.text(max_size=5))}, optional=optional)
+results_id = st.one_of(st.integers(), st.text(max_size=5))
+results = st.fixed_dictionaries({"id": results_id}, optional=optional)
 manifests = st.fixed_dictionaries(
     {"id": st.one_of(st.integers(), st.text(max_size=5))},
     optional={"label": st.sampled_from(["fake", "real", "", None]), "meta": metas},
@@ -98,6 +102,39 @@ def test_results_read_the_compiled_way_are_those_read_the_ordinary_way(blocks):
         assert plain(tables[0]) == plain(tables[1])
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_rows_written_alike_are_read_as_the_ordinary_way_reads_them(data):
+    """Blocks of rows that share their keys, so that most have the form of one before them."""
+    keys = data.draw(st.lists(st.sampled_from(sorted(optional)), unique=True))
+    alike = st.fixed_dictionaries({"id": results_id, **{key: optional[key] for key in keys}})
+    config = config_of(CONFIG)
+    fast, ordinary = ResultIntake(config, "run"), ResultIntake(config, "run")
+    for rows in data.draw(st.lists(st.lists(alike, min_size=1, max_size=8), min_size=2, max_size=5)):
+        assert plain(fast.read(block(rows, fast=True))) == plain(ordinary.read(block(rows, fast=False)))
+
+
+def test_every_text_of_facts_is_told(record, monkeypatch):
+    """A code is that of a text in `group`, or of the text beside it once there is no more room."""
+    monkeypatch.setattr(intake, "HELD_TEXT", 400)
+    reader = ResultIntake(config_of(CONFIG), None)
+    held, beside = set(), set()
+    for start in (0, 5):
+        rows = [
+            record(n, "fake", "fake", error=f"failure number {n % 7}", trial=n % 2) for n in range(start, start + 5)
+        ]
+        table = reader.read(block(rows, fast=True))
+        codes = unpacked(table.column("numbers"))["facts"].tolist()
+        texts = table.column("facts").to_pylist()
+        held |= {code_of(text) for text in table.column("group").to_pylist() if text is not None}
+        beside |= {text for text in texts if text is not None}
+        assert all(
+            code in held if text is None else code == code_of(text) for code, text in zip(codes, texts, strict=True)
+        )
+    assert held
+    assert beside
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(manifests, min_size=1, max_size=8))
 def test_manifests_read_the_compiled_way_are_those_read_the_ordinary_way(rows):
@@ -109,7 +146,7 @@ def test_manifests_read_the_compiled_way_are_those_read_the_ordinary_way(rows):
     assert plain(ids[0]) == plain(ids[1])
 
 
-def test_ordinary_records_are_not_odd(record):
+def test_ordinary_records_are_not_odd(record, monkeypatch):
     rows = [
         record(n, "fake", "fake", 0.25, timings={"total_seconds": 1.5}, cache={"hit": True}, timestamp=17, meta={})
         | {
@@ -120,10 +157,12 @@ def test_ordinary_records_are_not_odd(record):
         for n in range(5)
     ]
     reader = ResultIntake(config_of(CONFIG), None)
-    assert not reader._scan(block(rows, fast=True)).odd.any()
-    numbers = unpacked(reader.read(block(rows, fast=True)).column("numbers"))
-    assert numbers["tool_seconds"].tolist() == [0.6] * 5
-    assert numbers["total_seconds"].tolist() == [1.5] * 5
+    monkeypatch.setattr(reader, "_ordinary", lambda *_: pytest.fail("was read the ordinary way"))
+    for way in ("scanned", "formed"):
+        numbers = unpacked(reader.read(block(rows, fast=True)).column("numbers"))
+        assert numbers["tool_seconds"].tolist() == [0.6] * 5, way
+        assert numbers["total_seconds"].tolist() == [1.5] * 5, way
+        monkeypatch.setattr(reader, "_scan", lambda *_: pytest.fail("has no form"))
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -133,10 +172,8 @@ def test_a_record_that_is_refused_is_named_either_way(record, fast):
         ResultIntake(config_of(CONFIG), None).read(block(rows, fast=fast))
     with pytest.raises(InputError, match=r"r\.jsonl:1: label 'cat' is not one of fake, real"):
         ManifestIntake(config_of(CONFIG)).read(block([{"id": "a", "label": "cat"}], fast=fast))
-    with pytest.raises(InputError, match=rf"r\.jsonl:1: `trial` is {intake.LAST_TRIAL + 1}, expected"):
-        ResultIntake(config_of(CONFIG), None).read(
-            block([record(0, "fake", "fake", trial=intake.LAST_TRIAL + 1)], fast=fast)
-        )
+    with pytest.raises(InputError, match=rf"r\.jsonl:1: `trial` is {LAST_TRIAL + 1}, expected"):
+        ResultIntake(config_of(CONFIG), None).read(block([record(0, "fake", "fake", trial=LAST_TRIAL + 1)], fast=fast))
 
 
 @settings(deadline=None)  # the first sort loads a library

@@ -22,7 +22,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def blocks(source: Source, file: int, *, fast: bool, limit: int | None = None) -> Iterator[Block]:
-    """The records of a source in order, at most `limit`; blank lines are none. A source without any is refused."""
+    """The records of a source in order, at most `limit`; blank lines are none. A source without any is refused.
+
+    A block is good until the next one is asked for.
+    """
     found = _lines(source, file, fast) if is_json_lines(source) else _rewritten(source, file, fast)
     left, empty = limit, True
     for block in found:
@@ -58,15 +61,18 @@ def blocks_of_range(path: str, file: int, start: int, end: int) -> Iterator[tupl
 
 
 def _whole_lines(readinto: Callable[[memoryview], int]) -> Iterator[tuple[bytearray, int]]:
-    """A stream in pieces of whole lines, each in a buffer of its own, padded with blanks as `scan` wants it."""
-    rest = bytearray()
+    """A stream in pieces of whole lines, padded with blanks as `scan` wants it; all in one buffer, where that is free."""
+    data, rest = bytearray(), bytearray()
     while True:
-        data, filled = rest + bytes(BLOCK_BYTES), len(rest)
-        while filled < len(data) and (got := readinto(memoryview(data)[filled:])):
-            filled += got
+        size, filled = len(rest) + BLOCK_BYTES, len(rest)
+        data = _resized(data, size)
+        data[:filled] = rest
+        with memoryview(data) as room:
+            while filled < size and (got := readinto(room[filled:])):
+                filled += got
         last = data.rfind(b"\n", len(rest), filled) + 1
-        if filled < len(data) or last == 0:  # the end, or a line that is longer than the buffer
-            last = filled if filled < len(data) else 0
+        if filled < size or last == 0:  # the end, or a line that is longer than the buffer
+            last = filled if filled < size else 0
         rest = data[last:filled]
         if last:
             padded = last + -last % 8
@@ -75,6 +81,18 @@ def _whole_lines(readinto: Callable[[memoryview], int]) -> Iterator[tuple[bytear
             yield data, last
         elif filled == 0:
             return
+
+
+def _resized(data: bytearray, size: int) -> bytearray:
+    """The buffer with another size, its pages warm; a new one where somebody still looks at it."""
+    try:
+        if len(data) > size:
+            del data[size:]
+        else:
+            data += bytes(size - len(data))
+    except BufferError:
+        return bytearray(size)
+    return data
 
 
 def _of_lines(path: str, file: int, data: bytearray, size: int, line: int, *, fast: bool) -> tuple[Block, int]:

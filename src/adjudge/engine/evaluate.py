@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from adjudge.engine.light import without_pandas
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, quick_memory, work
+from adjudge.engine.work import Done, Job, give_back, quick_memory, work
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import Judged, Plan, Protocol
 from adjudge.provenance.environment import environment
@@ -41,9 +42,13 @@ class Options:
     report: Report | None = None
 
 
-@quick_memory()
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     """Run one evaluation and return the directory it left; on any error nothing is left."""
+    with quick_memory(), without_pandas():
+        return _evaluate(chosen, config, options)
+
+
+def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     if options.workers < 1:
         raise ConfigError(f"workers is {options.workers}, expected 1 or more")
     if options.limit is not None and options.limit < 1:
@@ -74,6 +79,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
                 options.on_progress(rows, max(total, rows))
         cut.check_unchanged()
         cut.partitions.clear()
+        give_back()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.engine.blocks import blocks, blocks_of_range
+from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.remote import blocks_of_url
 from adjudge.engine.runner import Runner
-from adjudge.engine.spool import BUCKETS, Piece, Spool
+from adjudge.engine.spool import BUCKETS, Piece, Room, Spool, together
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block, Input
 from adjudge.provenance.canonical import file_digest
@@ -45,7 +47,7 @@ class Part:
 
     def table(self) -> pa.Table:
         """The records as columns, in the order of the input."""
-        return pa.concat_tables([piece.rows(self.low, self.high) for piece in self.pieces]).combine_chunks()
+        return together([piece.rows(self.low, self.high) for piece in self.pieces])
 
     def rows(self) -> Iterator[tuple[int, int, bytes]]:
         """(file, line, JSON) of records that were kept as they are."""
@@ -81,7 +83,8 @@ def split(
     paths = [(item, path) for item in inputs for path in item.paths]
     found = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
     fast = sum(size for size, _ in found.stamps.values()) >= WORTH_IT
-    spools = {item.role: Spool(folder, item.role, shared=runner.shared) for item in inputs}
+    room = None if runner.shared else Room()
+    spools = {item.role: Spool(folder, item.role, room) for item in inputs}
     groups: set[str] = set()
     for number, (item, path) in enumerate(paths):
         most = limit if item.limited else None
@@ -93,10 +96,7 @@ def split(
             digest, count = _at_once(item, path, number, spools[item.role], groups, fast=fast, limit=most)
         found.inputs.append(InputFile(role=item.role, name=remote.file_name(path), bytes=count, sha256=digest))
     for spool in spools.values():
-        if runner.shared:
-            spool.spill()
-        else:
-            spool.hold()
+        spool.close()
     found.rows = {role: spool.rows for role, spool in spools.items()}
     count = _partitions(max(found.rows.values(), default=0))
     raw = {item.role: item.read is None for item in inputs}
@@ -144,34 +144,37 @@ class Taken:
     groups: set[str]
 
 
+@without_pandas()
 def read_range(job: Range) -> Taken:
     """Read the lines of a range into a file of the scratch folder."""
     item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
-    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", shared=True)
+    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}")
     groups: set[str] = set()
     lines = 0
     of_range = blocks_of_url if remote.is_url(job.path) else blocks_of_range
     for block, count in of_range(job.path, job.file, job.start, job.end):
         groups |= _take(item, block, spool)
         lines += count
-    spool.spill()
+    spool.close()
     return Taken(spool.pieces, spool.rows, lines, groups)
 
 
 def _in_ranges(runner: Runner, jobs: Iterator[Range], path: str, spool: Spool, groups: set[str]) -> tuple[str, int]:
-    """One file, read by other processes; its digest and size."""
+    """One file, read by other processes; its digest, taken here meanwhile, and its size."""
     lines = 0
-    try:
-        for taken in runner.map(read_range, jobs):
-            spool.pieces += [replace(piece, first_line=lines) for piece in taken.pieces]
-            spool.rows += taken.rows
-            groups |= taken.groups
-            lines += taken.lines
-    except InputError as error:
-        if error.line is None:
-            raise
-        raise InputError(error.what, file=error.file, line=error.line + lines, hint=error.hint) from None
-    return _digest(path), _stamp(path)[0]
+    with ThreadPoolExecutor(1) as beside:
+        digest = beside.submit(_digest, path)
+        try:
+            for taken in runner.map(read_range, jobs):
+                spool.pieces += [replace(piece, first_line=lines) for piece in taken.pieces]
+                spool.rows += taken.rows
+                groups |= taken.groups
+                lines += taken.lines
+        except InputError as error:
+            if error.line is None:
+                raise
+            raise InputError(error.what, file=error.file, line=error.line + lines, hint=error.hint) from None
+        return digest.result(), _stamp(path)[0]
 
 
 def _digest(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 BUCKETS = 256
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
-HELD_PIECE, FILE_PIECE = 4_000_000, 8_000_000  # small enough to be sorted within the cache
-HELD_BYTES = 256_000_000
+HELD_PIECE, FILE_PIECE = 4_000_000, 8_000_000
+HELD_BYTES = 128_000_000
+"""Of all roles together, in memory; what comes then goes to files."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +56,27 @@ def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
 
 
 @dataclass
+class Room:
+    """The memory that spools may still take."""
+
+    left: int = field(default_factory=lambda: HELD_BYTES)
+
+
+@dataclass
 class Spool:
     """Takes the records of one role and gives them back by bucket; `name` makes its files unique in the folder.
 
-    Where other processes work (`shared`), everything goes through files.
+    Where other processes work (`room` is none), everything goes through files.
     """
 
     folder: Path
     name: str
-    shared: bool = False
+    room: Room | None = None
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
     _buckets: list[NDArray[np.uint8]] = field(default_factory=list)
     _bytes: int = 0
-    _held: int = 0
 
     def add(self, table: pa.Table, bucket: NDArray[np.uint8]) -> None:
         """Append records."""
@@ -76,23 +84,25 @@ class Spool:
         self._buckets.append(bucket)
         self._bytes += table.nbytes
         self.rows += table.num_rows
-        if self.shared or self._held > HELD_BYTES:
-            if self._bytes > FILE_PIECE:
-                self.spill()
-        elif self._bytes > HELD_PIECE:
-            self.hold()
+        if self._bytes > (HELD_PIECE if self._held() else FILE_PIECE):
+            self.close()
 
-    def hold(self) -> None:
-        """What is left becomes a piece in memory."""
-        if self._tables:
-            self._held += self._bytes
-            table, edges = self._sorted()
-            self.pieces.append(Piece(edges, table))
-
-    def spill(self) -> None:
-        """What is left goes into a file."""
+    def close(self) -> None:
+        """What is left becomes a piece, in memory where there is room."""
         if not self._tables:
             return
+        if self._held():
+            assert self.room is not None  # noqa: S101 -- what is held has room
+            self.room.left -= self._bytes
+            table, edges = self._sorted()
+            self.pieces.append(Piece(edges, table))
+        else:
+            self._spill()
+
+    def _held(self) -> bool:
+        return self.room is not None and self.room.left > 0
+
+    def _spill(self) -> None:
         table, edges = self._sorted()
         path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
         with pa.ipc.new_file(str(path), table.schema) as writer:
@@ -104,6 +114,11 @@ class Spool:
     def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
         bucket = np.concatenate(self._buckets)
         order = np.argsort(bucket, kind="stable")
-        table = pa.concat_tables(self._tables).combine_chunks()
+        table = together(self._tables)
         self._tables, self._buckets, self._bytes = [], [], 0
         return table.take(order), np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Records one after another; a column may be of nulls alone in some tables, and take no room there."""
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()

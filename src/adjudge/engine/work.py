@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.split import Part
 from adjudge.protocols.base import Partition, Plan
@@ -58,7 +60,14 @@ def quick_memory() -> Iterator[None]:
             gc.enable()
 
 
+def give_back() -> None:
+    """Let the system have what was freed; the allocator keeps it otherwise, and the peak would be that of all stages."""
+    with suppress(OSError, AttributeError):  # elsewhere than with glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @quick_memory()
+@without_pandas()
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest."""
     made = plan or plan_of(job.recipe)

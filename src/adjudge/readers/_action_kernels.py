@@ -1,15 +1,13 @@
 # mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable"
 # ruff: noqa: PLR1714, SIM109 -- comparisons with numbers compile to better code than sets
-"""The loop of `action_columns`, over bytes, compiled by Numba: one plain action a text, or none that is certain."""
+"""The loop of `action_columns`, over bytes, compiled: one plain action a text, or none that is certain."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.loops import Loop
 from adjudge.readers._tokens import Bytes, Floats, Ints, Place, past_number
 
 _ONE = np.uintp(1)
@@ -26,18 +24,13 @@ for _byte in b"abcdefghijklmnopqrstuvwxyz_":
 for _byte in b"ABCDEFGHIJKLMNOPQRSTUVWXYZ":
     _LETTER[_byte] = _byte + 32
 
-_compiled: Any = numba.njit(cache=True)
-_inlined: Any = numba.njit(inline="always")
 
-
-@_inlined
 def past_space(data: Bytes, i: Place, end: Place) -> Place:
     while i < end and (data[i] == 32 or 9 <= data[i] <= 13):
         i += _ONE
     return i
 
 
-@_inlined
 def past_sign(data: Bytes, i: Place, end: Place, sign: int) -> Place:
     """Behind the sign and the white space around it; 0 where it does not stand there."""
     i = past_space(data, i, end)
@@ -46,7 +39,6 @@ def past_sign(data: Bytes, i: Place, end: Place, sign: int) -> Place:
     return past_space(data, i + _ONE, end)
 
 
-@_inlined
 def has_word(data: Bytes, i: Place, end: Place, word: Bytes) -> bool:
     size = np.uintp(word.shape[0])
     if i + size > end:
@@ -57,14 +49,12 @@ def has_word(data: Bytes, i: Place, end: Place, word: Bytes) -> bool:
     return True
 
 
-@_inlined
 def past_digits(data: Bytes, i: Place, end: Place) -> Place:
     while i < end and 48 <= data[i] <= 57:
         i += _ONE
     return i
 
 
-@_inlined
 def past_coordinate(data: Bytes, i: Place, end: Place, letter: int) -> tuple[Place, float]:
     """Behind `x = 0.5` and white space; 0 where it does not stand there, or the number's rounding is in doubt."""
     if i >= end or _LETTER[data[i]] != letter:
@@ -78,7 +68,7 @@ def past_coordinate(data: Bytes, i: Place, end: Place, letter: int) -> tuple[Pla
     return past_space(data, i, end), value
 
 
-@_compiled
+@Loop
 def form_at(
     data: Bytes,
     i: Place,
@@ -158,7 +148,7 @@ def form_at(
     spans[2, row], spans[3, row] = text_from, text_to
 
 
-@_compiled
+@Loop
 def read_plain(
     data: Bytes,
     offsets: Ints,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.loops import Loop
 from adjudge.readers._tokens import (
     ABSENT,
     ARRAY,
@@ -22,7 +23,6 @@ from adjudge.readers._tokens import (
     FALSE,
     FIVE,
     FOUR,
-    MAX_DEPTH,
     NULL,
     OBJECT,
     ONE,
@@ -34,48 +34,37 @@ from adjudge.readers._tokens import (
     Floats,
     Ints,
     Place,
-    compiled,
-    inlined,
+    is_literal,
     past_blank,
     past_number,
     past_plain,
     past_string,
-    same_bytes,
 )
 
+# What the stack of open containers holds of each.
+NODES, LISTS, COUNTS, GUESSES = range(4)
+NOTHING = np.uintp(0)
 
-@inlined
+
 def kid_of_key(
-    data: Bytes,
-    begin: Place,
-    size: int,
-    keys: Bytes,
-    key_from: Ints,
-    key_to: Ints,
-    low: int,
-    high: int,
-    guess: int,
-) -> int:
-    """Which kid low..high has the key, tried from the one behind the last that was found; −1 for none."""
-    for step in range(high - low):
-        kid = low + guess + step
-        if kid >= high:
-            kid -= high - low
-        at = key_from[kid]
-        if key_to[kid] - at == size and same_bytes(data, begin, keys, at, size):
+    words: Any, begin: Place, size: Any, keys: Any, key_at: Ints, key_size: Ints, low: Any, high: Any
+) -> Any:
+    """Which kid low..high has the key at `begin`, whose size counts the quote behind it; −1 for none."""
+    for kid in range(low, high):
+        if key_size[kid] == size and is_literal(words, begin, keys, np.uintp(key_at[kid]), np.uintp(size)):
             return kid
     return -1
 
 
-@compiled
+@Loop
 def scan_rows(
     data: Bytes,
     words: Any,
     starts: Ints,
     ends: Ints,
-    keys: Bytes,
-    key_from: Ints,
-    key_to: Ints,
+    keys: Any,
+    key_at: Ints,
+    key_size: Ints,
     kid_from: Ints,
     kid_to: Ints,
     kid_node: Ints,
@@ -85,15 +74,14 @@ def scan_rows(
     last: Ints,
     number: Floats,
     odd: NDArray[np.bool_],
+    stack: NDArray[np.int64],
 ) -> None:
     """Read every row data[starts[r]:ends[r]], one JSON object, into the columns of the wanted nodes.
 
-    Node 0 is the row itself. The kids of a node k stand at kid_from[k]..kid_to[k] of the kid arrays, by key or by index.
+    Node 0 is the row itself. The kids of a node k stand at kid_from[k]..kid_to[k] of the kid arrays, by key or by index;
+    a key is key_size bytes with its closing quote, in whole words from keys[key_at] on.
+    `stack` has room for four numbers a level: its node, whether it is a list, its length so far, and which kid is next.
     """
-    nodes = np.empty(MAX_DEPTH, dtype=np.int32)
-    lists = np.empty(MAX_DEPTH, dtype=np.bool_)
-    counts = np.empty(MAX_DEPTH, dtype=np.int64)
-    guesses = np.empty(MAX_DEPTH, dtype=np.int64)
     for row in range(starts.shape[0]):
         odd[row] = True
         i, end = past_blank(data, np.uintp(starts[row]), np.uintp(ends[row])), np.uintp(ends[row])
@@ -116,12 +104,12 @@ def scan_rows(
             elif c == 123 or c == 91:
                 sort = OBJECT if c == 123 else ARRAY
                 depth += 1
-                if depth == MAX_DEPTH:
+                if depth == stack.shape[1]:
                     break
-                nodes[depth] = node
-                lists[depth] = c == 91
-                counts[depth] = 0
-                guesses[depth] = 0
+                stack[NODES, depth] = node
+                stack[LISTS, depth] = c == 91
+                stack[COUNTS, depth] = 0
+                stack[GUESSES, depth] = 0
                 i = past_blank(data, i + ONE, end)
                 empty = i < end and data[i] == (125 if c == 123 else 93)
             elif (
@@ -163,17 +151,17 @@ def scan_rows(
             if empty or (sort != OBJECT and sort != ARRAY):
                 # The value is over, and with it perhaps the containers around it.
                 if not empty:
-                    counts[depth] += 1
+                    stack[COUNTS, depth] += 1
                     i = past_blank(data, i, end)
-                while depth >= 0 and i < end and data[i] == (93 if lists[depth] else 125):
+                while depth >= 0 and i < end and data[i] == (93 if stack[LISTS, depth] else 125):
                     i += ONE
-                    own = nodes[depth]
+                    own = stack[NODES, depth]
                     if own >= 0:
                         last[own, row] = i
-                        number[own, row] = counts[depth]
+                        number[own, row] = stack[COUNTS, depth]
                     depth -= 1
                     if depth >= 0:
-                        counts[depth] += 1
+                        stack[COUNTS, depth] += 1
                     i = past_blank(data, i, end)
                 if depth < 0:
                     odd[row] = i != end
@@ -184,35 +172,42 @@ def scan_rows(
             # The next element begins at i: which node is it?
             if i >= end:
                 break
-            parent = nodes[depth]
+            parent = stack[NODES, depth]
             node = -1
-            if lists[depth]:
+            if stack[LISTS, depth]:
                 if parent >= 0:
                     for kid in range(kid_from[parent], kid_to[parent]):
-                        if kid_index[kid] == counts[depth]:
+                        if kid_index[kid] == stack[COUNTS, depth]:
                             node = kid_node[kid]
                 continue
             if data[i] != 34:
                 break
             begin = i + ONE
-            i = past_plain(words, begin, end)
-            if i >= end or data[i] != 34:
-                break
-            if parent >= 0:
-                kid = kid_of_key(
-                    data,
-                    begin,
-                    np.int64(i - begin),
-                    keys,
-                    key_from,
-                    key_to,
-                    np.int64(kid_from[parent]),
-                    np.int64(kid_to[parent]),
-                    guesses[depth],
-                )
-                if kid >= 0:
-                    node = kid_node[kid]
-                    guesses[depth] = kid + 1 - kid_from[parent]
+            kid = -1
+            if parent >= 0 and kid_from[parent] < kid_to[parent]:
+                # Keys mostly stand in the order in which they are wanted.
+                kid = kid_from[parent] + stack[GUESSES, depth]
+                if kid == kid_to[parent]:
+                    kid = np.int64(kid_from[parent])
+                size = np.uintp(key_size[kid])
+                if (
+                    size == NOTHING
+                    or begin + size > end
+                    or not is_literal(words, begin, keys, np.uintp(key_at[kid]), size)
+                ):
+                    kid = -1
+            if kid >= 0:
+                i = begin + np.uintp(key_size[kid]) - ONE
+            else:
+                i = past_plain(words, begin, end)
+                if i >= end or data[i] != 34:
+                    break
+                if parent >= 0:
+                    low, high = np.int64(kid_from[parent]), np.int64(kid_to[parent])
+                    kid = kid_of_key(words, begin, np.int64(i + ONE - begin), keys, key_at, key_size, low, high)
+            if kid >= 0:
+                node = kid_node[kid]
+                stack[GUESSES, depth] = kid + 1 - kid_from[parent]
             i = past_blank(data, i + ONE, end)
             if i >= end or data[i] != 58:
                 break
@@ -221,7 +216,7 @@ def scan_rows(
                 break
 
 
-@compiled
+@Loop
 def split_lists(data: Bytes, words: Any, first: Ints, last: Ints, starts: Ints, ends: Ints, owner: Ints) -> None:
     """Where the elements of the lists data[first:last] stand, which are known to be well-formed; an empty span has none."""
     at = 0
@@ -251,7 +246,7 @@ def split_lists(data: Bytes, words: Any, first: Ints, last: Ints, starts: Ints, 
             at += 1
 
 
-@compiled
+@Loop
 def expect_rows(kind: Bytes, allowed: NDArray[np.bool_], odd: NDArray[np.bool_]) -> None:
     """Rows with a kind that is not allowed at its node are odd."""
     for node in range(kind.shape[0]):

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable"
+# mypy: disable-error-code="untyped-decorator,assignment,call-arg,unreachable,return-value,arg-type"
 
 """The loop of `numbered`: rows with the same text at chosen paths get the same number."""
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.loops import Loop
 from adjudge.readers._tokens import (
-    ALL,
     BITS,
     EIGHT,
     HALF,
@@ -21,27 +21,14 @@ from adjudge.readers._tokens import (
     Bytes,
     Ints,
     Place,
-    compiled,
-    inlined,
+    last_word,
 )
 
 
-@inlined
-def last_word(words: Any, i: Place, size: Place) -> Any:
-    """The bytes from place i on, fewer than eight, with zeros behind them."""
-    at, shift = i >> THREE, (i & SEVEN) << THREE
-    found = words[at] >> shift
-    if shift and at + ONE < np.uintp(words.shape[0]):
-        found |= words[at + ONE] << (BITS - shift)
-    return found & ~(ALL << (size << THREE))
-
-
-@inlined
 def head_of(kind: Bytes, first: Ints, last: Ints, node: int, row: int) -> Any:
     return np.uint64(kind[node, row]) | (np.uint64(last[node, row] - first[node, row]) << EIGHT)
 
 
-@inlined
 def is_entry(
     words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
 ) -> bool:
@@ -71,7 +58,6 @@ def is_entry(
     return True
 
 
-@inlined
 def put_entry(
     words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int, store: NDArray[np.uint64], at: Place
 ) -> Place:
@@ -94,7 +80,6 @@ def put_entry(
     return at
 
 
-@inlined
 def mark_of(words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: int) -> Any:
     """A hash of what a row holds at the nodes."""
     mark = np.uint64(0)
@@ -111,7 +96,42 @@ def mark_of(words: Any, kind: Bytes, first: Ints, last: Ints, nodes: Ints, row: 
     return mark
 
 
-@compiled
+def number_of(
+    words: Any,
+    kind: Bytes,
+    first: Ints,
+    last: Ints,
+    nodes: Ints,
+    row: int,
+    slots: Ints,
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    store: NDArray[np.uint64],
+    count: int,
+    guess: int,
+) -> int:
+    """The number of a row, `guess` tried first; a row that has none of the `count` known ones gets the next."""
+    if guess < count and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[guess])):
+        return guess
+    mask = np.uint64(slots.shape[0] - 1)
+    mark = mark_of(words, kind, first, last, nodes, row)
+    slot = mark & mask
+    while True:
+        found = np.int64(slots[slot])
+        if found < 0:
+            break
+        if hashes[found] == mark and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found])):
+            break
+        slot = (slot + ONE) & mask
+    if found < 0:
+        found = np.int64(count)
+        slots[slot] = found
+        hashes[found] = mark
+        places[found + 1] = put_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found]))
+    return found
+
+
+@Loop
 def number_rows(
     words: Any,
     kind: Bytes,
@@ -135,30 +155,13 @@ def number_rows(
     """
     known = count
     guess = np.int64(0)
-    mask = np.uint64(slots.shape[0] - 1)
     for row in range(odd.shape[0]):
         if odd[row]:
             codes[row] = -1
             continue
-        if guess < count and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[guess])):
-            codes[row] = guess
-            continue
-        mark = mark_of(words, kind, first, last, nodes, row)
-        slot = mark & mask
-        while True:
-            found = np.int64(slots[slot])
-            if found < 0:
-                break
-            if hashes[found] == mark and is_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found])):
-                break
-            slot = (slot + ONE) & mask
-        if found < 0:
-            found = np.int64(count)
-            slots[slot] = found
-            hashes[found] = mark
-            places[found + 1] = put_entry(words, kind, first, last, nodes, row, store, np.uintp(places[found]))
+        guess = number_of(words, kind, first, last, nodes, row, slots, hashes, places, store, count, guess)
+        if guess == count:
+            fresh[guess - known] = row
             count += 1
-            fresh[found - known] = row
-        codes[row] = found
-        guess = found
+        codes[row] = guess
     return count

@@ -7,42 +7,41 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
-from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, NEWLINES, ONE, TWO, UNIT, Bytes, Ints, compiled, same_bytes
+from adjudge.loops import Loop, trailing_zeros
+from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, LOWS, NEWLINES, NONE, ONE, TWO, UNIT, Bytes, Ints, same_bytes
+
+GROUP = 16  # words that are looked at together, most of them without a newline
 
 
-@compiled
-def count_newlines(words: Any, size: int) -> int:
-    """How many of the first `size` bytes are newlines."""
-    count = 0
-    for at in range((size + 7) >> 3):
-        x = words[at] ^ NEWLINES
-        # Exact for every byte: the high bit of each says that the byte has no other bit.
-        marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
-        if marks:
-            for k in range(8):
-                if (marks >> np.uint64(8 * k + 7)) & UNIT and 8 * at + k < size:
-                    count += 1
-    return count
+@Loop
+def find_newlines(words: Any, places: Ints) -> int:
+    """The places of all newlines, and how many there are."""
+    found, at, n = 0, 0, words.shape[0]
+    while at < n:
+        stop = min(at + GROUP, n)
+        marked = HIGHS
+        if stop - at == GROUP:
+            marked = NONE
+            for k in range(GROUP):
+                x = words[at + k] ^ NEWLINES
+                marked |= (x - LOWS) & ~x & HIGHS  # set where there is a newline, and perhaps where there is none
+        if marked == NONE:
+            at = stop
+        while at < stop:
+            x = words[at] ^ NEWLINES
+            # Exact for every byte: the high bit of each says that the byte has no other bit.
+            marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
+            while marks:
+                places[found] = 8 * at + (trailing_zeros(marks) >> 3)
+                found += 1
+                marks &= marks - UNIT
+            at += 1
+    return found
 
 
-@compiled
-def find_newlines(words: Any, places: Ints) -> None:
-    """The places of the first newlines, as many as there is room for."""
-    found, at = 0, 0
-    while found < places.shape[0]:
-        x = words[at] ^ NEWLINES
-        marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
-        while marks and found < places.shape[0]:
-            places[found] = 8 * at + (trailing_zeros(marks) >> 3)
-            found += 1
-            marks &= marks - UNIT
-        at += 1
-
-
-@compiled
+@Loop
 def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_], out: Bytes, offsets: Ints) -> None:
     """Copy the strings data[first:last] behind one another into `out`, escapes resolved; an empty span copies nothing."""
     at = np.uintp(0)
@@ -81,7 +80,7 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
         offsets[row + 1] = at
 
 
-@compiled
+@Loop
 def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, out: NDArray[np.int8]) -> None:
     """Which word edges[k]..edges[k + 1] of `words` stands at data[first:last]; −1 for none."""
     for row in range(first.shape[0]):
@@ -94,7 +93,7 @@ def word_rows(data: Bytes, first: Ints, last: Ints, words: Bytes, edges: Ints, o
                 break
 
 
-@compiled
+@Loop
 def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArray[np.uint32]) -> None:
     """CRC-32 of every string of an Arrow buffer, the same as zlib's."""
     for row in range(out.shape[0]):
@@ -108,7 +107,7 @@ def crc32_rows(data: Bytes, offsets: Ints, table: NDArray[np.uint32], out: NDArr
 NOT_PLAIN, ALL_OF_IT, ALONE, IN_PROSE, NEAR_FENCES = range(5)
 
 
-@compiled
+@Loop
 def find_objects(data: Bytes, offsets: Ints, starts: Ints, ends: Ints, how: Bytes) -> None:
     """Where the one object of every text of an Arrow buffer must stand, if there is one; only texts in ASCII are plain."""
     for row in range(how.shape[0]):

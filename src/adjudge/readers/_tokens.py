@@ -4,18 +4,16 @@
 
 Places are unsigned, so that no index needs a look at its sign, and strings are passed eight bytes at a time. Nothing here
 raises and nothing guesses: what is not certainly well-formed is BAD, and a number whose rounding is in doubt is NaN.
-Numba keeps compiled loops beside the file they stand in: after a change here, remove the cached ones (`make clean`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numba
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
+
+from adjudge.loops import Loop, trailing_zeros
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -26,10 +24,10 @@ Place = Any  # np.uintp
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 BAD = 255
 
-MAX_DEPTH = 64
 MAX_DIGITS = 19  # what a 64-bit integer holds for certain
 POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 EXACT = np.uint64(1 << 53)
+DOUBT = 2.0**-82  # of a quotient: a billionth of its last bit, far more than the error of its correction
 
 ONE, TWO, FOUR, FIVE, SIX, EIGHT = (np.uintp(k) for k in (1, 2, 4, 5, 6, 8))
 THREE, SEVEN = np.uintp(3), np.uintp(7)
@@ -37,7 +35,7 @@ ALL, LOWS, HIGHS = (np.uint64(byte * 0x0101010101010101) for byte in (0xFF, 0x01
 BITS, HALF = np.uint64(64), np.uint64(32)
 MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 QUOTES, SLASHES, SPACES, NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
-UNIT = np.uint64(1)
+UNIT, NONE = np.uint64(1), np.uint64(0)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 HEX = np.full(256, 255, dtype=np.uint8)
@@ -47,11 +45,8 @@ ESCAPES = np.zeros(256, dtype=np.uint8)
 for _name, _meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     ESCAPES[_name] = _meant
 
-compiled: Any = numba.njit(cache=True)
-inlined: Any = numba.njit(inline="always")
 
-
-@compiled
+@Loop
 def exact_quotient(digits: Any, divisor: float) -> float:
     """Digits / divisor, correctly rounded; −1 where double the precision does not settle the rounding.
 
@@ -71,23 +66,16 @@ def exact_quotient(digits: Any, divisor: float) -> float:
     product = first * divisor
     lost = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
     correction = (((high - product) - lost) + low) / divisor
-    total = first + correction
-    rest = correction - (total - first)
-    mantissa, exponent = math.frexp(total)
-    ulp = math.ldexp(1.0, exponent - 53)
-    if mantissa == 0.5 or abs(abs(rest) - 0.5 * ulp) < ulp * 1e-9:
-        return -1.0
-    return total
+    total = first + (correction - first * DOUBT)
+    return total if total == first + (correction + first * DOUBT) else -1.0
 
 
-@inlined
 def past_blank(data: Bytes, i: Place, end: Place) -> Place:
     while i < end and data[i] <= 32 and (data[i] == 32 or data[i] == 10 or data[i] == 13 or data[i] == 9):
         i += ONE
     return i
 
 
-@inlined
 def past_plain(words: Any, i: Place, end: Place) -> Place:
     """The place of the next quote, backslash or control character, or the end."""
     at = i >> THREE
@@ -109,7 +97,6 @@ def past_plain(words: Any, i: Place, end: Place) -> Place:
     return min(found, end)
 
 
-@inlined
 def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, int]:
     """From behind the opening quote: the place behind the closing one, and TEXT, ESCAPED or BAD."""
     kind = TEXT
@@ -134,7 +121,6 @@ def past_string(data: Bytes, words: Any, i: Place, end: Place) -> tuple[Place, i
             return i, BAD
 
 
-@inlined
 def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     """The place behind a number, INTEGER, REAL or BAD, and its value: NaN where that is in doubt."""
     negative = data[i] == 45
@@ -189,7 +175,31 @@ def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
     return i, kind, -value if negative else value
 
 
-@inlined
+def last_word(words: Any, i: Place, size: Place) -> Any:
+    """The bytes from place i on, fewer than eight, with zeros behind them."""
+    at, shift = i >> THREE, (i & SEVEN) << THREE
+    found = words[at] >> shift
+    if shift and at + ONE < np.uintp(words.shape[0]):
+        found |= words[at + ONE] << (BITS - shift)
+    return found & ~(ALL << (size << THREE))
+
+
+def is_literal(words: Any, i: Place, literals: NDArray[np.uint64], at: Place, size: Place) -> Any:
+    """Whether the bytes from place i on are the literal that stands from `at` on."""
+    whole = size >> THREE
+    begin, shift = i >> THREE, (i & SEVEN) << THREE
+    differs = np.uint64(0)
+    if shift:
+        for j in range(whole):
+            differs |= literals[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + ONE] << (BITS - shift)))
+    else:
+        for j in range(whole):
+            differs |= literals[at + j] ^ words[begin + j]
+    if size & SEVEN:
+        differs |= literals[at + whole] ^ last_word(words, i + (whole << THREE), size & SEVEN)
+    return differs == np.uint64(0)
+
+
 def same_bytes(data: Bytes, begin: Place, keys: Bytes, at: int, size: int) -> bool:
     for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
         if keys[at + k] != data[begin + np.uintp(k)]:

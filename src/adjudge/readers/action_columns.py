@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from adjudge.loops import available
 from adjudge.readers.action_dsl import ALONE, POINTING, WITH_TEXT
-from adjudge.readers.scan import available, copied
+from adjudge.readers.scan import copied
 
 COMMANDS = ("key", "scroll")
 NAMES = (*POINTING, *WITH_TEXT, *COMMANDS, *ALONE)

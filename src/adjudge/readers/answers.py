@@ -6,16 +6,17 @@ there are steps). Every other text is left to `extract.Extractor`, which for the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.readers.extract import found_as
-from adjudge.readers.scan import ARRAY, INTEGER, REAL, Wanted, scan
+from adjudge.readers.scan import ARRAY, INTEGER, REAL, Path, Wanted, scan
 
 METHODS: Final = ("whole", "fenced", "embedded", "nested")
 _WHOLE, _, _EMBEDDED, _ = range(4)
@@ -32,6 +33,16 @@ class Plain:
     numbers: NDArray[np.float64]
 
 
+def _fenced(before: bytes, after: bytes) -> int:
+    """How an answer among fence marks was found; −1 where another was about to begin."""
+    method = found_as(before.decode(), after.decode())
+    return -1 if method is None else METHODS.index(method)
+
+
+_fenced_seen = functools.lru_cache(maxsize=1024)(_fenced)  # most answers stand among the same few words
+_SHORT: Final = 400
+
+
 class PlainAnswers:
     """Finds plain answers with these fields; the cells of an answer stand by step, then field."""
 
@@ -39,7 +50,10 @@ class PlainAnswers:
         self._lists, self._fields, self._steps = lists, fields, steps
         cells = [(name, step) if lists else (name,) for step in range(steps) for name in fields]
         self._wanted = Wanted(cells)
-        self._cells = [self._wanted.nodes[cell] for cell in cells]
+        nodes = [self._wanted.nodes[cell] for cell in cells]
+        self._cells: Any = nodes if lists else slice(nodes[0], nodes[-1] + 1)  # a slice copies nothing
+        kinds: dict[Path, tuple[int, ...]] = dict.fromkeys(cells, (INTEGER, REAL))
+        self._allowed = self._wanted.allowed(kinds | {(name,): (ARRAY,) for name in fields} if lists else kinds)
 
     def read(self, texts: pa.StringArray) -> Plain:
         """The plain answers among texts that have no null."""
@@ -56,17 +70,17 @@ class PlainAnswers:
         found.odd |= found.numbers() != len(self._fields)
         if self._lists:
             for name in self._fields:
-                found.odd |= (found.kinds(name) != ARRAY) | (found.numbers(name) != self._steps)
-        kinds = found.kind[self._cells]
-        found.odd |= ((kinds != INTEGER) & (kinds != REAL)).any(axis=0)
+                found.odd |= found.numbers(name) != self._steps
+        found.expect_all(self._allowed)
         method = np.where(how == _text_kernels.IN_PROSE, _EMBEDDED, _WHOLE).astype(np.int8)
-        for row in np.flatnonzero(~found.odd & (how == _text_kernels.NEAR_FENCES)).tolist():
-            before = bytes(data[offsets[row] : start[row]]).decode()
-            after = bytes(data[end[row] : offsets[row + 1]]).decode()
-            as_what = found_as(before, after)
-            if as_what is None:
-                found.odd[row] = True
-            else:
-                method[row] = METHODS.index(as_what)
+        fenced = np.flatnonzero(~found.odd & (how == _text_kernels.NEAR_FENCES))
+        if fenced.size:
+            raw = data.tobytes()
+            edges = (offsets[fenced], start[fenced], end[fenced], offsets[fenced + 1])
+            method[fenced] = [
+                (_fenced_seen if b - a + d - c <= _SHORT else _fenced)(raw[a:b], raw[c:d])
+                for a, b, c, d in zip(*(edge.tolist() for edge in edges), strict=True)
+            ]
+            found.odd |= method < 0
         first = offsets[:-1]
         return Plain(~found.odd, start - first, end - first, method, found.number[self._cells])

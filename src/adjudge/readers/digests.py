@@ -28,14 +28,19 @@ def digest_sum(texts: pa.StringArray, endings: Sequence[bytes], which: NDArray[n
     places = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     edges = np.cumsum([0, *(len(ending) for ending in endings)]).astype(np.int32)
     limbs = np.zeros(8, dtype=np.uint64)
-    _sha256.add_digests(
+    columns = (
         np.frombuffer(data or b"\0", dtype=np.uint8),
         places,
         np.frombuffer(b"".join(endings) or b"\0", dtype=np.uint8),
         edges,
         which,
-        limbs,
     )
+    longest = int(np.diff(places).max(initial=0)) + max(len(ending) for ending in endings)
+    if longest <= _sha256.LONGEST:
+        words, state = (np.empty(count * _sha256.LANES, dtype=np.uint32) for count in (64, 8))
+        _sha256.add_short_digests(*columns, words, state, limbs)
+    else:
+        _sha256.add_digests(*columns, limbs, np.empty(64, dtype=np.uint32), np.empty(8, dtype=np.uint32))
     return sum(limb << (32 * place) for place, limb in enumerate(limbs.tolist())) % MODULUS
 
 

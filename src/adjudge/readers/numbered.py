@@ -18,12 +18,13 @@ class Numbered(Generic[T]):
     """Numbers rows by what stands at some paths, as it is written; every number has a value.
 
     Numbers live on from block to block until there are too many of them; then they begin anew. No path may lead through
-    another.
+    another, unless no row has both. `beside` are nodes without a text, told apart by their kind.
     """
 
-    def __init__(self, wanted: Wanted, paths: Sequence[Path]) -> None:
-        assert not any(a != b and a == b[: len(a)] for a in paths for b in paths)  # noqa: S101 -- room is made for disjoint texts
-        self._nodes = np.array([wanted.nodes[path] for path in paths], dtype=np.int32)
+    def __init__(self, wanted: Wanted, paths: Sequence[Path], beside: Sequence[int] = ()) -> None:
+        # Room is made for disjoint texts.
+        assert beside or not any(a != b and a == b[: len(a)] for a in paths for b in paths)  # noqa: S101
+        self._nodes = np.array([*beside, *(wanted.nodes[path] for path in paths)], dtype=np.int32)
         self._values: list[T] = []
         self._slots = np.zeros(0, dtype=np.int32)
         self._hashes = np.zeros(0, dtype=np.uint64)
@@ -32,29 +33,23 @@ class Numbered(Generic[T]):
 
     def of(self, scanned: Scanned, make: Callable[[int], T]) -> tuple[NDArray[np.int32], list[T]]:
         """The number of every row, −1 where it is odd, and the values by number; `make(row)` gives a new one."""
-        n = scanned.odd.size
-        codes = np.full(n, -1, dtype=np.int32)
         if scanned.odd.all():
-            return codes, self._values
+            return np.full(scanned.odd.size, -1, dtype=np.int32), self._values
         from adjudge.readers import _number_kernels
 
-        self._make_room(n, scanned.data.size)
-        count, fresh = len(self._values), np.zeros(n, dtype=np.int32)
-        new = _number_kernels.number_rows(
-            scanned.data.view(np.uint64),
-            scanned.kind,
-            scanned.first,
-            scanned.last,
-            scanned.odd,
-            self._nodes,
-            self._slots,
-            self._hashes,
-            self._places,
-            self._store,
-            count,
-            codes,
-            fresh,
+        columns = (scanned.data.view(np.uint64), scanned.kind, scanned.first, scanned.last, scanned.odd)
+        return self.by(
+            scanned.odd.size, scanned.data.size, lambda *tables: _number_kernels.number_rows(*columns, *tables), make
         )
+
+    def by(
+        self, n: int, size: int, loop: Callable[..., int], make: Callable[[int], T]
+    ) -> tuple[NDArray[np.int32], list[T]]:
+        """As `of`, with a loop of the caller's that numbers n rows of so many bytes; see `number_rows`."""
+        self._make_room(n, size)
+        count = len(self._values)
+        codes, fresh = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        new = loop(self._nodes, self._slots, self._hashes, self._places, self._store, count, codes, fresh)
         self._values += [make(row) for row in fresh[: new - count].tolist()]
         return codes, self._values
 

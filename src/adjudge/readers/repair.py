@@ -27,12 +27,13 @@ _TRAILING_COMMA, _SINGLE_QUOTES, _NAN_LITERAL, _PYTHON_LITERAL = 1, 2, 4, 8
 _ESCAPE = r'\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}'
 _DOUBLE = rf'"(?:[^"\\\x00-\x1f]++|{_ESCAPE})*+'
 _SINGLE = rf"'(?:[^'\\\x00-\x1f]++|\\'|{_ESCAPE})*+"
+_NUMERAL = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _TOKEN = re.compile(
     r"[ \t\n\r]*+(?:"
     r"([{}\[\]:,])"
     rf'|({_DOUBLE}")'
     rf"|({_SINGLE}')"
-    r"|(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)"
+    rf"|({_NUMERAL})"
     r"|(true|false|null)"
     r"|(True|False|None)"
     r"|(NaN|-?Infinity)"
@@ -87,6 +88,13 @@ class Reading(NamedTuple):
     why: str
 
 
+# Members of an object with plain keys and scalars, each with the comma behind it; nothing of them needs a repair.
+_PLAIN = r'"[^"\\\x00-\x1f]*+"'
+_MEMBERS = re.compile(
+    rf"(?:[ \t\n\r]*+{_PLAIN}[ \t\n\r]*+:[ \t\n\r]*+(?:{_PLAIN}|{_NUMERAL}|true|false|null)[ \t\n\r]*+,)*+"
+)
+
+
 # Integers of 64 bits, scalars and lists of scalars: within these bounds the fast decoder reads what the grammar reads.
 _Scalar = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float | str | bool | None
 _decode_flat = msgspec.json.Decoder(dict[str, _Scalar | list[_Scalar]]).decode
@@ -125,6 +133,11 @@ def read_object(text: str, start: int, end: int, *, max_depth: int = 64) -> Read
     box: Any = {}
     begun, key, mask = start, "", 0
     is_object, state, pos = True, _FIRST_KEY, start + 1
+    if text.find("}", start, end) < 0:
+        # It cannot close, so what its members hold does not matter.
+        match = _MEMBERS.match(text, pos, end)
+        if match is not None and match.end() > pos:
+            state, pos = _KEY, match.end()
 
     def stopped(stop: str, why: str) -> Reading:
         opened = [frame.start for frame in stack if type(frame.box) is dict]

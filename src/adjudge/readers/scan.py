@@ -8,7 +8,6 @@ input too small to be worth loading it, every row is odd.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from adjudge.loops import available
+
+MAX_DEPTH: Final = 64  # of the compiled loops; what is deeper is left to the ordinary reader
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 """What stands at a path; a string with escapes is ESCAPED."""
 
@@ -28,12 +30,6 @@ Path = tuple[str | int, ...]
 Rows = NDArray[np.intp]
 Buffer = bytes | bytearray | NDArray[np.uint8]
 WORTH_IT: Final = 8_000_000  # bytes of input; loading the compiled loops takes as long as reading this much otherwise
-
-
-@functools.cache
-def available() -> bool:
-    """Whether the compiled loops can be had (the `fast` extra)."""
-    return importlib.util.find_spec("numba") is not None
 
 
 class Wanted:
@@ -50,12 +46,13 @@ class Wanted:
                     kids.append([])
         edges = np.cumsum([0, *(len(own) for own in kids)]).astype(np.int32)
         flat = [kid for own in kids for kid in own]
-        names = [b"" if isinstance(name, int) else name.encode() for name, _ in flat]
-        places = np.cumsum([0, *(len(name) for name in names)]).astype(np.int32)
+        names = [b"" if isinstance(name, int) else name.encode() + b'"' for name, _ in flat]
+        padded = [name + bytes(-len(name) % 8) for name in names]
+        places = np.cumsum([0, *(len(name) // 8 for name in padded)]).astype(np.int32)
         self.tables = (
-            np.frombuffer(b"".join(names) or b"\0", dtype=np.uint8),
+            np.frombuffer(b"".join(padded) or bytes(8), dtype=np.uint64),
             places[:-1],
-            places[1:],
+            np.array([len(name) for name in names], dtype=np.int32),
             edges[:-1],
             edges[1:],
             np.array([node for _, node in flat], dtype=np.int32),
@@ -169,14 +166,21 @@ def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[
     number = np.zeros((width, n))
     first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
     odd = np.ones(n, dtype=np.bool_)
-    view = np.frombuffer(data, dtype=np.uint8)
-    if len(view) % 8:
-        view = np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)])
+    view = padded(data)
     if fast and available():
         from adjudge.readers import _kernels
 
-        _kernels.scan_rows(view, view.view(np.uint64), starts, ends, *wanted.tables, kind, first, last, number, odd)
+        stack = np.empty((4, MAX_DEPTH), dtype=np.int64)
+        _kernels.scan_rows(
+            view, view.view(np.uint64), starts, ends, *wanted.tables, kind, first, last, number, odd, stack
+        )
     return Scanned(wanted, view, kind, number, odd, first, last)
+
+
+def padded(data: Buffer) -> NDArray[np.uint8]:
+    """The bytes, with zeros behind them to a multiple of 8; what has such a length is not copied."""
+    view = np.frombuffer(data, dtype=np.uint8)
+    return np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)]) if len(view) % 8 else view
 
 
 def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.int32]:
@@ -186,10 +190,9 @@ def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.in
         return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32)
     from adjudge.readers import _text_kernels
 
-    words = view.view(np.uint64)
-    places = np.empty(_text_kernels.count_newlines(words, size), dtype=np.int32)
-    _text_kernels.find_newlines(words, places)
-    return places
+    places = np.empty(len(view), dtype=np.int32)  # what is not filled takes no memory
+    places = places[: _text_kernels.find_newlines(view.view(np.uint64), places)]
+    return places[: np.searchsorted(places, size)].copy()
 
 
 def copied(

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adjudge.errors import OutputError
-from adjudge.evidence.table import SCHEMA, Evidence
+from adjudge.evidence.table import Evidence
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import Manifest, RunFile
+from adjudge.runs.evidence_file import EvidenceFile
 
 SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
     "samples.parquet",
@@ -146,24 +147,15 @@ class PartWriter:
         self.rows = 0
         # Under a name of its own until it is whole: the same partition may be written twice where a worker was lost.
         self._whole: dict[Path, Path] = {}
-        self._evidence = pq.ParquetWriter(
-            self._growing(folder / "evidence" / f"part-{part:05d}.parquet"),
-            SCHEMA,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=["rule", "field", "outcome", "severity", "why"],
-            column_encoding={"sample": "DELTA_BINARY_PACKED", "observed": "BYTE_STREAM_SPLIT"},
-            write_statistics=["sample"],
-            store_schema=True,
-        )
+        self._stream = self._growing(folder / "evidence" / f"part-{part:05d}.parquet").open("wb")
+        self._evidence = EvidenceFile(self._stream)
         self._outputs_path = folder / "outputs" / f"part-{part:05d}.parquet"
         self._outputs: pq.ParquetWriter | None = None
 
     def add(self, evidence: Evidence, outputs: pa.Table) -> int:
         """Append one batch; returns the row of its first sample."""
         first = self.rows
-        table = evidence.to_arrow(first)
-        self._evidence.write_table(table, row_group_size=max(1, table.num_rows))
+        self._evidence.add(evidence, first)
         outputs = outputs.add_column(0, "row", _row_numbers(first, outputs.num_rows))
         if self._outputs is None:
             self._outputs = pq.ParquetWriter(
@@ -179,7 +171,8 @@ class PartWriter:
 
     def close(self) -> None:
         """Finish both files."""
-        self._evidence.close()
+        with self._stream:
+            self._evidence.close()
         if self._outputs is not None:
             self._outputs.close()
         for growing, whole in self._whole.items():

@@ -7,27 +7,15 @@ installed.
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from adjudge.loops import Loop, available
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 
-
-@functools.cache
-def available() -> bool:
-    """Whether the `fast` extra is installed."""
-    return importlib.util.find_spec("numba") is not None
-
-
-@functools.cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    import numba
-
-    compiled: Callable[..., Any] = numba.njit(cache=True)(function)
-    return compiled
+_compiled = functools.cache(Loop)
 
 
 def kernel(function: Callable[..., Any], *, fast: bool | None = None) -> Callable[..., Any] | None:
@@ -55,13 +43,13 @@ def mann_whitney(below: FloatArray, above: FloatArray) -> int:
     return total
 
 
-def mann_whitney_matrix(code: IntArray, starts: BoolArray, m: int) -> IntArray:
+def mann_whitney_matrix(code: IntArray, starts: BoolArray, matrix: IntArray, seen: IntArray) -> None:
     """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives, from rows sorted by score.
 
-    `code` is 2 · cluster + positive; `starts` marks the first row of each group of equal scores.
+    `code` is 2 · cluster + positive; `starts` marks the first row of each group of equal scores. U is added to `matrix`;
+    `seen`, zeros, counts each cluster's negatives.
     """
-    matrix = np.zeros((m, m), dtype=np.int64)
-    seen = np.zeros(m, dtype=np.int64)
+    m = seen.size
     n = code.size
     row = 0
     while row < n:
@@ -88,15 +76,13 @@ def mann_whitney_matrix(code: IntArray, starts: BoolArray, m: int) -> IntArray:
                     for j in range(m):
                         matrix[code[k] >> 1, j] += seen[j]
         row = stop
-    return matrix
 
 
-def average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray) -> FloatArray:
+def average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray, result: FloatArray) -> None:
     """Average precision of each resample, from rows sorted by falling score; NaN where no positive was drawn.
 
     `ends` marks the last row of each group of equal scores.
     """
-    result = np.empty(drawn.shape[0])
     for b in range(drawn.shape[0]):
         positives = 0.0
         rows = 0.0
@@ -112,11 +98,10 @@ def average_precisions(code: IntArray, ends: BoolArray, drawn: FloatArray) -> Fl
                 area += group * (positives / rows)
                 group = 0.0
         result[b] = area / positives if positives > 0 else np.nan
-    return result
 
 
-def best_f1(positive: BoolArray, ends: BoolArray, total: int) -> tuple[float, int]:
-    """The largest F1 of any cut of rows sorted by falling score, and the last row that is called.
+def best_f1(positive: BoolArray, ends: BoolArray, total: int) -> int:
+    """The last row that is called by the cut with the largest F1, of rows sorted by falling score.
 
     `ends` marks the last row of each group of equal scores; a cut falls between groups.
     """
@@ -131,25 +116,20 @@ def best_f1(positive: BoolArray, ends: BoolArray, total: int) -> tuple[float, in
             if f1 > best:
                 best = f1
                 last = k
-    return best, last
+    return last
 
 
-def block_counts(place: IntArray, positive: BoolArray, size: int, m: int) -> FloatArray:
+def block_counts(place: IntArray, positive: BoolArray, size: int, counts: FloatArray) -> None:
     """counts[b, c, i] = rows of class c and cluster i before block b of `size` rows; the last b is all rows."""
-    blocks = (place.size + size - 1) // size
-    counts = np.zeros((blocks + 1, 2, m))
-    for block in range(blocks):
+    for block in range(counts.shape[0] - 1):
         for c in range(2):
-            for i in range(m):
+            for i in range(counts.shape[2]):
                 counts[block + 1, c, i] = counts[block, c, i]
         for k in range(block * size, min((block + 1) * size, place.size)):
             counts[block + 1, int(positive[k]), place[k]] += 1.0
-    return counts
 
 
-def code_counts(code: IntArray, width: int) -> IntArray:
-    """How often each of the codes 0 … width - 1 occurs."""
-    counts = np.zeros(width, dtype=np.int64)
+def code_counts(code: IntArray, counts: IntArray) -> None:
+    """Add to `counts` how often each code occurs."""
     for k in range(code.size):
         counts[code[k]] += 1
-    return counts

@@ -183,7 +183,9 @@ def log_loss(
     if certain:
         return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=c.size, level=level)
     # log1p keeps the digits of confidences near 0 in wrong answers and near 1 in right ones.
-    losses = np.where(y == 1, -np.log(np.where(y == 1, c, 1.0)), -np.log1p(-np.where(y == 1, 0.0, c)))
+    right = y == 1
+    losses = np.empty(c.size)
+    losses[right], losses[~right] = -np.log(c[right]), -np.log1p(-c[~right])
     return mean(losses, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
 
 

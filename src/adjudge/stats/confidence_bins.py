@@ -70,9 +70,12 @@ def equal_mass(confidence: npt.ArrayLike, bins: int = 10) -> IntArray:
     """
     values = np.asarray(confidence)
     edges(bins)
-    _, block, size = np.unique(values, return_inverse=True, return_counts=True)
+    distinct, size = np.unique(values, return_counts=True)
     end = np.cumsum(size)
-    return ((bins * (2 * end - size)) // (2 * max(values.size, 1)))[block].astype(np.int64)
+    found = ((bins * (2 * end - size)) // (2 * max(values.size, 1))).astype(np.int64)
+    # Bins rise with the confidence, so the least confidence of each tells where a row belongs.
+    first = np.flatnonzero(np.diff(found, prepend=-1))
+    return found[first][np.searchsorted(distinct[first], values, side="right") - 1]
 
 
 def assign(confidence: npt.ArrayLike, bins: int, scheme: Scheme, closed: Closed) -> IntArray:

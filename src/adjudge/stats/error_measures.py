@@ -7,6 +7,7 @@ probability (David and Nagaraja 2003, Order Statistics, section 7.1).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +106,13 @@ def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted:
         method=method,
         warnings=tuple(warnings),
     )
+
+
+def quantile_values(values: npt.ArrayLike, shares: Sequence[float]) -> list[float]:
+    """The values of `quantile` alone, of a column that is not empty."""
+    column = _checks.column(values, "values")
+    ordered = np.sort(column)
+    return [float(ordered[order_statistic(column.size, q) - 1]) for q in shares]
 
 
 def order_statistic(n: int, q: float) -> int:

@@ -65,8 +65,9 @@ def best_f1(rows: RankedRows, *, fast: bool | None = None) -> tuple[float, float
         return None
     compiled = _fast.kernel(_fast.best_f1, fast=fast)
     if compiled is not None:
-        value, last = compiled(ranked.positive, ranked.ends, total)
-        return float(value), float(rows.score[rows.score.size - 1 - last])
+        last = compiled(ranked.positive, ranked.ends, total)
+        hits = int(np.count_nonzero(ranked.positive[: last + 1]))
+        return 2.0 * hits / (last + 1 + total), float(rows.score[rows.score.size - 1 - last])
     at = np.flatnonzero(ranked.ends)
     f1 = 2.0 * np.cumsum(ranked.positive)[at] / (at + 1 + total)
     best = int(np.argmax(f1))

@@ -75,8 +75,10 @@ class RankedRows:
     def sizes(self) -> IntArray:
         """Negatives and positives of each cluster, side by side."""
         compiled = _fast.kernel(_fast.code_counts)
-        width = 2 * self.m
-        sizes: IntArray = compiled(self.code, width) if compiled else np.bincount(self.code, minlength=width)
+        if compiled is None:
+            return np.bincount(self.code, minlength=2 * self.m).reshape(self.m, 2)
+        sizes = np.zeros(2 * self.m, dtype=np.int64)
+        compiled(self.code, sizes)
         return sizes.reshape(self.m, 2)
 
     @property
@@ -101,7 +103,8 @@ def _matrix(rows: RankedRows, *, fast: bool | None = None) -> IntArray:
     code, starts, m = rows.code, rows.starts, rows.m
     compiled = _fast.kernel(_fast.mann_whitney_matrix, fast=fast)
     if compiled is not None:
-        matrix: IntArray = compiled(code, starts, m)
+        matrix = np.zeros((m, m), dtype=np.int64)
+        compiled(code, starts, matrix, np.zeros(m, dtype=np.int64))
         return matrix
     if starts.all():
         return 2 * _wins(code, m)
@@ -284,12 +287,12 @@ def average_precision(
 
 def _average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None) -> FloatArray:
     compiled = _fast.kernel(_fast.average_precisions, fast=fast)
+    result = np.empty(len(drawn))
     if compiled is not None:
-        areas: FloatArray = compiled(code, ends, drawn)
-        return areas
+        compiled(code, ends, drawn, result)
+        return result
     at = np.flatnonzero(ends)
     positive = (code & 1).astype(np.float64)
-    result = np.empty(len(drawn))
     some = max(1, _ROW_CELLS // code.size)
     for start in range(0, len(drawn), some):
         weight = drawn[start : start + some, code >> 1]
@@ -372,13 +375,13 @@ class Curve:
 def _block_counts(
     place: Codes, positive: BoolArray, size: int, m: int, *, fast: bool | None = None
 ) -> npt.NDArray[np.float64]:
-    compiled = _fast.kernel(_fast.block_counts, fast=fast)
-    if compiled is not None:
-        counted: FloatArray = compiled(place, positive, size, m)
-        return counted
     n = place.size
     blocks = -(-n // size)
     counts = np.zeros((blocks + 1, 2, m))
+    compiled = _fast.kernel(_fast.block_counts, fast=fast)
+    if compiled is not None:
+        compiled(place, positive, size, counts)
+        return counts
     # Some blocks at a time: whole columns of 64-bit codes would be several times the rows themselves.
     some = max(1, _ROW_CELLS // size)
     offset = np.repeat(np.arange(min(some, blocks)) * (2 * m), size)

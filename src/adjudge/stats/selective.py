@@ -61,11 +61,10 @@ class Blocks:
             raise StatsError("correct is a column of 0 and 1 (or false and true)")
         if c.size == 0:
             return cls(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-        order = np.argsort(-c)
-        ordered = c[order]
-        wrong = (y[order] == 0).astype(np.int64)
-        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        return cls(ordered[first], np.diff(np.append(first, c.size)), np.add.reduceat(wrong, first))
+        rising, size = np.unique(c, return_counts=True)
+        # How many wrong rows have at most this confidence; two sorts of numbers alone are quicker than one of rows.
+        wrong = np.searchsorted(np.sort(c[y == 0]), rising, side="right")
+        return cls(rising[::-1].copy(), size[::-1].astype(np.int64), np.diff(wrong, prepend=0)[::-1].astype(np.int64))
 
     def merge(self, other: Blocks) -> Blocks:
         """The tie blocks of both parts, as if the rows had been one column."""

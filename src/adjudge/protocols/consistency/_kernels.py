@@ -1,28 +1,24 @@
-# mypy: disable-error-code="untyped-decorator,assignment,unreachable"
-"""The loops of the consistency protocol over bytes, compiled by Numba; only imported where the input is large."""
+# mypy: disable-error-code="assignment,unreachable"
+"""The loops of the consistency protocol over bytes, compiled; only imported where the input is large."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from adjudge.loops import Loop
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
 Place = Any  # np.uintp, so that no index needs a look at its sign
 Places = NDArray[np.uintp]
 
-MAX_IDS = 1024  # in one list; a longer one is left to the ordinary reader
 MAX_DIGITS = np.uintp(18)
 _ONE = np.uintp(1)
 
-_compiled: Any = numba.njit(cache=True)
-_inlined: Any = numba.njit(inline="always")
 
-
-@_inlined
 def equal_bytes(one: Bytes, i: Place, two: Bytes, j: Place, size: Place) -> bool:
     for k in range(size):  # noqa: SIM110 -- as a loop for the compiler
         if one[i + k] != two[j + k]:
@@ -30,11 +26,11 @@ def equal_bytes(one: Bytes, i: Place, two: Bytes, j: Place, size: Place) -> bool
     return True
 
 
-@_compiled
+@Loop
 def ids_of(data: Bytes, i: Place, end: Place, first: Places, last: Places) -> int:
     """Where the ids of a list stand, and how many there are; −1 where one is neither a plain string nor an integer.
 
-    The list data[i:end] is well-formed JSON.
+    The list data[i:end] is well-formed JSON. More ids than `first` and `last` hold are −1 too.
     """
     count = 0
     i += _ONE
@@ -43,7 +39,7 @@ def ids_of(data: Bytes, i: Place, end: Place, first: Places, last: Places) -> in
             i += _ONE
         if data[i] == 93:
             return count if i + _ONE == end else -1
-        if count == MAX_IDS:
+        if count == first.shape[0]:
             return -1
         if data[i] == 34:
             i += _ONE
@@ -71,7 +67,7 @@ def ids_of(data: Bytes, i: Place, end: Place, first: Places, last: Places) -> in
         count += 1
 
 
-@_compiled
+@Loop
 def citation_rows(
     data: Bytes,
     cited_from: Ints,
@@ -81,13 +77,15 @@ def citation_rows(
     cited: Ints,
     outside: Ints,
     odd: NDArray[np.bool_],
+    own_first: Places,
+    own_last: Places,
+    first: Places,
+    last: Places,
 ) -> None:
     """How many ids each row cites, and how many of them are not in its other list; an empty span is no list.
 
-    An integer is the same id as a string of its digits.
+    An integer is the same id as a string of its digits. The last four are room for the ids of one row.
     """
-    own_first, own_last = np.empty(MAX_IDS, dtype=np.uintp), np.empty(MAX_IDS, dtype=np.uintp)
-    first, last = np.empty(MAX_IDS, dtype=np.uintp), np.empty(MAX_IDS, dtype=np.uintp)
     for row in range(cited.shape[0]):
         cited[row] = 0
         outside[row] = 0
@@ -113,7 +111,7 @@ def citation_rows(
                 outside[row] += 1
 
 
-@_compiled
+@Loop
 def same_rows(
     data: Bytes, first: Ints, last: Ints, other_first: Ints, other_last: Ints, out: NDArray[np.bool_]
 ) -> None:
@@ -125,7 +123,7 @@ def same_rows(
         )
 
 
-@_compiled
+@Loop
 def quoted_rows(own: Bytes, own_at: Ints, other: Bytes, other_at: Ints, may: NDArray[np.bool_]) -> None:
     """Leave `may` set where the own text of a row holds the other."""
     for row in range(may.shape[0]):
@@ -141,14 +139,20 @@ def quoted_rows(own: Bytes, own_at: Ints, other: Bytes, other_at: Ints, may: NDA
         may[row] = found
 
 
-@_compiled
-def sign_rows(texts: Bytes, edges: Ints, digits: int, words: Bytes, word_edges: Ints, out: NDArray[np.bool_]) -> None:
-    """Which texts hold an @ sign, at least so many digits, or one of the words (anywhere, also inside another)."""
-    kinds = np.zeros(256, dtype=np.uint8)  # of a byte: 1 may begin a word, 2 is a digit, 3 the sign
-    for word in range(word_edges.shape[0] - 1):
-        kinds[words[word_edges[word]]] = 1
-    kinds[48:58] = 2
-    kinds[64] = 3
+@Loop
+def sign_rows(
+    texts: Bytes,
+    edges: Ints,
+    digits: int,
+    words: Bytes,
+    word_edges: Ints,
+    kinds: Bytes,
+    out: NDArray[np.bool_],
+) -> None:
+    """Which texts hold a certain sign, at least so many digits, or one of the words (anywhere, also inside another).
+
+    `kinds` says of a byte: 1 may begin a word, 2 is a digit, 3 is the sign, 0 none of these.
+    """
     for row in range(out.shape[0]):
         end = np.uintp(edges[row + 1])
         count = 0

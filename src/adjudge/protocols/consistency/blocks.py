@@ -36,7 +36,7 @@ class BlockReader:
             if odd.size:
                 place = np.arange(len(block))
                 place[odd] = len(block) + np.arange(odd.size)
-                table = pa.concat_tables([table, self._ordinary(block, odd.tolist())]).combine_chunks().take(place)
+                table = tables.together(table, self._ordinary(block, odd.tolist())).take(place)
         table = table.append_column("file", pa.array(np.full(len(block), block.file, dtype=np.int32)))
         table = table.append_column("line", pa.array(block.lines))
         return tables.mark_compiled(table) if block.fast else table

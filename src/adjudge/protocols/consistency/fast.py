@@ -49,6 +49,7 @@ _PARTS: dict[str, dict[str, s.Path]] = {
     "answers": {},
 }
 _EXACT = 2.0**53
+_MOST_IDS = 1024  # in one list; a longer one is left to the ordinary way
 _TRUTH = np.full(s.ARRAY + 1, b.ABSENT, dtype=np.int8)
 _TRUTH[s.TRUE], _TRUTH[s.FALSE] = 1, 0
 
@@ -138,7 +139,8 @@ def _answer(found: s.Scanned, codes: tables.Codes) -> None:
         codes["echoed"] = np.where(given, 1, b.ABSENT)
     cited, outside = np.empty(given.size, dtype=np.int32), np.empty(given.size, dtype=np.int32)
     spans = (*_list(found, _CITED), *_list(found, _KNOWN))
-    _kernels.citation_rows(found.data, *spans, cited, outside, found.odd)
+    room = (np.empty(_MOST_IDS, dtype=np.uintp) for _ in range(4))
+    _kernels.citation_rows(found.data, *spans, cited, outside, found.odd, *room)
     codes["citations"] = np.where(
         cited == 0, NONE, np.where(~_said(found, *_KNOWN), UNVERIFIABLE, np.where(outside > 0, OUT, IN))
     )

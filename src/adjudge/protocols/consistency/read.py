@@ -59,7 +59,7 @@ class PairReader:
         items = self._rows(partition, "pairs", bad) if self.paired else self._joined(partition, bad)
         fast = any(tables.compiled(table) for table in partition.tables.values())
         if bad:
-            items = _in_order(pa.concat_tables([items, _bad_rows(bad)]).combine_chunks())
+            items = _in_order(tables.together(items, _bad_rows(bad)))
         for start in range(0, items.num_rows, BATCH_ROWS):
             yield columns(items.slice(start, BATCH_ROWS), fast=fast)
 

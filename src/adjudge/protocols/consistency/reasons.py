@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from adjudge.loops import available
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.personal import DIGITS, MAY_HOLD, mask
 from adjudge.protocols.consistency.policy import LABELS
-from adjudge.readers.scan import available
 
 QUOTED = 20
 """A reason of this many characters or more that stands in the other agent's reason was quoted."""
@@ -78,12 +79,22 @@ def _worth_a_look(texts: pa.StringArray, *, fast: bool) -> NDArray[np.intp]:
         return np.flatnonzero(_matches(texts))
     from adjudge.protocols.consistency import _kernels
 
-    words = [label.encode() for label in LABELS]
-    edges = np.cumsum([0, *(len(word) for word in words)]).astype(np.int32)
     signs = np.empty(len(texts), dtype=np.bool_)
-    _kernels.sign_rows(*_buffers(texts), DIGITS, np.frombuffer(b"".join(words), dtype=np.uint8), edges, signs)
+    _kernels.sign_rows(*_buffers(texts), DIGITS, *_words_to_find(), signs)
     rows = np.flatnonzero(signs)
     return rows[_matches(texts.take(pa.array(rows)))] if rows.size else rows
+
+
+@functools.cache
+def _words_to_find() -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8]]:
+    """The labels, where each begins, and what each byte may be the beginning of (see `_kernels.sign_rows`)."""
+    words = [label.encode() for label in LABELS]
+    edges = np.cumsum([0, *(len(word) for word in words)]).astype(np.int32)
+    kinds = np.zeros(256, dtype=np.uint8)
+    kinds[[word[0] for word in words]] = 1
+    kinds[ord("0") : ord("9") + 1] = 2
+    kinds[ord("@")] = 3
+    return np.frombuffer(b"".join(words), dtype=np.uint8), edges, kinds
 
 
 def _matches(texts: pa.StringArray) -> NDArray[np.bool_]:

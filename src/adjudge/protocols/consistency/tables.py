@@ -46,13 +46,18 @@ def blank(n: int) -> Codes:
 
 
 def table(keys: pa.Array, codes: Codes, texts: Mapping[str, pa.Array]) -> pa.Table:
-    """Rows as a table; texts that are not given are null."""
+    """Rows as a table; where no row has a text, its column is of nulls, which take no room."""
     n = len(keys)
     packed = pa.Array.from_buffers(_PACKED, n, [None, pa.py_buffer(np.ascontiguousarray(codes))])
     return pa.table(
         {"key": keys, "codes": packed}
-        | {name: texts[name] if name in texts else pa.nulls(n, pa.string()) for name in TEXTS}
+        | {name: texts[name] if name in texts and texts[name].null_count < n else pa.nulls(n) for name in TEXTS}
     )
+
+
+def together(one: pa.Table, two: pa.Table) -> pa.Table:
+    """The rows of both, one after another."""
+    return pa.concat_tables([one, two], promote_options="default").combine_chunks()
 
 
 def codes_of(rows: pa.Table) -> Codes:
@@ -69,8 +74,9 @@ def with_codes(rows: pa.Table, codes: Codes) -> pa.Table:
 
 
 def column(rows: pa.Table, name: str) -> pa.Array:
-    """A column in one piece."""
-    return rows.column(name).combine_chunks()
+    """A column in one piece; a text that nobody gave is a null text."""
+    found = rows.column(name).combine_chunks()
+    return pa.nulls(len(found), pa.string()) if pa.types.is_null(found.type) else found
 
 
 def mark_compiled(rows: pa.Table) -> pa.Table:

@@ -37,6 +37,8 @@ def answer_decoder(task: Task) -> msgspec.json.Decoder[Any]:
 
 def number(value: object) -> float | None:
     """The number a JSON value stands for, or None: a finite number or a numeric string, never a boolean."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, str):
         text = value.strip()
         if not _NUMERIC.fullmatch(text):

@@ -25,7 +25,7 @@ from adjudge.protocols.triage.batch import (
     confidence_states,
 )
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.intake import NO_LABEL, OTHER_LABEL, Group, Said
+from adjudge.protocols.triage.facts import NO_LABEL, OTHER_LABEL, Group, Said
 from adjudge.protocols.triage.read import Ints, Rows, same_as_before
 from adjudge.protocols.triage.words import check_label
 
@@ -54,8 +54,8 @@ class Columns:
 
     def read(self, rows: Rows, order: Ints) -> ReadBatch:
         """The columns of some rows, in this order."""
-        numbers, setup, said = rows.numbers[order], rows.setup.codes[order], rows.said.codes[order]
-        answer = np.array([each.answer for each in rows.saids], dtype=np.int8)[said]
+        numbers, fact = rows.numbers[order], rows.fact[order]
+        answer = np.array([each.answer for each in rows.saids], dtype=np.int8)[fact]
         bits = [(_CACHED if each.cache != UNKNOWN else 0) | (_TIME if each.stamped else 0) for each in rows.saids]
         samples = rows.ids.take(pa.array(order))
         batch = TriageBatch(
@@ -63,13 +63,14 @@ class Columns:
             answer=answer,
             **self._confidences(rows, order),
             times=np.stack([numbers[name] for name in TIMES]),
-            cache=np.array([each.cache for each in rows.saids], dtype=np.int8)[said],
+            cache=np.array([each.cache for each in rows.saids], dtype=np.int8)[fact],
             tool_count=numbers["tool_count"].copy(),
             tool_seconds=numbers["tool_seconds"].copy(),
-            temperature=np.array([each.temperature for each in rows.setups], dtype=np.float64)[setup],
-            carries=np.array([each.bits for each in rows.setups], dtype=np.uint8)[setup]
-            | np.array(bits, dtype=np.uint8)[said],
-            notes=_notes(answer, rows, said),
+            temperature=np.array([each.temperature for each in rows.setups], dtype=np.float64)[fact],
+            carries=np.array([own.bits | more for own, more in zip(rows.setups, bits, strict=True)], dtype=np.uint8)[
+                fact
+            ],
+            notes=_notes(answer, rows, fact),
         )
         _refuse_two_labels(batch.label, samples, rows, order, self.classes)
         used, group = np.unique(rows.group[order], return_inverse=True)
@@ -78,15 +79,15 @@ class Columns:
             samples,
             tuple(rows.groups[place] for place in used.tolist()),
             group.astype(np.int32),
-            coded([each.prompts for each in rows.setups], setup),
-            coded([each.models for each in rows.setups], setup),
+            coded([each.prompts for each in rows.setups], fact),
+            coded([each.models for each in rows.setups], fact),
             self._slices(rows, order),
-            _outputs(rows, order, said),
+            _outputs(rows, order, fact),
         )
 
     def _labels(self, rows: Rows, order: Ints) -> Codes:
         """The label of every record: its own, held against the manifest, or the manifest's where it has none."""
-        label = np.array([each.label for each in rows.saids], dtype=np.int8)[rows.said.codes[order]]
+        label = np.array([each.label for each in rows.saids], dtype=np.int8)[rows.fact[order]]
         wrong = label == OTHER_LABEL
         if rows.manifest is not None:
             other = rows.manifest.label[rows.match[order]]
@@ -98,7 +99,7 @@ class Columns:
         return label
 
     def _refuse_label(self, rows: Rows, index: int) -> None:
-        name, said = rows.id(index), rows.saids[rows.said.codes[index]]
+        name, said = rows.id(index), rows.saids[rows.fact[index]]
         file, line = rows.place(index)
         if said.label_text is not None:
             check_label(said.label_text, self.classes, strip=False, file=str(file), line=line or 0)
@@ -114,12 +115,12 @@ class Columns:
     def _confidences(self, rows: Rows, order: Ints) -> dict[str, Any]:
         confidence = rows.numbers["confidence"][order]
         text = [each.confidence_text for each in rows.saids]
-        unreadable = np.array([each is not None for each in text], dtype=bool)[rows.said.codes[order]]
+        unreadable = np.array([each is not None for each in text], dtype=bool)[rows.fact[order]]
         states = confidence_states(confidence, unreadable)
         bad = np.flatnonzero((states == OUT_OF_RANGE) | (states == UNREADABLE))
         if bad.size and self.config.bad_confidence == "refuse":
             index = rows.first(order[bad])
-            shown = text[rows.said.codes[index]]
+            shown = text[rows.fact[index]]
             hint = "(--bad-confidence count goes on without such confidences and counts them)"
             if shown is None:
                 value = float(rows.numbers["confidence"][index])

@@ -45,7 +45,7 @@ def choose(config: TriageConfig) -> dict[str, Any]:
     )
     read = ResultIntake(own, None).read
     table = pa.concat_tables([read(block) for block in _blocks(config.calibration)])
-    partition = Partition(rows={}, groups=(), files=tuple(config.calibration), tables={role(0): table})
+    partition = Partition(rows={}, groups=_groups(table), files=tuple(config.calibration), tables={role(0): table})
     found: dict[str, list[_Rows]] = {}
     columns = Columns(own)
     for rows, order in TriageReader(own).batches(partition):
@@ -55,6 +55,10 @@ def choose(config: TriageConfig) -> dict[str, Any]:
         name: _choose(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), config)
         for name, parts in sorted(found.items())
     }
+
+
+def _groups(table: pa.Table) -> tuple[str, ...]:
+    return tuple(table.column("group").unique().drop_null().to_pylist())
 
 
 def _first_trials(read: ReadBatch) -> Iterator[tuple[str, _Rows]]:

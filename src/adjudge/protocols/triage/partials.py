@@ -38,7 +38,7 @@ from adjudge.stats import exact, selective
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
 POSSIBLY_CACHED = 0.25
-SUMS = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
+AVERAGED = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
 _HAVE = [np.flatnonzero(np.arange(256) >> place & 1) for place in range(len(PROVENANCE))]
@@ -88,10 +88,33 @@ class Block:
 
 
 @dataclass
-class Configuration:
-    """Everything of one configuration that is no block: sums by trial, times by cache state, provenance."""
+class Column:
+    """Values to be averaged: how many, and those batches in which any is not 0."""
 
-    sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    rows: int = 0
+    values: list[Floats] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, values: Floats) -> Column:
+        """The values of a batch."""
+        return cls(values.size, [values] if values.any() else [])
+
+    def add(self, other: Column) -> None:
+        """Add those of another batch."""
+        self.rows += other.rows
+        self.values += other.values
+
+    def mean(self) -> float | None:
+        """Their mean, correctly rounded; None without values."""
+        units = exact.total(np.concatenate(self.values)) if self.values else 0
+        return exact.rounded(units, self.rows) if self.rows else None
+
+
+@dataclass
+class Configuration:
+    """Everything of one configuration that is no block: what is averaged by trial, times by cache state, provenance."""
+
+    averaged: dict[int, list[Column]] = field(default_factory=dict)
     states: dict[int, Ints] = field(default_factory=dict)
     times: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
     cache: Ints = field(default_factory=lambda: np.zeros(len(CACHE_STATES), dtype=np.int64))
@@ -105,9 +128,10 @@ class Configuration:
 
     def add(self, other: Configuration) -> None:
         """Add what another batch found."""
-        for trial, sums in other.sums.items():
-            have = self.sums.get(trial, [(0, 0)] * len(SUMS))
-            self.sums[trial] = [(a + c, b + d) for (a, b), (c, d) in zip(have, sums, strict=True)]
+        for trial, columns in other.averaged.items():
+            have = self.averaged.setdefault(trial, [Column() for _ in AVERAGED])
+            for own, more in zip(have, columns, strict=True):
+                own.add(more)
         for trial, states in other.states.items():
             self.states[trial] = self.states[trial] + states if trial in self.states else states
         for key, values in other.times.items():
@@ -216,7 +240,7 @@ def _configuration(
     )
     for t, _ in _tally(trial[chosen]):
         mine = answered & (trial == t)
-        found.sums[t] = [_sum(column[mine & use]) for column, use in columns]
+        found.averaged[t] = [Column.of(column[mine & use]) for column, use in columns]
         found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
     for state in np.flatnonzero(found.cache).tolist():
@@ -244,11 +268,6 @@ def _configuration(
     for value, count in _tally(batch.temperature[rows]):
         found.temperatures[None if np.isnan(value) else value] += count
     return found
-
-
-def _sum(values: Floats) -> tuple[int, int]:
-    """Rows, and their exact sum in units of 2^-1074."""
-    return values.size, exact.total(values) if values.any() else 0
 
 
 def _tally(values: NDArray[Any]) -> list[tuple[Any, int]]:

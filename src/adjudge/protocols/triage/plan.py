@@ -15,10 +15,12 @@ from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.triage import samples as stored
 from adjudge.protocols.triage.columns import Columns
 from adjudge.protocols.triage.config import config_of
-from adjudge.protocols.triage.intake import EXPECTED, EXPECTED_IN_MANIFEST, ManifestIntake, ResultIntake, read_ids
+from adjudge.protocols.triage.intake import ResultIntake
+from adjudge.protocols.triage.manifest import EXPECTED_IN_MANIFEST, ManifestIntake, read_ids
 from adjudge.protocols.triage.operating import choose
 from adjudge.protocols.triage.partials import Partial, partial
 from adjudge.protocols.triage.read import TriageReader, role
+from adjudge.protocols.triage.records import EXPECTED
 from adjudge.protocols.triage.rules import TriageContext
 from adjudge.protocols.triage.summary import finish
 from adjudge.protocols.triage.words import verdict_words

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +16,10 @@ from adjudge.errors import InputError, ProtocolViolation
 from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.batch import TIMES
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.intake import NUMBERS, Group, Said, Setup, unpacked
+from adjudge.protocols.triage.facts import NUMBERS, Facts, Group, Said, Setup, code_of, facts_of, unpacked
 
 BATCH_ROWS = 32_768
 Ints = NDArray[np.int64]
-_setup, _said = msgspec.json.Decoder(Setup), msgspec.json.Decoder(Said)
 _NO_SLICES = "[]"
 _SHORT = 32  # bytes of an id
 
@@ -81,14 +79,14 @@ class Words:
 
 @dataclass
 class Rows:
-    """The records of a partition; those from `received` on stand for samples without a record."""
+    """The records of a partition, each with the place of its facts; those from `received` on stand for missing ones."""
 
     files: tuple[str, ...]
     ids: pa.StringArray
     line: Ints
     numbers: NDArray[np.void]
-    setup: Words
-    said: Words
+    facts: list[Facts]
+    fact: Ints
     slices: Words | None
     received: int
     manifest: Manifest | None = None
@@ -96,13 +94,13 @@ class Rows:
 
     @cached_property
     def setups(self) -> list[Setup]:
-        """What the texts of `setup` say."""
-        return [_setup.decode(text) for text in self.setup.texts]
+        """How the records of each of the facts were made."""
+        return [each.setup for each in self.facts]
 
     @cached_property
     def saids(self) -> list[Said]:
-        """What the texts of `said` say."""
-        return [_said.decode(text) for text in self.said.texts]
+        """What the records of each of the facts say."""
+        return [each.said or Said() for each in self.facts]
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -113,7 +111,7 @@ class Rows:
     def group(self) -> NDArray[np.int32]:
         """The place of each record's group in `groups`."""
         places = {group: index for index, group in enumerate(self.groups)}
-        return np.array([places[setup.group] for setup in self.setups], dtype=np.int32)[self.setup.codes]
+        return np.array([places[setup.group] for setup in self.setups], dtype=np.int32)[self.fact]
 
     def id(self, index: int) -> str:
         """The id of a record."""
@@ -162,13 +160,16 @@ class TriageReader:
     def _rows(self, partition: Partition) -> Rows:
         tables = [partition.tables[role(index)] for index in range(len(self.config.results))]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        numbers = unpacked(table.column("numbers"))
+        texts = (*partition.groups, *pc.unique(table.column("facts")).drop_null().to_pylist())
+        facts, fact = _facts(texts, numbers["facts"])
         return Rows(
             partition.files,
             table.column("key").combine_chunks(),
             table.column("line").to_numpy(),
-            unpacked(table.column("numbers")),
-            Words.of(table.column("setup")),
-            Words.of(table.column("said")),
+            numbers,
+            facts,
+            fact,
             Words.of(table.column("slices")) if self.config.slices else None,
             table.num_rows,
         )
@@ -204,12 +205,21 @@ class TriageReader:
         if unmatched.size:
             _keep(rows, np.flatnonzero(rows.match >= 0))
         if not partition.limited:
-            _add_missing(rows, manifest, [Group.parse(name) for name in partition.groups])
+            _add_missing(rows, manifest, sorted({each.setup.group for each in facts_of(partition.groups)}))
 
 
 def role(run: int) -> str:
     """The input role of a run's files."""
     return "results" if run == 0 else f"results-{run + 1}"
+
+
+def _facts(texts: Sequence[str], codes: NDArray[np.uint64]) -> tuple[list[Facts], Ints]:
+    """The facts that some records have, and the place of each record's in them."""
+    known = {code_of(text): text for text in texts}
+    order = sorted(known)
+    place = np.searchsorted(np.array(order, dtype=np.uint64), codes)
+    used = np.bincount(place, minlength=len(order)) > 0
+    return facts_of(known[order[at]] for at in np.flatnonzero(used).tolist()), (np.cumsum(used) - 1)[place]
 
 
 def by_id(ids: pa.StringArray, group: NDArray[np.int32]) -> Ints:
@@ -240,16 +250,16 @@ def same_as_before(ids: pa.Array) -> NDArray[np.bool_]:
 def _keep(rows: Rows, kept: NDArray[Any]) -> None:
     rows.ids, rows.line, rows.numbers = rows.ids.take(pa.array(kept)), rows.line[kept], rows.numbers[kept]
     rows.match, rows.received = rows.match[kept], kept.size
-    for words in (rows.setup, rows.said, rows.slices):
-        if words is not None:
-            words.keep(kept)
+    rows.fact = rows.fact[kept]
+    if rows.slices is not None:
+        rows.slices.keep(kept)
 
 
 def _add_missing(rows: Rows, manifest: Manifest, groups: list[Group]) -> None:
     places = {group: index for index, group in enumerate(groups)}
-    of_setup = np.array([places[_setup.decode(text).group] for text in rows.setup.texts], dtype=np.int64)
+    of_facts = np.array([places[each.setup.group] for each in rows.facts], dtype=np.int64)
     present = np.zeros((len(manifest.ids), len(groups)), dtype=bool)
-    present[rows.match, of_setup[rows.setup.codes]] = True
+    present[rows.match, of_facts[rows.fact]] = True
     sample, group = np.nonzero(~present)
     if not sample.size:
         return
@@ -260,8 +270,8 @@ def _add_missing(rows: Rows, manifest: Manifest, groups: list[Group]) -> None:
     rows.line = np.concatenate([rows.line, np.zeros(sample.size, dtype=np.int64)])
     rows.numbers = np.concatenate([rows.numbers, numbers])
     rows.match = np.concatenate([rows.match, sample])
-    rows.setup.add([msgspec.json.encode(Setup(*each)).decode() for each in groups], group)
-    rows.said.add([msgspec.json.encode(Said()).decode()], np.zeros(sample.size, dtype=np.int64))
+    rows.fact = np.concatenate([rows.fact, group + len(rows.facts)])
+    rows.facts = rows.facts + [Facts(Setup(*each)) for each in groups]
     if rows.slices is not None:
         rows.slices.add([_NO_SLICES], np.zeros(sample.size, dtype=np.int64))
 

@@ -27,9 +27,9 @@ from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, fac
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
-from adjudge.protocols.triage.partials import SUMS, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.partials import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
 from adjudge.stats import calibration, exact, selective
-from adjudge.stats.error_measures import quantile
+from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 
@@ -158,8 +158,7 @@ class _View:
         values = {name: estimate.value for name, estimate in numbers.items()}
         values |= {alias: values[name] for alias, name in aliases(self.classes).items()}
         averages = {
-            f"avg_{name}": exact.rounded(units, rows) if rows else None
-            for name, (rows, units) in zip(SUMS, self.own.sums[trial], strict=True)
+            f"avg_{name}": column.mean() for name, column in zip(AVERAGED, self.own.averaged[trial], strict=True)
         }
         states = dict(zip(CONFIDENCE_STATES, self.own.states[trial].tolist(), strict=True))
         return {
@@ -298,11 +297,12 @@ def _buckets(counts: Ints) -> dict[str, int]:
 def _times(columns: list[Any]) -> dict[str, Any]:
     if not columns:
         return {"n": 0, "mean": None, **{f"p{share}": None for share in QUANTILES}}
-    values = np.sort(np.concatenate(columns))
+    values = np.concatenate(columns)
+    found = quantile_values(values, [share / 100 for share in QUANTILES])
     return {
         "n": int(values.size),
         "mean": exact.mean_of(values),
-        **{f"p{share}": quantile(values, share / 100, is_sorted=True).value for share in QUANTILES},
+        **{f"p{share}": value for share, value in zip(QUANTILES, found, strict=True)},
     }
 
 

@@ -1,0 +1,113 @@
+"""Encodings of Parquet for values whose runs are known before a value is looked at.
+
+Format: https://parquet.apache.org/docs/file-format/data-pages/encodings/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.runs.thrift import varint, zigzag
+
+_GROUP = 8  # values that packed bits come in; fewer than that are no run
+_BLOCK, _PARTS = 128, 4
+_PART = _BLOCK // _PARTS
+
+
+def bits_for(count: int) -> int:
+    """The bits of a code below `count`, as `runs` takes them."""
+    return next(bits for bits in (1, 2, 4, 8, 16, 32) if count <= 1 << bits)
+
+
+def runs(values: NDArray[Any], edges: NDArray[np.intp], bits: int) -> bytes:
+    """Unsigned values as runs and packed bits (the hybrid that Parquet calls RLE), each of 1, 2, 4, 8, 16 or 32 bits.
+
+    The stretches from one edge to the next either hold one value, and are a run, or are packed.
+    """
+    out, at = bytearray(), 0
+    for end, constant in _stretches(values, edges):
+        if at >= end:
+            continue  # packed together with the one before
+        if constant and end - at >= _GROUP:
+            out += varint((end - at) << 1) + int(values[at]).to_bytes(-(-bits // 8), "little")
+            at = end
+        else:
+            groups = -(-(end - at) // _GROUP)
+            out += varint(groups << 1 | 1) + _packed(values[at : at + groups * _GROUP], groups * _GROUP, bits)
+            at += groups * _GROUP
+    return bytes(out)
+
+
+def _stretches(values: NDArray[Any], edges: NDArray[np.intp]) -> list[tuple[int, bool]]:
+    """Where each stretch ends and whether it holds one value; neighbours that are alike are one."""
+    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    edges = edges[np.concatenate([[True], np.diff(edges) > 0])]
+    before, through = np.searchsorted(changes, edges), np.searchsorted(changes, edges, side="right")
+    constant = before[1:] == through[:-1]
+    # An edge stays where a value that is constant on one side does not go on as the same constant on the other.
+    kept = np.ones(constant.size, dtype=np.bool_)
+    kept[:-1] = (constant[1:] != constant[:-1]) | (constant[1:] & (through > before)[1:-1])
+    return list(zip(edges[1:][kept].tolist(), constant[kept].tolist(), strict=True))
+
+
+def _packed(values: NDArray[Any], size: int, bits: int) -> bytes:
+    """Each value in so many bits, the first lowest; as if zeros stood behind the last up to `size`."""
+    if len(values) < size:
+        values = np.concatenate([values, np.zeros(size - len(values), dtype=values.dtype)])
+    if bits >= 8:
+        return values.astype(f"<u{bits // 8}").tobytes()
+    small = values.astype(np.uint8)
+    if bits == 1:
+        return np.packbits(small, bitorder="little").tobytes()
+    together = 8 // bits
+    packed = small[::together].copy()
+    for place in range(1, together):
+        packed |= small[place::together] << np.uint8(place * bits)
+    return packed.tobytes()
+
+
+def counted(first: int, count: int, times: int) -> bytes:
+    """The numbers first, first + 1 … (`count` of them, below 2³¹), so many times over, as DELTA_BINARY_PACKED.
+
+    A block holds the differences of 128 values. All are 1, and take no room, but where the numbers start anew.
+    """
+    size = count * times
+    out = bytearray(varint(_BLOCK) + varint(_PARTS) + varint(size) + varint(zigzag(first)))
+    differences = max(0, size - 1)
+    blocks = -(-differences // _BLOCK)
+    steady = varint(zigzag(1 if count > 1 else 0)) + bytes(_PARTS)
+    if count < 2:
+        return bytes(out + steady * blocks)
+    back, bits = 1 - count, count.bit_length()
+    least = varint(zigzag(back))
+    onward = sum(count << (bits * k) for k in range(_PART))  # by how much each difference is more than the least
+    anew: dict[int, list[int]] = {}
+    for place in range(count - 1, differences, count):
+        anew.setdefault(place // _BLOCK, []).append(place % _BLOCK)
+    done = 0
+    for block, places in anew.items():
+        out += steady * (block - done)
+        done = block + 1
+        parts = min(_PARTS, -(-(differences - block * _BLOCK) // _PART))
+        out += least + bytes([bits] * parts + [0] * (_PARTS - parts))
+        packed = [onward] * parts
+        for place in places:
+            packed[place // _PART] -= count << (bits * (place % _PART))
+        for part in packed:
+            out += part.to_bytes(bits * _PART // 8, "little")
+    return bytes(out + steady * (blocks - done))
+
+
+def texts(words: Sequence[str]) -> bytes:
+    """Plain texts, each behind its length."""
+    encoded = [word.encode() for word in words]
+    return b"".join(len(word).to_bytes(4, "little") + word for word in encoded)
+
+
+def doubles(values: NDArray[np.float64]) -> bytes:
+    """Plain doubles."""
+    return values.astype("<f8", copy=False).tobytes()

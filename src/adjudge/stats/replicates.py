@@ -1,0 +1,125 @@
+"""From the replicates of a statistic to its interval.
+
+Percentile; BCa (Efron 1987, JASA 82:171-185); expanded percentile (Hesterberg 2015, The American Statistician
+69:371-386), which widens the percentile levels by Student's t and by sqrt(m/(m-1)) and is the default. Where clusters
+differ in size, m is their effective number (Σ size)² / Σ size².
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from adjudge.errors import StatsError
+from adjudge.stats._checks import FloatArray
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import FEW_CLUSTERS
+
+Method = Literal["expanded", "percentile", "bca"]
+
+NAMES: dict[Method, str] = {"expanded": "expanded percentile", "percentile": "percentile", "bca": "BCa"}
+
+
+def interval_of(
+    value: float,
+    replicates: FloatArray,
+    *,
+    units: float,
+    n: int,
+    level: float,
+    method: Method,
+    seed: int | None,
+    name: str,
+    strata: int = 1,
+    jackknife: FloatArray | None = None,
+    jackknife_weights: FloatArray | None = None,
+    probabilities: FloatArray | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Estimate:
+    """The estimate from replicates of `units` resampled units; undefined ones (NaN) are left out and reported."""
+    defined = np.isfinite(replicates)
+    kept = int(defined.sum())
+    if kept < replicates.size:
+        lost = replicates.size - kept
+        warnings = (*warnings, f"undefined in {lost} of {replicates.size} resamples, which the interval leaves out")
+        replicates = replicates[defined]
+        probabilities = None if probabilities is None else probabilities[defined] / probabilities[defined].sum()
+    if 2 * kept < defined.size or kept == 0:
+        warnings = (*warnings, "no interval: the statistic is undefined in most resamples")
+        return Estimate(value=value, level=level, n=n, method=name, seed=seed, warnings=warnings)
+    if method == "bca":
+        bounds = _bca_levels(value, replicates, probabilities, jackknife, jackknife_weights, level)
+    elif method == "expanded":
+        bounds = _expanded_levels(units, strata, level)
+    else:
+        bounds = ((1.0 - level) / 2.0, 0.5 + level / 2.0)
+    low, high = _quantiles(replicates, probabilities, bounds)
+    if low == high:
+        warnings = (*warnings, "all resamples agree: an interval of no width says nothing about data not seen")
+    return Estimate(value=value, low=low, high=high, level=level, n=n, method=name, seed=seed, warnings=warnings)
+
+
+def few(m: int, unit: str, distinct: int = 0) -> tuple[str, ...]:
+    """The warning of an interval over fewer than ten units, which may have so many distinct resamples."""
+    if m >= FEW_CLUSTERS:
+        return ()
+    known = f", which have {distinct} distinct resamples" if distinct else ""
+    return (f"only {m} {unit}s{known}: an interval over fewer than {FEW_CLUSTERS} is a rough guide",)
+
+
+def _expanded_levels(units: float, strata: int, level: float) -> tuple[float, float]:
+    from scipy.special import ndtr, stdtrit
+
+    freedom = max(units - strata, 1.0)
+    reach = math.sqrt(units / freedom) * float(stdtrit(freedom, 0.5 + level / 2.0))
+    return float(ndtr(-reach)), float(ndtr(reach))
+
+
+def _bca_levels(
+    value: float,
+    replicates: FloatArray,
+    probabilities: FloatArray | None,
+    jackknife: FloatArray | None,
+    jackknife_weights: FloatArray | None,
+    level: float,
+) -> tuple[float, float]:
+    from scipy.special import ndtr, ndtri
+
+    share = np.full(replicates.size, 1.0 / replicates.size) if probabilities is None else probabilities
+    below = float(share[replicates < value].sum()) + 0.5 * float(share[replicates == value].sum())
+    edge = 0.5 / replicates.size
+    bias = float(ndtri(min(max(below, edge), 1.0 - edge)))
+    acceleration = _acceleration(jackknife, jackknife_weights)
+    z = float(ndtri(0.5 + level / 2.0))
+    ends = []
+    for quantile in (-z, z):
+        scale = 1.0 - acceleration * (bias + quantile)
+        shifted = bias + (bias + quantile) / scale if scale > 0 else math.copysign(math.inf, quantile)
+        ends.append(float(ndtr(shifted)))
+    return ends[0], ends[1]
+
+
+def _acceleration(jackknife: FloatArray | None, jackknife_weights: FloatArray | None) -> float:
+    if jackknife is None:
+        raise StatsError("BCa needs the leave-one-out values of the statistic")
+    defined = np.isfinite(jackknife)
+    moves = jackknife[defined]
+    share = np.ones(moves.size) if jackknife_weights is None else jackknife_weights[defined]
+    moves = (share @ moves) / share.sum() - moves
+    spread = float(share @ moves**2)
+    return 0.0 if spread == 0 else float(share @ moves**3) / (6.0 * spread**1.5)
+
+
+def _quantiles(
+    replicates: FloatArray, probabilities: FloatArray | None, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    if probabilities is None:
+        low, high = np.quantile(replicates, bounds, method="weibull").tolist()
+        return float(low), float(high)
+    order = np.argsort(replicates, kind="stable")
+    ordered, cumulative = replicates[order], np.cumsum(probabilities[order])
+    first = int(np.searchsorted(cumulative, bounds[0] - 1e-12))
+    last = int(np.searchsorted(cumulative, bounds[1] - 1e-12))
+    return float(ordered[min(first, ordered.size - 1)]), float(ordered[min(last, ordered.size - 1)])

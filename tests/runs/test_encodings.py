@@ -1,0 +1,92 @@
+"""Parquet pages written by hand, against Arrow's reader."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adjudge.runs.encodings import bits_for, counted, doubles, runs, texts
+from adjudge.runs.parquet import Chunk, Encoding, Field, FileWriter, Page, Physical
+
+
+def read_back(field: Field, rows: int, chunk: Chunk) -> pa.ChunkedArray:
+    """What Arrow reads of a file with one chunk."""
+    out = io.BytesIO()
+    file = FileWriter(out, [field], {b"about": b"a test"})
+    file.add(rows, [chunk])
+    file.close()
+    found = pq.ParquetFile(pa.BufferReader(out.getvalue()))
+    assert found.metadata.metadata[b"about"] == b"a test"
+    return found.read().column(0)
+
+
+STRETCHES = st.lists(st.tuples(st.integers(0, 40), st.sampled_from([None, *range(20)])), min_size=1, max_size=12)
+
+
+@given(STRETCHES, st.integers(0, 2**32 - 1))
+@settings(max_examples=150, deadline=None)
+def test_runs_of_words(stretches: list[tuple[int, int | None]], seed: int) -> None:
+    """Stretches of one word, stretches of many, and empty ones come back word for word."""
+    rng = np.random.default_rng(seed)
+    parts = [rng.integers(0, 20, size) if one is None else np.full(size, one) for size, one in stretches]
+    codes = np.concatenate(parts)
+    edges = np.cumsum([0, *(len(part) for part in parts)])
+    words = [f"word {code}" for code in range(20)]
+    bits = bits_for(len(words))
+    page = Page(codes.size, bytes([bits]) + runs(codes, edges, bits))
+    chunk = Chunk(Encoding.RLE_DICTIONARY, [page], Page(len(words), texts(words)))
+    found = read_back(Field("word", Physical.BYTE_ARRAY), codes.size, chunk)
+    assert found.to_pylist() == [words[code] for code in codes]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 17, 257, 70_000])
+def test_every_width_of_bits(count: int) -> None:
+    codes = np.random.default_rng(count).integers(0, count, 1003)
+    codes[0] = count - 1
+    bits = bits_for(count)
+    page = Page(codes.size, bytes([bits]) + runs(codes, np.array([0, codes.size]), bits))
+    chunk = Chunk(Encoding.RLE_DICTIONARY, [page], Page(count, np.arange(count, dtype="<i4").tobytes()))
+    found = read_back(Field("number", Physical.INT32, bits=32), codes.size, chunk)
+    assert found.to_pylist() == codes.tolist()
+
+
+def test_a_long_constant_takes_a_few_bytes() -> None:
+    """Positions that hold the same value are one run."""
+    assert len(runs(np.ones(100_000, dtype=np.uint8), np.arange(0, 100_001, 1000), 1)) == 4
+
+
+@given(st.integers(0, 2**31 - 701), st.integers(0, 700), st.integers(1, 9))
+@settings(max_examples=150, deadline=None)
+def test_numbers_that_start_anew(first: int, count: int, times: int) -> None:
+    chunk = Chunk(Encoding.DELTA_BINARY_PACKED, [Page(count * times, counted(first, count, times))])
+    found = read_back(Field("row", Physical.INT32, bits=32), count * times, chunk)
+    assert found.to_pylist() == list(range(first, first + count)) * times
+
+
+def test_doubles_in_several_pages() -> None:
+    values = np.random.default_rng(0).normal(size=1000)
+    pages = [Page(300, doubles(values[:300])), Page(700, doubles(values[300:]))]
+    found = read_back(Field("x", Physical.DOUBLE), 1000, Chunk(Encoding.PLAIN, pages))
+    assert np.array_equal(found.to_numpy(), values)
+
+
+def test_bounds_of_a_row_group() -> None:
+    out = io.BytesIO()
+    file = FileWriter(out, [Field("row", Physical.INT32, bits=32)], {b"about": b"a test"})
+    for first in (0, 5_000_000, 2_000_000_000):
+        bounds = (first.to_bytes(4, "little"), (first + 9).to_bytes(4, "little"))
+        file.add(10, [Chunk(Encoding.DELTA_BINARY_PACKED, [Page(10, counted(first, 10, 1))], bounds=bounds)])
+    file.close()
+    found = pq.ParquetFile(pa.BufferReader(out.getvalue())).metadata
+    groups = [found.row_group(index).column(0).statistics for index in range(3)]
+    assert [(group.min, group.max) for group in groups] == [
+        (0, 9),
+        (5_000_000, 5_000_009),
+        (2_000_000_000, 2_000_000_009),
+    ]
