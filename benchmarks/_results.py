@@ -113,16 +113,18 @@ def typical(several: Sequence[dict[str, Results]]) -> dict[str, Results]:
 
 
 def better(first: Results, second: Results) -> Results:
-    """Two measurements of one job: the higher ratio of each row, as the least time counts elsewhere too."""
-    if not second.rows:
-        return second
+    """Two measurements of one job: for each row the least time of either side, as the least counts elsewhere too."""
     before = {row.key: row for row in first.rows}
 
-    def chosen(row: Row) -> Row:
-        old = before.get(row.key, row)
-        return old if row.equal is not False and (old.ratio or 0.0) > (row.ratio or 0.0) else row
+    def combined(row: Row) -> Row:
+        old = before.get(row.key)
+        if row.ratio is None or old is None or old.ratio is None:
+            return row
+        ours = min(row.cpu_seconds, old.cpu_seconds)
+        theirs = min(row.ratio * row.cpu_seconds, old.ratio * old.cpu_seconds)
+        return dataclasses.replace(row, cpu_seconds=ours, ratio=theirs / ours)
 
-    return dataclasses.replace(second, rows=tuple(map(chosen, second.rows)))
+    return dataclasses.replace(second, rows=tuple(map(combined, second.rows)))
 
 
 def check(recorded: dict[str, Any], results: Results, *, whole: bool = True) -> list[str]:

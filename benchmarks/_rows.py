@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 HEAD = ("job", "size", "per CPU s", "CPU s", "peak MB", "against", "ratio", "equal", "target", "")
 SIGNS = {True: "met", False: "MISSED", None: ""}
-LEAST_SECONDS = 0.5
+LEAST_SECONDS = 1.0
 WHOLE = "read to written"
 """How the names of whole evaluations end; with small sizes these mostly import modules and load compiled loops."""
 EQUAL = {True: "yes", False: "NO", None: "–"}
@@ -169,7 +168,7 @@ def timed(call: Callable[[], Any], repeat: int, clock: Callable[[], float]) -> t
 
 
 class Turns(NamedTuple):
-    """The least CPU seconds of ours, the middle ratio of a turn, theirs over ours, and what each way found."""
+    """The least CPU seconds of ours, the ratio of the least, theirs over ours, and what each way found."""
 
     seconds: float
     ratio: float
@@ -180,21 +179,19 @@ def by_turns(ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int) ->
     """Both ways one after the other, at least `repeat` times: what slows the machine down slows both."""
     ways = (ours, theirs)
     found: list[Any] = [way() for way in ways]
-    seconds: list[float] = []
-    ratios: list[float] = []
+    least = [float("inf"), float("inf")]
+    turns = 0
     until = time.monotonic() + LEAST_SECONDS
     gc.collect()
     gc.disable()  # as while an evaluation runs; else one way pays for looking at the objects of the other
     try:
-        while len(ratios) < repeat or time.monotonic() < until:
-            took = []
+        while turns < repeat or time.monotonic() < until:
+            turns += 1
             for k, way in enumerate(ways):
                 found[k] = None
                 start = time.process_time()
                 found[k] = way()
-                took.append(time.process_time() - start)
-            seconds.append(took[0])
-            ratios.append(took[1] / took[0])
+                least[k] = min(least[k], time.process_time() - start)
     finally:
         gc.enable()
-    return Turns(min(seconds), statistics.median(ratios), (found[0], found[1]))
+    return Turns(least[0], least[1] / least[0], (found[0], found[1]))

@@ -87,6 +87,17 @@ def test_a_remote_run_is_read_back(data, store, cli, tmp_path):
     assert not list(tmp_path.glob("adjudge-*"))
 
 
+def test_a_collection_reads_and_writes_remotely(store, cli, tmp_path):
+    rows = [{"id": f"s{k}", "label": ("real", "fake")[k % 2]} for k in range(6)]
+    store.keys["data/set.jsonl"] = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    (tmp_path / "mine.py").write_text("def answer(request):\n    return {'label': 'real'}\n")
+    words = ["--dataset", "bucket://data/set.jsonl", "--subject", "python:mine:answer", "--output", "results.jsonl"]
+    done = cli("collect", *words, "--metrics-output", "metrics.json", "--out", "bucket://runs/c", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert stored(store, "runs/c/")[0]["metrics.json"] == (tmp_path / "metrics.json").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if ":" in path.name) == []
+
+
 def test_an_existing_run_is_replaced_only_by_force_and_whole(data, store, cli):
     assert cli(*REMOTE, "--out", "bucket://runs/one", "--limit", "3").returncode == 0
     first = dict(store.keys)

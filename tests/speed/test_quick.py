@@ -92,7 +92,7 @@ def quick(record, *words):
 
 def test_the_quick_run_fails_when_three_more_measurements_are_as_slow(figures, tmp_path, capsys):
     record = tmp_path / "results.json"
-    slow, fast = Results((changed(ratio=1.3),)), Results((ROW,))
+    slow, fast = Results((changed(ratio=1.3, cpu_seconds=0.03),)), Results((ROW,))
     figures["extractor"] = [fast] * 3
     assert quick(record, "--write") == 0
     assert "extractor" in (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
@@ -105,6 +105,15 @@ def test_the_quick_run_fails_when_three_more_measurements_are_as_slow(figures, t
     assert figures["extractor"] == []
     figures["extractor"] = [slow, Results(failed=("extractor: gone",))]
     assert quick(record) == 1
+
+
+def test_of_two_measurements_the_least_time_of_either_side_counts():
+    def measured(ours, theirs):
+        return Results((changed(cpu_seconds=ours, ratio=theirs / ours),))
+
+    both = _results.better(measured(ours=0.03, theirs=0.04), measured(ours=0.02, theirs=0.09)).rows[0]
+    assert (both.cpu_seconds, both.ratio) == (0.02, pytest.approx(2.0))
+    assert _results.better(measured(1, 1), Results((changed(ratio=None),))).rows[0].ratio is None
 
 
 def test_what_is_recorded_is_the_middle_of_three(figures, tmp_path):

@@ -257,6 +257,7 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     """Judge the results with the triage protocol; a limited collection is judged against its own records."""
     from adjudge.cli import common
     from adjudge.engine.evaluate import Options, evaluate
+    from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
     from adjudge.runs.writer import METRICS
 
@@ -265,12 +266,13 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     if chosen.get("limit") is None and chosen["dataset"] != "-":
         config["manifest"] = [chosen["dataset"]]
         command += ["--manifest", chosen["dataset"]]
-    out = Path(chosen["out"]) if chosen.get("out") else None
+    place = Place(chosen.get("out") or None, force=force)
     run = evaluate(
         protocol("triage"),
         config,
-        Options(out=out, force=force, command=tuple(command), report=common.report_writer),
+        Options(out=place.folder, force=force, command=tuple(command), report=common.report_writer),
     )
+    place.settle()
     target = Path(chosen["metrics_output"])
     target.parent.mkdir(parents=True, exist_ok=True)
     waiting = target.with_name(f".{target.name}.part")
