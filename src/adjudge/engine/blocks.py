@@ -15,7 +15,7 @@ from adjudge.readers.records import is_json_lines, records
 from adjudge.readers.scan import newlines
 from adjudge.readers.sources import Source
 
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 23
 _BLOCK_ROWS = 2048
 _NEWLINE, _OPEN = b"\n{"
 _BOM = b"\xef\xbb\xbf"
@@ -98,7 +98,7 @@ def _resized(data: bytearray, size: int) -> bytearray:
 def _of_lines(path: str, file: int, data: bytearray, size: int, line: int, *, fast: bool) -> tuple[Block, int]:
     """A block of whole lines of JSON Lines, the first of them `line`; and how many lines it has, blank ones too."""
     view = np.frombuffer(data, dtype=np.uint8)[:size]
-    ends = newlines(data, size, fast=fast)
+    ends, ascii_only = newlines(data, size, fast=fast)
     if view[-1] != _NEWLINE:
         ends = np.append(ends, np.int32(size))
     starts = np.concatenate([np.zeros(1, dtype=np.int32), ends[:-1] + np.int32(1)])
@@ -112,7 +112,8 @@ def _of_lines(path: str, file: int, data: bytearray, size: int, line: int, *, fa
         blank = [row for row in rows if not data[starts[row] : ends[row]].strip()]
         starts, ends, lines = (np.delete(column, blank) for column in (starts, ends, lines))
     block = Block(path, file, data, starts, ends, lines, fast)
-    _check_utf8(block)
+    if not ascii_only:
+        _check_utf8(block)
     return block, count
 
 
@@ -135,8 +136,6 @@ def _first(block: Block, rows: int) -> Block:
 
 def _check_utf8(block: Block) -> None:
     """A reader that skips what it does not want would not notice a broken character there."""
-    if block.data.isascii():
-        return
     try:
         block.data.decode()
     except UnicodeDecodeError:

@@ -16,20 +16,23 @@ GROUP = 16  # words that are looked at together, most of them without a newline
 
 
 @Loop
-def find_newlines(words: Any, places: Ints) -> int:
-    """The places of all newlines, and how many there are."""
+def find_newlines(words: Any, places: Ints, every: NDArray[np.uint64]) -> int:
+    """The places of all newlines, and how many there are; `every` gets all bits that are set anywhere."""
     found, at, n = 0, 0, words.shape[0]
+    seen = NONE
     while at < n:
         stop = min(at + GROUP, n)
         marked = HIGHS
         if stop - at == GROUP:
             marked = NONE
             for k in range(GROUP):
+                seen |= words[at + k]
                 x = words[at + k] ^ NEWLINES
                 marked |= (x - LOWS) & ~x & HIGHS  # set where there is a newline, and perhaps where there is none
         if marked == NONE:
             at = stop
         while at < stop:
+            seen |= words[at]
             x = words[at] ^ NEWLINES
             # Exact for every byte: the high bit of each says that the byte has no other bit.
             marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
@@ -38,6 +41,7 @@ def find_newlines(words: Any, places: Ints) -> int:
                 found += 1
                 marks &= marks - UNIT
             at += 1
+    every[0] = seen
     return found
 
 

@@ -183,16 +183,23 @@ def padded(data: Buffer) -> NDArray[np.uint8]:
     return np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)]) if len(view) % 8 else view
 
 
-def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> NDArray[np.int32]:
-    """The places of all newlines in the first `size` bytes; fast where the length of `data` is a multiple of 8."""
+_HIGHS: Final = 0x8080808080808080
+
+
+def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> tuple[NDArray[np.int32], bool]:
+    """The places of all newlines in the first `size` bytes, and whether all is ASCII.
+
+    Fast where the length of `data` is a multiple of 8.
+    """
     view = np.frombuffer(data, dtype=np.uint8)
     if not fast or not available():
-        return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32)
+        return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32), data.isascii()
     from adjudge.readers import _text_kernels
 
     places = np.empty(len(view), dtype=np.int32)  # what is not filled takes no memory
-    places = places[: _text_kernels.find_newlines(view.view(np.uint64), places)]
-    return places[: np.searchsorted(places, size)].copy()
+    every = np.zeros(1, dtype=np.uint64)
+    places = places[: _text_kernels.find_newlines(view.view(np.uint64), places, every)]
+    return places[: np.searchsorted(places, size)].copy(), not int(every[0]) & _HIGHS
 
 
 def copied(
