@@ -21,6 +21,7 @@ from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells, statistic_of_counts
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
+from adjudge.stats.quantiles import normal_quantile
 
 Weights = Literal["unweighted", "linear", "quadratic"]
 Disagreement = Sequence[Sequence[int]] | npt.NDArray[np.integer]
@@ -354,14 +355,12 @@ def _one_minus_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
 
 def _delta_interval(table: IntArray, value: float, chance: float, gradient: FloatArray, level: float) -> Estimate:
     """Value ± z·sqrt(Var), Var = (Σ p g² − (Σ p g)²)/N for the gradient g of the statistic by the cell shares p."""
-    from scipy.special import ndtri
-
     level = _checks.level(level)
     n = int(table.sum())
     p = table / n
     centred = gradient - float((p * gradient).sum())
     variance = float((p * centred**2).sum()) / n
-    half = 0.0 if variance < 1e-30 else float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
+    half = 0.0 if variance < 1e-30 else normal_quantile(0.5 + level / 2.0) * math.sqrt(variance)
     estimate = Estimate(
         value=value, low=max(-1.0, value - half), high=min(1.0, value + half), level=level, n=n, method="analytic"
     )

@@ -17,6 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.quantiles import normal_quantile
 
 _TIE = 1e-12
 
@@ -51,8 +52,6 @@ def survival(times: npt.ArrayLike, detected: npt.ArrayLike) -> Survival:
 
 def median(times: npt.ArrayLike, detected: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """The earliest time by which half are detected; null when half never are."""
-    from scipy.special import ndtri
-
     level = _checks.level(level)
     method = "kaplan-meier, brookmeyer-crowley log-log"
     curve = survival(times, detected)
@@ -64,7 +63,7 @@ def median(times: npt.ArrayLike, detected: npt.ArrayLike, *, level: float = 0.95
         return Estimate.null(
             f"fewer than half are detected ({caught} of {curve.n})", n=curve.n, level=level, method=method
         )
-    z = float(ndtri(0.5 + level / 2.0))
+    z = normal_quantile(0.5 + level / 2.0)
     inner = (curve.share > _TIE) & (curve.share < 1.0 - _TIE)
     share = np.where(inner, curve.share, 0.5)
     spread = np.sqrt(np.cumsum(np.where(inner, curve.variance_terms(), 0.0))) / np.abs(np.log(share))
@@ -100,8 +99,6 @@ def restricted_mean(
 
     The default horizon is the latest time. Clusters are resampled when given, else the variance is Greenwood's.
     """
-    from scipy.special import ndtri
-
     level = _checks.level(level)
     column, found = _columns(times, detected)
     if column.size == 0:
@@ -123,7 +120,7 @@ def restricted_mean(
         )
     later = np.cumsum((share * widths)[::-1])[::-1][1:]
     terms = np.where(later > 0, curve.variance_terms()[: later.size], 0.0)
-    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(math.fsum(np.where(later > 0, later**2 * terms, 0.0)))
+    half = normal_quantile(0.5 + level / 2.0) * math.sqrt(math.fsum(np.where(later > 0, later**2 * terms, 0.0)))
     return Estimate(
         value=value,
         low=max(0.0, value - half),

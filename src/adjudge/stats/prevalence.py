@@ -10,6 +10,7 @@ import math
 
 from adjudge.stats import _checks
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.quantiles import normal_quantile
 
 METHOD = "Rogan-Gladen, Lang-Reiczigel interval"
 
@@ -58,9 +59,7 @@ def rogan_gladen(
 
 
 def _lang_reiczigel(hits: int, n: int, tp: int, n_se: int, tn: int, n_sp: int, level: float) -> tuple[float, float]:
-    from scipy.special import ndtri
-
-    z = float(ndtri(0.5 + level / 2.0))
+    z = normal_quantile(0.5 + level / 2.0)
     size, size_se, size_sp = n + z * z, n_se + 2, n_sp + 2
     apparent, se, sp = (hits + z * z / 2.0) / size, (tp + 1) / size_se, (tn + 1) / size_sp
     gain = se + sp - 1.0

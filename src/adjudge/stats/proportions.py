@@ -15,6 +15,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.quantiles import normal_quantile, student_quantile
 
 FEW_CLUSTERS = 10
 
@@ -32,7 +33,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95, design_effect: float 
     method = "wilson" if design_effect == 1.0 else f"wilson, design effect {design_effect:.6g}"
     if trials == 0:
         return Estimate.null("no trials", level=level, method=method)
-    low, high = _score_interval(hits, trials, _normal_quantile(level), trials / design_effect)
+    low, high = _score_interval(hits, trials, normal_quantile(0.5 + level / 2.0), trials / design_effect)
     return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method=method)
 
 
@@ -69,7 +70,7 @@ def newcombe_difference(a: int, n_a: int, b: int, n_b: int, *, level: float = 0.
         return Estimate.null(
             "no trials in one of the groups", n=trials_a + trials_b, level=level, method="newcombe score difference"
         )
-    z = _normal_quantile(level)
+    z = normal_quantile(0.5 + level / 2.0)
     p, q = hits_a / trials_a, hits_b / trials_b
     low_a, high_a = _score_interval(hits_a, trials_a, z, trials_a)
     low_b, high_b = _score_interval(hits_b, trials_b, z, trials_b)
@@ -94,7 +95,7 @@ def newcombe_paired_difference(both: int, only_a: int, only_b: int, neither: int
     n = e + f + g + h
     if n == 0:
         return Estimate.null("no pairs", level=level, method=method)
-    z = _normal_quantile(level)
+    z = normal_quantile(0.5 + level / 2.0)
     p, q = (e + f) / n, (e + g) / n
     low_a, high_a = _score_interval(e + f, n, z, n)
     low_b, high_b = _score_interval(e + g, n, z, n)
@@ -142,8 +143,6 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
     the clusters (Korn and Graubard 1998, Survey Methodology 24:193-201); t has one degree of freedom less than the
     effective number of clusters.
     """
-    from scipy.special import stdtrit
-
     level = _checks.level(level)
     x, sizes = _checks.counts(successes, "successes"), _checks.counts(trials, "trials")
     _checks.same_length(sizes.size, x.size, "successes")
@@ -151,8 +150,8 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
     if n == 0:
         return Estimate.null("no trials", level=level, method="wilson, cluster design effect")
     effect = design_effect(x, sizes)
-    z = _normal_quantile(level)
-    t = float(stdtrit(max(effective_number(sizes) - 1.0, 1.0), 0.5 + level / 2.0))
+    z = normal_quantile(0.5 + level / 2.0)
+    t = student_quantile(max(effective_number(sizes) - 1.0, 1.0), 0.5 + level / 2.0)
     low, high = _score_interval(hits, n, z, n / effect * (z / t) ** 2)
     return Estimate(
         value=hits / n,
@@ -200,12 +199,6 @@ def _pair_correlation(e: int, f: int, g: int, h: int) -> float:
     cross = e * h - f * g
     numerator = max(cross - (e + f + g + h) / 2.0, 0.0) if cross > 0 else float(cross)
     return numerator / math.sqrt(margins)
-
-
-def _normal_quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + level / 2.0))
 
 
 def _beta_quantile(a: float, b: float, q: float) -> float:

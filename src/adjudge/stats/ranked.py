@@ -12,6 +12,7 @@ from adjudge.stats import _fast, bootstrap, ranking_bootstrap
 from adjudge.stats._checks import IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson
+from adjudge.stats.quantiles import normal_quantile
 from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows
 
 ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
@@ -76,9 +77,7 @@ def best_f1(rows: RankedRows, *, fast: bool | None = None) -> tuple[float, float
 
 def newcombe_auroc(value: float, positives: int, negatives: int, *, level: float = 0.95) -> tuple[float, float]:
     """The score interval of AUROC from the class sizes alone; of some width even at 0 and 1."""
-    from scipy.special import ndtri
-
-    z = float(ndtri(0.5 + level / 2.0))
+    z = normal_quantile(0.5 + level / 2.0)
     half = (positives + negatives) / 2.0 - 1.0
 
     def reach(theta: float) -> float:

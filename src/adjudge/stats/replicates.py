@@ -16,6 +16,7 @@ from adjudge.errors import StatsError
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import FEW_CLUSTERS
+from adjudge.stats.quantiles import normal_cdf, normal_quantile, student_quantile
 
 Method = Literal["expanded", "percentile", "bca"]
 
@@ -70,11 +71,9 @@ def few(m: int, unit: str, distinct: int = 0) -> tuple[str, ...]:
 
 
 def _expanded_levels(units: float, strata: int, level: float) -> tuple[float, float]:
-    from scipy.special import ndtr, stdtrit
-
     freedom = max(units - strata, 1.0)
-    reach = math.sqrt(units / freedom) * float(stdtrit(freedom, 0.5 + level / 2.0))
-    return float(ndtr(-reach)), float(ndtr(reach))
+    reach = math.sqrt(units / freedom) * student_quantile(freedom, 0.5 + level / 2.0)
+    return normal_cdf(-reach), normal_cdf(reach)
 
 
 def _bca_levels(
@@ -85,19 +84,17 @@ def _bca_levels(
     jackknife_weights: FloatArray | None,
     level: float,
 ) -> tuple[float, float]:
-    from scipy.special import ndtr, ndtri
-
     share = np.full(replicates.size, 1.0 / replicates.size) if probabilities is None else probabilities
     below = float(share[replicates < value].sum()) + 0.5 * float(share[replicates == value].sum())
     edge = 0.5 / replicates.size
-    bias = float(ndtri(min(max(below, edge), 1.0 - edge)))
+    bias = normal_quantile(min(max(below, edge), 1.0 - edge))
     acceleration = _acceleration(jackknife, jackknife_weights)
-    z = float(ndtri(0.5 + level / 2.0))
+    z = normal_quantile(0.5 + level / 2.0)
     ends = []
     for quantile in (-z, z):
         scale = 1.0 - acceleration * (bias + quantile)
         shifted = bias + (bias + quantile) / scale if scale > 0 else math.copysign(math.inf, quantile)
-        ends.append(float(ndtr(shifted)))
+        ends.append(normal_cdf(shifted))
     return ends[0], ends[1]
 
 
