@@ -1,4 +1,4 @@
-"""The normal distribution and Student's t at single points, without SciPy where that is as exact.
+"""The normal distribution and Student's t at single points, without SciPy where that is as good.
 
 Every interval needs one or two such numbers, and importing `scipy.special` for them takes a quarter of a second.
 """
@@ -9,7 +9,7 @@ import math
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
-_MANY = 1000.0  # degrees of freedom from which on the expansion below is exact to a few units of the last place
+_MANY = 300.0  # degrees of freedom from which on the expansion is within 2e-12 for shares up to 0.995, within 2e-10 to 0.99999
 
 
 def normal_cdf(x: float) -> float:
