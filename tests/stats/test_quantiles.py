@@ -30,7 +30,7 @@ def test_student_quantiles_on_both_sides_of_the_expansion(freedom, share):
     assert math.isclose(
         student_quantile(freedom, share),
         expected,
-        rel_tol=2e-10 if 0.005 > min(share, 1 - share) else 2e-12,
+        rel_tol=2e-10 if min(share, 1 - share) < 0.005 else 2e-12,
         abs_tol=1e-13,
     )
 
