@@ -1,15 +1,16 @@
-"""Single points of the normal distribution and of Student's t, against SciPy."""
+"""The normal, the binomial and Student's distribution, against SciPy."""
 
 import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special
+from scipy import special, stats
 
-from adjudge.stats.quantiles import normal_cdf, normal_quantile, student_quantile
+from adjudge.stats.quantiles import binomial_cdf, normal_cdf, normal_quantile, student_quantile
 
 SHARES = st.floats(1e-5, 1 - 1e-5)
 
@@ -33,6 +34,14 @@ def test_student_quantiles_on_both_sides_of_the_expansion(freedom, share):
         rel_tol=2e-10 if min(share, 1 - share) < 0.005 else 2e-12,
         abs_tol=1e-13,
     )
+
+
+@given(st.integers(1, 1_000_000), st.floats(0.001, 0.999))
+def test_binomial_probabilities(n, share):
+    hits, found = binomial_cdf(n, share)
+    assert np.abs(found - stats.binom.cdf(hits, n, share)).max() < 1e-12
+    assert hits[0] == 0 or stats.binom.cdf(hits[0] - 1, n, share) < 1e-15
+    assert hits[-1] == n or stats.binom.sf(hits[-1], n, share) < 1e-15
 
 
 def test_a_published_value():

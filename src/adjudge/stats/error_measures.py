@@ -17,6 +17,7 @@ from adjudge.stats import _checks, bootstrap
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.quantiles import binomial_cdf
 
 
 def differences(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> FloatArray:
@@ -139,12 +140,7 @@ def exceedance(
 
 def _order_places(n: int, q: float, tail: float) -> tuple[int, int]:
     # The largest l with P(Bin ≤ l - 1) ≤ tail and the smallest u with P(Bin ≥ u) ≤ tail; 0 and n + 1 mean none.
-    from scipy.special import bdtr, ndtri
-
-    spread = math.sqrt(n * q * (1.0 - q)) + 1.0
-    reach = (abs(float(ndtri(tail))) + 4.0) * spread + 4.0
-    ranks = np.arange(max(0, math.floor(n * q - reach)), min(n, math.ceil(n * q + reach)) + 1)
-    cumulative = bdtr(ranks.astype(np.float64), n, q)
+    ranks, cumulative = binomial_cdf(n, q)
     fits = ranks[cumulative <= tail]
     below = int(fits[-1]) + 1 if fits.size else 0
     enough = ranks[cumulative >= 1.0 - tail]
