@@ -113,3 +113,8 @@ def test_exceedance_is_strict():
     clustered = em.exceedance([1.0, 2.0, 3.0, 4.0], 3.0, clusters=["a", "a", "b", "b"])
     assert clustered.value == 0.25
     assert "2 clusters" in clustered.method
+
+
+@given(st.lists(finite, min_size=1, max_size=50), st.sampled_from([0.05, 0.5, 0.95]))
+def test_values_of_quantiles_alone_are_those_of_quantile(values, q):
+    assert em.quantile_values(values, [q, 0.5]) == [em.quantile(values, q).value, em.quantile(values, 0.5).value]

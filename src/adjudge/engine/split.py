@@ -32,7 +32,7 @@ from adjudge.readers.records import is_json_lines
 from adjudge.readers.scan import WORTH_IT, crc32
 from adjudge.readers.sources import open_source
 
-ROWS_A_PARTITION = 16_384
+ROWS_A_PARTITION = 32_768
 RANGE_BYTES = 1 << 26
 
 
