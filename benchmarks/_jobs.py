@@ -107,6 +107,10 @@ def _flight(document: Document) -> Results:
             least = targets.get(f"{task}, less CPU than {what}, judged alike")
             said = most and f"≥ {1 / most['bound']:.2f}× ({most['bound']:g}× its CPU)"
             held = most or least
+            if least:
+                ratio = least["reached"]
+            elif most:
+                ratio = 1 / most["reached"]
             rows.append(
                 Row(
                     f"flight {task}, {WHOLE}",

@@ -1,7 +1,7 @@
 """Triage: rows like DF3's real records (about 1.3 KB) to a whole run, against a plain scorer; and AURC alone.
 
-Every measurement is a process of its own, in seconds of CPU, user and system, imports included; the least of `--repeat`
-is kept. The figures of both must be equal. `python -m benchmarks triage` exits with 1 when a target is missed.
+Every measurement is a process of its own, in seconds of CPU, user and system, imports included. Both are timed
+by turns, `--repeat` times: the least of each is shown, and the ratio is the middle one of the turns. The figures of both must be equal. `python -m benchmarks triage` exits with 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import multiprocessing
 import resource
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -148,14 +149,14 @@ def _same(block: dict[str, Any], plain: dict[str, Any]) -> None:
             assert math.isclose(trial[name], value, rel_tol=1e-9), (name, trial[name], value)
 
 
-def _least(work: Callable[[str, str], dict[str, Any]], path: Path, out: Path, repeat: int) -> Any:
-    """The result, and the least CPU seconds and megabytes of several runs."""
-    costs = []
+def _turns(path: Path, out: Path, repeat: int) -> tuple[list[Any], list[Any]]:
+    """What ours and the plain scorer found and took, by turns."""
+    ours, theirs = [], []
     for _ in range(repeat):
         shutil.rmtree(out, ignore_errors=True)
-        found, *cost = _measured(work, path, out)
-        costs.append(cost)
-    return found, min(cpu for cpu, _ in costs), min(memory for _, memory in costs)
+        ours.append(_measured(_adjudge, path, out))
+        theirs.append(_measured(_plain, path, out))
+    return ours, theirs
 
 
 def _aurc_seconds(rows: int, repeat: int) -> float:
@@ -185,10 +186,13 @@ def main(argv: list[str] | None = None) -> int:
     if not path.exists():
         write(path, options.rows)
     print(f"{options.rows:,} rows of {path.stat().st_size / options.rows:,.0f} bytes")
-    ours, cpu, memory = _least(_adjudge, path, folder / "run", options.repeat)
-    theirs, plain_cpu, plain_memory = _least(_plain, path, folder / "none", options.repeat)
-    _same(ours, theirs)
-    ratio, aurc = plain_cpu / cpu, _aurc_seconds(options.rows, options.repeat)
+    ours, theirs = _turns(path, folder / "run", options.repeat)
+    _same(ours[-1][0], theirs[-1][0])
+    (cpu, memory), (plain_cpu, plain_memory) = (
+        (min(cpu for _, cpu, _ in turns), max(memory for *_, memory in turns)) for turns in (ours, theirs)
+    )
+    ratio = statistics.median(other[1] / own[1] for own, other in zip(ours, theirs, strict=True))
+    aurc = _aurc_seconds(options.rows, options.repeat)
     rows: list[dict[str, Any]] = []
     for name, seconds, peak, times, target in (
         ("adjudge triage", cpu, memory, ratio, LEAST_RATIO),

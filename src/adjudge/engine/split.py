@@ -83,8 +83,7 @@ def split(
     paths = [(item, path) for item in inputs for path in item.paths]
     found = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
     fast = sum(size for size, _ in found.stamps.values()) >= WORTH_IT
-    room = None if runner.shared else Room()
-    spools = {item.role: Spool(folder, item.role, room) for item in inputs}
+    spools = {item.role: Spool(folder, item.role, None if runner.shared else Room()) for item in inputs}
     groups: set[str] = set()
     for number, (item, path) in enumerate(paths):
         most = limit if item.limited else None

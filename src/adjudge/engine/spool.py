@@ -16,7 +16,7 @@ BUCKETS = 256
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
 HELD_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
 HELD_BYTES = 128_000_000
-"""Of all roles together, in memory; what comes then goes to files."""
+"""Of one role, in memory; what comes then goes to files."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
 
 @dataclass
 class Room:
-    """The memory that spools may still take."""
+    """The memory that a spool may still take."""
 
     left: int = field(default_factory=lambda: HELD_BYTES)
 
