@@ -204,7 +204,7 @@ def test_ctrl_c_leaves_no_half_run_and_exits_130(data, tmp_path):
     state = dict.fromkeys(FIELDS, 1.0)
     line = json.dumps({"response": json.dumps(state), "model": "m"})[1:]
     with (tmp_path / "many.jsonl").open("w") as stream:
-        stream.writelines(f'{{"id": "s{k}", {line}\n' for k in range(150_000))
+        stream.writelines(f'{{"id": "s{k}", {line}\n' for k in range(400_000))
     words = [
         "flight",
         "--task",
