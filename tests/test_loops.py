@@ -126,11 +126,12 @@ def test_where_nothing_can_be_kept_it_still_runs(run, tmp_path):
     assert run() == run() == "[1, 1] True"
 
 
-def test_a_damaged_file_is_compiled_anew(run, tmp_path):
+@pytest.mark.parametrize("damage", [lambda whole: b"no head\n" + whole, lambda whole: whole[:-200], lambda _: b"{}\n"])
+def test_a_damaged_file_is_compiled_anew(run, tmp_path, damage):
     run()
     (kept,) = (tmp_path / "__pycache__").glob("*.loop")
     whole = kept.read_bytes()
-    kept.write_bytes(b"no head\n" + whole)
+    kept.write_bytes(damage(whole))
     assert run() == "[1, 1] True"
     assert kept.read_bytes() == whole
 

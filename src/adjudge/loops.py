@@ -115,11 +115,14 @@ def _code(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> _Code:
     for folder in folders:
         try:
             head, _, data = (folder / name).read_bytes().partition(b"\n")
-            return _Code(**json.loads(head), data=data)
-        except (OSError, ValueError, TypeError):
+            said = json.loads(head)
+            if said.pop("sha256") == hashlib.sha256(data).hexdigest():  # damaged machine code would end the process
+                return _Code(**said, data=data)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue
     made = _compiled(function, kinds)
-    head = json.dumps({"name": made.name, "returns": made.returns}).encode()
+    seal_of_data = hashlib.sha256(made.data).hexdigest()
+    head = json.dumps({"name": made.name, "returns": made.returns, "sha256": seal_of_data}).encode()
     for folder in folders:
         if _kept(folder / name, head + b"\n" + made.data):
             break

@@ -67,12 +67,6 @@ def codes_of(rows: pa.Table) -> Codes:
     return codes[packed.offset : packed.offset + len(packed)]
 
 
-def with_codes(rows: pa.Table, codes: Codes) -> pa.Table:
-    """The rows with other codes."""
-    packed = pa.Array.from_buffers(_PACKED, len(codes), [None, pa.py_buffer(np.ascontiguousarray(codes))])
-    return rows.set_column(rows.column_names.index("codes"), "codes", packed)
-
-
 def column(rows: pa.Table, name: str) -> pa.Array:
     """A column in one piece; a text that nobody gave is a null text."""
     found = rows.column(name).combine_chunks()
