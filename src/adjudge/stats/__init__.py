@@ -7,7 +7,7 @@ Import the submodule that has what is needed; this module imports none of them.
 - bootstrap: ratio_of_sums, mean, statistic_of_counts, multinomial_cells, resample, on the draws of resampling
 - confusion: tables with abstained, errored and missing answers; precision, recall, F1, MCC, balanced accuracy, rates
 - ranking: auroc, delong_difference, average_precision, recall_at_fpr, f1_at; clusters go to ranking_bootstrap
-- calibration: ece, brier, log_loss, reliability_table, on the bins of confidence_bins
+- calibration: ece, brier, log_loss, reliability_table, on the bins of confidence_bins; tallies: rows that are alike, counted
 - selective, operating_point: risk and coverage; the threshold that holds a promised error
 - agreement, agreement_many: κ, AC1, PABAK of two raters; Fleiss' κ and Krippendorff's α of many
 - paired, multiplicity, ties, equivalence, power: comparisons of two systems on the same rows

@@ -20,6 +20,7 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import effective_number
 from adjudge.stats.replicates import NAMES, Method, few, interval_of
 from adjudge.stats.resampling import ENUMERATE_UP_TO, generator, resamples_of, weights
+from adjudge.stats.tallies import cut
 
 __all__ = [
     "RESAMPLES",
@@ -43,7 +44,7 @@ MANY_CLUSTERS = 8192  # where drawing clusters takes longer than drawing blocks 
 Statistic = Callable[[FloatArray], FloatArray]
 """From counts (resamples, k) to one value a resample; NaN where the statistic is undefined."""
 
-_CELL_ROWS = 1 << 18
+_CELLS_AT_ONCE = 1 << 18  # of a few resamples, so that they stay in the processor's cache
 
 
 def ratio_of_sums(
@@ -105,6 +106,7 @@ def mean(
     values: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
+    counts: IntArray | None = None,
     seed: int,
     stream: str,
     resamples: int = RESAMPLES,
@@ -112,6 +114,8 @@ def mean(
     method: Method = "expanded",
 ) -> Estimate:
     """The mean of a column, resampled by cluster, or row by row when there are no clusters.
+
+    Without clusters a value may stand for several equal rows: for as many as `counts` says.
 
     Many independent rows are resampled as `BLOCKS` blocks of the sorted column, each at its mean; the replicates are
     then stretched about the value so that their variance is that of the rows. The cost does not grow with the
@@ -135,12 +139,20 @@ def mean(
             level=level,
             method=method,
         )
-    ordered = np.sort(column)
+    if counts is None:
+        ordered, sizes = np.sort(column), np.ones(n, dtype=np.int64)
+    else:
+        _checks.same_length(n, counts.size, "counts")
+        order = np.argsort(column)
+        order = order[counts[order] > 0]
+        ordered, sizes = column[order], counts[order]
+        n = int(sizes.sum())
     if n <= BLOCKS:
+        ordered = np.repeat(ordered, sizes)
         return ratio_of_sums(
             ordered, np.ones(n), seed=seed, stream=stream, resamples=resamples, level=level, method=method, unit="row"
         )
-    return _mean_of_blocks(ordered, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return _mean_of_blocks(ordered, sizes, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
 
 
 def statistic_of_counts(
@@ -282,11 +294,9 @@ def multinomial_cells(
             unit="row",
         )
     random = generator(seed, stream)
+    rows = max(1, _CELLS_AT_ONCE // table.shape[1])
     replicates = np.concatenate(
-        [
-            function(_draw_cells(random, table, min(_CELL_ROWS, resamples - start)))
-            for start in range(0, resamples, _CELL_ROWS)
-        ]
+        [function(_draw_cells(random, table, min(rows, resamples - start))) for start in range(0, resamples, rows)]
     )
     design = "stratified row" if len(table) > 1 else "row"
     return interval_of(
@@ -319,21 +329,25 @@ def on_grid(table: FloatArray, m: int) -> FloatArray:
 
 
 def _mean_of_blocks(
-    ordered: FloatArray, *, seed: int, stream: str, resamples: int, level: float, method: Method
+    ordered: FloatArray, counts: IntArray, *, seed: int, stream: str, resamples: int, level: float, method: Method
 ) -> Estimate:
-    n = ordered.size
-    value = exact.mean_of(ordered)
+    n = int(counts.sum())
+    value = exact.rounded(exact.total(ordered) if n == ordered.size else exact.total(ordered, counts), n)
     edges = np.arange(BLOCKS + 1) * n // BLOCKS
     sizes = np.diff(edges)
     deviations = ordered - value
-    block = np.add.reduceat(deviations, edges[:-1]) / sizes
+    if n == ordered.size:
+        block = np.add.reduceat(deviations, edges[:-1]) / sizes
+    else:
+        run, size, part = cut(counts, edges)
+        block = np.bincount(part, weights=size * deviations[run]) / sizes
     between = float((sizes * block**2).sum())
-    within_and_between = float((deviations**2).sum())
+    within_and_between = float((counts * deviations**2).sum())
     stretch = math.sqrt(within_and_between / between) if between > 0 else 1.0
     # Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for n draws.
     grid = on_grid((block * stretch)[:, None], 8 * math.isqrt(n * BLOCKS))[:, 0]
     random = generator(seed, stream)
-    rows = _CELL_ROWS // BLOCKS
+    rows = _CELLS_AT_ONCE // BLOCKS
     moves = [
         (random.multinomial(n, sizes / n, size=min(rows, resamples - start)) - sizes).astype(np.float64) @ grid
         for start in range(0, resamples, rows)
@@ -385,7 +399,7 @@ def _ratio_of_blocks(
     moves = on_grid((block * stretch)[:, None], 8 * math.isqrt(m * BLOCKS))[:, 0]
     weights_of_blocks = on_grid((np.add.reduceat(weight, edges[:-1]) / sizes)[:, None], m)[:, 0]
     random = generator(seed, stream)
-    rows = _CELL_ROWS // BLOCKS
+    rows = _CELLS_AT_ONCE // BLOCKS
     replicates = []
     for start in range(0, resamples, rows):
         drawn = random.multinomial(m, sizes / m, size=min(rows, resamples - start)).astype(np.float64)
@@ -407,6 +421,8 @@ def _ratio_of_blocks(
 
 
 def _draw_cells(random: np.random.Generator, table: IntArray, rows: int) -> FloatArray:
+    if len(table) == 1 and table.all():
+        return random.multinomial(table.sum(), table[0] / table.sum(), size=rows).astype(np.float64)
     drawn = np.zeros((rows, table.shape[1]))
     for stratum in table:
         used = np.flatnonzero(stratum)

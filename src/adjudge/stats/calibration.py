@@ -1,7 +1,8 @@
 """Does a confidence of 0.8 mean right in 80 % of the cases? ECE, Brier score and its parts, log loss, reliability.
 
 Every function takes the confidence in the answer given and whether that answer was correct. Sums are exact, so row
-order and partition change no bit of a value.
+order and partition change no bit of a value. Where rows are independent they are counted first (`tallies`); a caller
+who asks for several measures of the same rows counts them once and passes the `tally`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, multinom
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.tallies import Tally, cut
 
 _EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
 _BLOCKS = 32  # above, each bin's right and wrong rows are cut into so many blocks of neighbouring confidences
@@ -44,11 +46,12 @@ def ece_value(
     bins: int = 10,
     scheme: Scheme = "equal_width",
     closed: Closed = "left",
+    tally: Tally | None = None,
 ) -> float | None:
     """The expected calibration error alone: Σ over bins of |Σ correct − Σ confidence| / n, correctly rounded."""
+    if tally is not None:
+        return _ece_of_tally(tally, assign(tally.confidence, bins, scheme, closed, tally.counts), bins)
     c, y = columns(confidence, correct)
-    if c.size == 0:
-        return None
     return _ece_exact(c, y, assign(confidence, bins, scheme, closed), bins)
 
 
@@ -65,6 +68,7 @@ def ece(
     resamples: int = RESAMPLES,
     level: float = 0.95,
     method: Method = "expanded",
+    tally: Tally | None = None,
 ) -> Estimate:
     """The expected calibration error with a bootstrap interval (by cluster when given); null without rows.
 
@@ -73,40 +77,30 @@ def ece(
     perfectly calibrated answers would give with probability 1 − level or more, the interval therefore reaches down to
     0, and a warning says so. Equal-mass bins stay those of the whole sample.
     """
-    c, y = columns(confidence, correct)
-    level = _checks.level(level)
-    if c.size == 0:
-        return Estimate.null("no rows with a confidence", level=level)
-    where = assign(confidence, bins, scheme, closed)
-    value = _ece_exact(c, y, where, bins)
-    if clusters is not None:
-        counts = _cluster_counts(c, y, where, bins, np.asarray(clusters))
-        estimate = statistic_of_counts(
-            counts,
-            lambda sums: _ece_of_sums(sums, bins),
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-            n=c.size,
-            value=value,
-        )
-        covariance = counts[:, :bins].T @ counts[:, :bins]
+    common: dict[str, Any] = {
+        "seed": seed,
+        "stream": stream,
+        "resamples": resamples,
+        "level": _checks.level(level),
+        "method": method,
+    }
+    if clusters is None:
+        rows = tally or Tally.of(confidence, correct)
+        where = assign(rows.confidence, bins, scheme, closed, rows.counts)
+        n, value = rows.n, _ece_of_tally(rows, where, bins)
     else:
-        cells, gaps, home = _cells(c, y, where)
-        spread = np.zeros((cells.size, bins))
-        spread[np.arange(cells.size), home] = gaps
-
-        def statistic(drawn: FloatArray) -> FloatArray:
-            result: FloatArray = np.abs(drawn @ spread).sum(axis=1) / drawn.sum(axis=1)
-            return result
-
-        estimate = multinomial_cells(
-            cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, method=method, value=value
-        )
-        covariance = np.diag(exact.group_sums(c * (1.0 - c), where, bins))
-    if value > _calibrated_quantile(covariance, c.size, level, seed, stream):
+        c, y = columns(confidence, correct)
+        where = assign(confidence, bins, scheme, closed)
+        n, value = c.size, _ece_exact(c, y, where, bins)
+    if value is None:
+        return Estimate.null("no rows with a confidence", level=level)
+    if clusters is None:
+        estimate, covariance = _ece_of_cells(rows, where, bins, value, common)
+    else:
+        counts = _cluster_counts(c, y, where, bins, np.asarray(clusters))
+        estimate = statistic_of_counts(counts, lambda sums: _ece_of_sums(sums, bins), n=n, value=value, **common)
+        covariance = counts[:, :bins].T @ counts[:, :bins]
+    if value > _calibrated_quantile(covariance, n, level, seed, stream):
         return estimate
     return msgspec.structs.replace(estimate, low=0.0, warnings=(*estimate.warnings, MAY_BE_CALIBRATED))
 
@@ -127,13 +121,13 @@ def brier(
     resamples: int = RESAMPLES,
     level: float = 0.95,
     method: Method = "expanded",
+    tally: Tally | None = None,
 ) -> Estimate:
     """The Brier score, mean (confidence − correct)², with a bootstrap interval; null without rows (Brier 1950)."""
-    c, y = columns(confidence, correct)
+    c, y, how = _rows(confidence, correct, clusters, tally)
     if c.size == 0:
         return Estimate.null("no rows with a confidence", level=_checks.level(level))
-    squares = (c - y) ** 2
-    return mean(squares, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return mean((c - y) ** 2, **how, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
 
 
 def brier_parts(
@@ -165,13 +159,14 @@ def log_loss(
     resamples: int = RESAMPLES,
     level: float = 0.95,
     method: Method = "expanded",
+    tally: Tally | None = None,
 ) -> Estimate:
     """The mean of −ln(probability given to what happened), with a bootstrap interval.
 
     Null where full confidence was wrong, since the loss is then infinite; `clip` keeps confidences within [clip, 1 −
     clip] instead, as a stated choice.
     """
-    c, y = columns(confidence, correct)
+    c, y, how = _rows(confidence, correct, clusters, tally)
     level = _checks.level(level)
     if c.size == 0:
         return Estimate.null("no rows with a confidence", level=level)
@@ -179,14 +174,16 @@ def log_loss(
         raise StatsError(f"clip {clip!r} is not in [0, 0.5)")
     c = np.clip(c, clip, 1.0 - clip)
     given = np.where(y == 1, c, 1.0 - c)
-    certain = int(np.count_nonzero(given == 0.0))
+    counts = how.get("counts", np.ones(c.size, dtype=np.int64))
+    certain = int(counts[given == 0.0].sum())
     if certain:
-        return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=c.size, level=level)
+        n = int(counts.sum())
+        return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=n, level=level)
     # log1p keeps the digits of confidences near 0 in wrong answers and near 1 in right ones.
     right = y == 1
     losses = np.empty(c.size)
     losses[right], losses[~right] = -np.log(c[right]), -np.log1p(-c[~right])
-    return mean(losses, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return mean(losses, **how, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
 
 
 def reliability_table(
@@ -198,19 +195,25 @@ def reliability_table(
     closed: Closed = "left",
     clusters: npt.ArrayLike | None = None,
     level: float = 0.95,
+    tally: Tally | None = None,
 ) -> list[ReliabilityRow]:
     """What each bin promises and keeps: rows, mean confidence, accuracy with Wilson's interval; nulls in empty bins."""
-    c, y = columns(confidence, correct)
-    where = assign(confidence, bins, scheme, closed)
-    size = np.bincount(where, minlength=bins).tolist()
-    hits = np.bincount(where[y == 1], minlength=bins).tolist()
-    promised = exact.group_totals(c, where, bins) if c.size else [0] * bins
+    if clusters is None:
+        rows = tally or Tally.of(confidence, correct)
+        c, y, counts = rows.doubles(), rows.correct, rows.counts
+        where = assign(rows.confidence, bins, scheme, closed, counts)
+    else:
+        c, y = columns(confidence, correct)
+        counts = np.ones(c.size, dtype=np.int64)
+        where = assign(confidence, bins, scheme, closed)
+    size, hits = (_in_bins(where, bins, part).tolist() for part in (counts, counts * y))
+    promised = exact.group_totals(c, where, bins, counts) if c.size else [0] * bins
     groups = None
     if clusters is not None:
         _, groups = np.unique(np.asarray(clusters), return_inverse=True)
         _checks.same_length(c.size, groups.size, "clusters")
     bounds = edges(bins).tolist()
-    rows: list[ReliabilityRow] = []
+    table: list[ReliabilityRow] = []
     for b in range(bins):
         wide = scheme == "equal_width"
         inside = where == b if groups is not None or not wide else None
@@ -219,7 +222,7 @@ def reliability_table(
             accuracy = cluster_wilson(np.bincount(of, weights=y[inside]).astype(np.int64), np.bincount(of), level=level)
         else:
             accuracy = wilson(hits[b], size[b], level=level)
-        rows.append(
+        table.append(
             ReliabilityRow(
                 low=bounds[b] if wide else float(c[inside].min()) if size[b] else None,
                 high=bounds[b + 1] if wide else float(c[inside].max()) if size[b] else None,
@@ -228,12 +231,49 @@ def reliability_table(
                 accuracy=accuracy,
             )
         )
-    return rows
+    return table
 
 
-def _ece_exact(c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int) -> float:
+def _rows(
+    confidence: npt.ArrayLike, correct: npt.ArrayLike, clusters: npt.ArrayLike | None, tally: Tally | None
+) -> tuple[FloatArray, npt.NDArray[Any], dict[str, Any]]:
+    """Confidences, whether right, and what `bootstrap.mean` is told of the rows: clusters, or how many each stands for."""
+    if clusters is not None:
+        return *columns(confidence, correct), {"clusters": clusters}
+    rows = tally or Tally.of(confidence, correct)
+    return rows.doubles(), rows.correct, {"counts": rows.counts}
+
+
+def _ece_exact(c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int) -> float | None:
     hits = np.bincount(where[y == 1], minlength=bins).tolist()
-    return ece_of(hits, exact.group_totals(c, where, bins), c.size)
+    return ece_of(hits, exact.group_totals(c, where, bins), c.size) if c.size else None
+
+
+def _ece_of_tally(tally: Tally, where: IntArray, bins: int) -> float | None:
+    hits = _in_bins(where, bins, tally.counts * tally.correct).tolist()
+    promised = exact.group_totals(tally.doubles(), where, bins, tally.counts)
+    return ece_of(hits, promised, tally.n) if tally.counts.size else None
+
+
+def _in_bins(where: IntArray, bins: int, counts: IntArray) -> IntArray:
+    return np.bincount(where, weights=counts, minlength=bins).astype(np.int64)
+
+
+def _ece_of_cells(
+    tally: Tally, where: IntArray, bins: int, value: float, common: dict[str, Any]
+) -> tuple[Estimate, FloatArray]:
+    """The estimate from independent rows, and the covariance of the bins' gaps if the answers were calibrated."""
+    cells, gaps, home = _cells(tally, where)
+    spread = np.zeros((cells.size, bins))
+    spread[np.arange(cells.size), home] = gaps
+
+    def statistic(drawn: FloatArray) -> FloatArray:
+        result: FloatArray = np.abs(drawn @ spread).sum(axis=1) / drawn.sum(axis=1)
+        return result
+
+    c = tally.doubles()
+    variances = exact.group_sums(c * (1.0 - c), where, bins, tally.counts)
+    return multinomial_cells(cells, statistic, value=value, **common), np.diag(variances)
 
 
 def _calibrated_quantile(covariance: FloatArray, n: int, level: float, seed: int, stream: str) -> float:
@@ -259,21 +299,21 @@ def _cluster_counts(
     return np.column_stack([gaps, np.bincount(of)])
 
 
-def _cells(c: FloatArray, y: npt.NDArray[Any], where: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+def _cells(tally: Tally, where: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
     """Rows gathered into cells that a resample draws as one: their counts, mean gap (correct − confidence), bin."""
-    # By bin, then right or wrong, then confidence. Bins rise with the confidence, so two sorts do.
-    sizes = np.bincount(where * 2 + y)
-    ordered = [np.split(np.sort(c[y == code]), np.cumsum(sizes[code::2])) for code in (0, 1)]
-    c = np.concatenate([ordered[code & 1][code >> 1] for code in range(sizes.size)])
-    group = np.repeat(np.arange(sizes.size), sizes)
-    where, y = group >> 1, group & 1
-    new = np.ones(c.size, dtype=bool)
-    new[1:] = (c[1:] != c[:-1]) | (y[1:] != y[:-1]) | (where[1:] != where[:-1])
-    if int(new.sum()) > _EXACT_CELLS:
-        start = np.repeat(np.cumsum(sizes) - sizes, sizes)
-        block = (np.arange(c.size) - start) * _BLOCKS // np.repeat(sizes, sizes)
-        new[1:] = (group[1:] != group[:-1]) | (block[1:] != block[:-1])
-    first = np.flatnonzero(new)
-    counts = np.diff(np.append(first, c.size))
-    gaps = np.add.reduceat(y - c, first) / counts
-    return counts.astype(np.int64), gaps, where[first]
+    # By bin, then right or wrong, then confidence.
+    order = np.argsort(where, kind="stable")
+    counts, where = tally.counts[order], where[order]
+    gaps = (tally.correct - tally.doubles())[order]
+    if counts.size <= _EXACT_CELLS:
+        return counts, gaps, where
+    group = where * 2 + tally.correct[order]
+    first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    edge = np.append(0, np.cumsum(counts))[np.append(first, counts.size)]
+    # Block k of a group of m rows begins with its row ⌈k·m/_BLOCKS⌉; where m is small some are empty.
+    starts = edge[:-1, None] - (-np.arange(_BLOCKS) * np.diff(edge)[:, None]) // _BLOCKS
+    edges = np.unique(np.append(starts.ravel(), edge[-1]))
+    run, size, part = cut(counts, edges)
+    rows = np.diff(edges)
+    home = where[run[np.searchsorted(part, np.arange(rows.size))]]
+    return rows, np.bincount(part, weights=size * gaps[run]) / rows, home

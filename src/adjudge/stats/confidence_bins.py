@@ -63,17 +63,21 @@ def equal_width(confidence: npt.ArrayLike, bins: int = 10, closed: Closed = "lef
     return _passed(inner, values, "right" if closed == "left" else "left")
 
 
-def equal_mass(confidence: npt.ArrayLike, bins: int = 10) -> IntArray:
+def equal_mass(confidence: npt.ArrayLike, bins: int = 10, counts: IntArray | None = None) -> IntArray:
     """The bin of each confidence when every bin shall hold as many rows; equal confidences stay together.
 
     A block of equal confidences on the places s … e−1 of n goes to the bin of its middle, ⌊bins·(s + e)/(2n)⌋, so
-    bins may differ in size, or be empty, where ties are many.
+    bins may differ in size, or be empty, where ties are many. A confidence stands for `counts` rows, or for one.
     """
     values = np.asarray(confidence)
     edges(bins)
-    distinct, size = np.unique(values, return_counts=True)
+    if counts is None:
+        distinct, size = np.unique(values, return_counts=True)
+    else:
+        distinct, place = np.unique(values, return_inverse=True)
+        size = np.bincount(place, weights=counts).astype(np.int64)
     end = np.cumsum(size)
-    found = ((bins * (2 * end - size)) // (2 * max(values.size, 1))).astype(np.int64)
+    found = ((bins * (2 * end - size)) // (2 * max(int(size.sum()), 1))).astype(np.int64)
     # Bins rise with the confidence, so the least confidence of each tells where a row belongs.
     first = np.flatnonzero(np.diff(found, prepend=-1))
     return found[first][_passed(distinct[first], values, "right") - 1]
@@ -89,10 +93,12 @@ def _passed(bounds: npt.NDArray[Any], values: npt.NDArray[Any], side: Literal["l
     return found.astype(np.int64)
 
 
-def assign(confidence: npt.ArrayLike, bins: int, scheme: Scheme, closed: Closed) -> IntArray:
-    """The bin of each confidence under the named scheme."""
+def assign(
+    confidence: npt.ArrayLike, bins: int, scheme: Scheme, closed: Closed, counts: IntArray | None = None
+) -> IntArray:
+    """The bin of each confidence, which stands for `counts` rows or for one, under the named scheme."""
     if scheme == "equal_width":
         return equal_width(confidence, bins, closed)
     if scheme == "equal_mass":
-        return equal_mass(confidence, bins)
+        return equal_mass(confidence, bins, counts)
     raise StatsError(f"bin scheme {scheme!r} is not one of equal_width, equal_mass")

@@ -112,8 +112,9 @@ def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted:
 def quantile_values(values: npt.ArrayLike, shares: Sequence[float]) -> list[float]:
     """The values of `quantile` alone, of a column that is not empty."""
     column = _checks.column(values, "values")
-    ordered = np.sort(column)
-    return [float(ordered[order_statistic(column.size, q) - 1]) for q in shares]
+    places = [order_statistic(column.size, q) - 1 for q in shares]
+    parted = np.partition(column, places)
+    return [float(parted[place]) for place in places]
 
 
 def order_statistic(n: int, q: float) -> int:

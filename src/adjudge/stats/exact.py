@@ -20,9 +20,11 @@ _MANY = 200_000  # rows from which on the compiled loop is worth loading
 _FEW_GROUPS = 256
 
 
-def total(values: npt.ArrayLike) -> int:
-    """The exact sum of a column of finite numbers, in units of 2^-1074."""
+def total(values: npt.ArrayLike, counts: IntArray | None = None) -> int:
+    """The exact sum of a column of finite numbers, in units of 2^-1074; each stands there `counts` times, or once."""
     array = np.ascontiguousarray(values, dtype=np.float64).ravel()
+    if counts is not None:
+        return _counted(array, np.zeros(array.size, dtype=np.int64), 1, counts)[0]
     result = 0
     for start in range(0, array.size, _ROWS):
         result += _total(array[start : start + _ROWS])
@@ -41,9 +43,11 @@ def _total(array: FloatArray) -> int:
     return result
 
 
-def group_totals(values: npt.ArrayLike, groups: IntArray, m: int) -> list[int]:
-    """The exact sum of each of the groups 0 … m-1, in units of 2^-1074."""
+def group_totals(values: npt.ArrayLike, groups: IntArray, m: int, counts: IntArray | None = None) -> list[int]:
+    """The exact sum of each of the groups 0 … m-1, in units of 2^-1074; each value stands there `counts` times."""
     array = np.ascontiguousarray(values, dtype=np.float64)
+    if counts is not None:
+        return _counted(array, groups, m, counts)
     if m <= _FEW_GROUPS and (found := _by_loop(array, groups, m)) is not None:
         return found
     totals = [0] * m
@@ -82,9 +86,24 @@ def mean_of(values: npt.ArrayLike) -> float:
     return rounded(total(array), array.size)
 
 
-def group_sums(values: npt.ArrayLike, groups: IntArray, m: int) -> FloatArray:
+def group_sums(values: npt.ArrayLike, groups: IntArray, m: int, counts: IntArray | None = None) -> FloatArray:
     """The correctly rounded sum of each group."""
-    return np.array([rounded(units) for units in group_totals(values, groups, m)], dtype=np.float64)
+    return np.array([rounded(units) for units in group_totals(values, groups, m, counts)], dtype=np.float64)
+
+
+def _counted(array: FloatArray, groups: IntArray, m: int, counts: IntArray) -> list[int]:
+    """As `group_totals`; whole numbers of 64 bits hold the halves of a mantissa times up to 2^36 rows."""
+    totals = [0] * m
+    if not array.size:
+        return totals
+    high, low, exponent = _split(array)
+    used, place = np.unique(groups * (2 * UNIT) + exponent, return_inverse=True)
+    highs, lows = np.zeros(used.size, dtype=np.int64), np.zeros(used.size, dtype=np.int64)
+    np.add.at(highs, place, high.astype(np.int64) * counts)
+    np.add.at(lows, place, low.astype(np.int64) * counts)
+    for k, h, l in zip(used.tolist(), highs.tolist(), lows.tolist(), strict=True):
+        totals[k // (2 * UNIT)] += ((h << _HALF) + l) << (k % (2 * UNIT))
+    return totals
 
 
 def _split(array: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -17,7 +17,9 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, _fast, bootstrap, confusion, ranked, ranking_bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.placements import Placements, by_class, counted_placements, placements, variance_of_auroc
 from adjudge.stats.proportions import wilson
+from adjudge.stats.quantiles import normal_cdf, normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
 from adjudge.stats.ranking_bootstrap import RankedRows
 from adjudge.stats.resampling import generator
@@ -46,14 +48,19 @@ def auroc(
     resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
     method: bootstrap.Method = "expanded",
+    counts: IntArray | None = None,
 ) -> Estimate:
-    """The chance that a positive scores above a negative, ties counting half; DeLong's interval, or by cluster."""
+    """The chance that a positive scores above a negative, ties counting half; DeLong's interval, or by cluster.
+
+    Without clusters a row may stand for several equal ones: for as many as `counts` says.
+    """
     column, positive = _columns(scores, positives)
     level = _checks.level(level)
     if _one_class(positive):
-        return Estimate.null(ONE_CLASS, n=column.size, level=level)
+        n = column.size if counts is None else int(counts.sum())
+        return Estimate.null(ONE_CLASS, n=n, level=level)
     if clusters is None:
-        return _auroc_of_rows(column, positive, level)
+        return _auroc_of_rows(column, positive, counts, level)
     return ranked.auroc(
         _ranked(column, positive, clusters),
         seed=seed,
@@ -69,15 +76,14 @@ def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike, *, fast: bool |
     column, positive = _columns(scores, positives)
     if _one_class(positive):
         return None
-    ups, downs = (np.sort(scores_of_class) for scores_of_class in _by_class(column, positive))
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
     return _doubled_wins(ups, downs, fast=fast) / (2 * ups.size * downs.size)
 
 
 def delong_variance(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
     """DeLong's variance of AUROC; None with fewer than two positives or two negatives."""
     column, positive = _columns(scores, positives)
-    up, down = _placements(column, positive)
-    return _delong_covariance(up, down, up, down)
+    return variance_of_auroc(*placements(column, positive))
 
 
 def delong_difference(
@@ -89,16 +95,14 @@ def delong_difference(
     level = _checks.level(level)
     if _one_class(positive):
         return Estimate.null(ONE_CLASS, n=a.size, level=level, method="paired delong"), None
-    (up_a, down_a), (up_b, down_b) = (_placements(column, positive, by_row=True) for column in (a, b))
-    pairs = 2 * up_a.size * down_a.size
-    value = (int(up_a.sum()) - int(up_b.sum())) / pairs
-    variance = _delong_covariance(up_a - up_b, down_a - down_b, up_a - up_b, down_a - down_b)
+    (up_a, down_a), (up_b, down_b) = (placements(column, positive, by_row=True) for column in (a, b))
+    value = (up_a.total() - up_b.total()) / (2 * up_a.n * down_a.n)
+    up, down = Placements(up_a.places - up_b.places), Placements(down_a.places - down_b.places)
+    variance = variance_of_auroc(up, down)
     if variance is None:
         why = "two positives and two negatives are needed for an interval"
         return Estimate(value=value, level=level, n=a.size, method="paired delong", warnings=(why,)), None
-    from scipy.special import ndtr, ndtri
-
-    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
+    half = normal_quantile(0.5 + level / 2.0) * math.sqrt(variance)
     estimate = Estimate(
         value=value,
         low=max(-1.0, value - half),
@@ -110,7 +114,7 @@ def delong_difference(
     )
     if variance == 0:
         return estimate, 1.0 if value == 0 else 0.0
-    return estimate, float(2.0 * ndtr(-abs(value) / math.sqrt(variance)))
+    return estimate, 2.0 * normal_cdf(-abs(value) / math.sqrt(variance))
 
 
 def average_precision(
@@ -148,10 +152,8 @@ def average_precision(
     if value >= 1.0:
         low, high, says = wilson(ups, ups, level=level).low, 1.0, "wilson over the positives"
     else:
-        from scipy.special import expit, logit, ndtri
-
-        half = float(ndtri(0.5 + level / 2.0)) / math.sqrt(ups * value * (1.0 - value))
-        low, high = (float(expit(logit(value) + way * half)) for way in (-1, 1))
+        half = normal_quantile(0.5 + level / 2.0) / math.sqrt(ups * value * (1.0 - value))
+        low, high = _around_logit(value, half)
         says = "logit over the positives"
     return Estimate(value=value, low=low, high=high, level=level, n=column.size, method=says)
 
@@ -190,7 +192,7 @@ def recall_at_fpr(
             level=level,
             method=method,
         )
-    ups, downs = (np.sort(scores_of_class) for scores_of_class in _by_class(column, positive))
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
     above = _positives_above(ups, downs)
     allowed = int(largest_allowed(np.array([downs.size]), target)[0])
     hit = int(above[allowed]) if allowed < downs.size else ups.size
@@ -230,19 +232,30 @@ def f1_at(
     return confusion.f1(found, "positive", seed=seed, stream=stream, resamples=resamples, level=level)
 
 
-def _auroc_of_rows(column: FloatArray, positive: BoolArray, level: float) -> Estimate:
-    from scipy.special import expit, logit, ndtri
-
-    up, down = _placements(column, positive)
-    value = int(up.sum()) / (2 * up.size * down.size)
-    variance = _delong_covariance(up, down, up, down)
+def _auroc_of_rows(column: FloatArray, positive: BoolArray, counts: IntArray | None, level: float) -> Estimate:
+    up, down = placements(column, positive) if counts is None else counted_placements(column, positive, counts)
+    value = up.total() / (2 * up.n * down.n)
+    variance = variance_of_auroc(up, down)
+    n = up.n + down.n
     if not variance or value in {0.0, 1.0}:
-        low, high = newcombe_auroc(value, up.size, down.size, level=level)
-        return Estimate(value=value, low=low, high=high, level=level, n=column.size, method="newcombe")
+        low, high = newcombe_auroc(value, up.n, down.n, level=level)
+        return Estimate(value=value, low=low, high=high, level=level, n=n, method="newcombe")
     # On the logit scale the interval stays within 0 and 1 (Pepe 2003, section 5.2).
-    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance) / (value * (1.0 - value))
-    low, high = (float(expit(logit(value) + way * half)) for way in (-1, 1))
-    return Estimate(value=value, low=low, high=high, level=level, n=column.size, method="delong, logit scale")
+    half = normal_quantile(0.5 + level / 2.0) * math.sqrt(variance) / (value * (1.0 - value))
+    low, high = _around_logit(value, half)
+    return Estimate(value=value, low=low, high=high, level=level, n=n, method="delong, logit scale")
+
+
+def _around_logit(value: float, half: float) -> tuple[float, float]:
+    """The interval of ± half around a share on the logit scale."""
+    middle = math.log(value / (1.0 - value))
+    low, high = (_share_of_logit(middle + way * half) for way in (-1, 1))
+    return low, high
+
+
+def _share_of_logit(x: float) -> float:
+    smaller = math.exp(-abs(x)) / (1.0 + math.exp(-abs(x)))
+    return smaller if x < 0 else 1.0 - smaller
 
 
 def _doubled_wins(ups: FloatArray, downs: FloatArray, *, fast: bool | None = None) -> int:
@@ -261,49 +274,6 @@ def _doubled_wins_by_search(ups: FloatArray, downs: FloatArray) -> int:
     total = 2 * int(smaller.sum())
     if tied.any():
         total += int((np.searchsorted(downs, ups[tied], side="right") - smaller[tied]).sum())
-    return total
-
-
-def _placements(column: FloatArray, positive: BoolArray, *, by_row: bool = False) -> tuple[IntArray, IntArray]:
-    # Per positive 2 · (negatives below) + ties, per negative 2 · (positives above) + ties; by rising score, which is
-    # faster, or in the order of the rows.
-    ups, downs = _by_class(column, positive)
-    sorted_ups, sorted_downs = np.sort(ups), np.sort(downs)
-    if not by_row:
-        ups, downs = sorted_ups, sorted_downs
-    up = np.searchsorted(sorted_downs, ups, side="left") + np.searchsorted(sorted_downs, ups, side="right")
-    down = np.searchsorted(sorted_ups, downs, side="left") + np.searchsorted(sorted_ups, downs, side="right")
-    return up.astype(np.int64), (2 * ups.size - down).astype(np.int64)
-
-
-def _delong_covariance(up_a: IntArray, down_a: IntArray, up_b: IntArray, down_b: IntArray) -> float | None:
-    m, n = up_a.size, down_a.size
-    if m < 2 or n < 2:
-        return None
-    # The placements are whole numbers, so the sums are exact and no order of the rows can show.
-    across_ups = _covariance(up_a, up_b) / (2 * n) ** 2
-    across_downs = _covariance(down_a, down_b) / (2 * m) ** 2
-    return across_ups / m + across_downs / n
-
-
-def _covariance(a: IntArray, b: IntArray) -> float:
-    n = a.size
-    product = _whole_dot(a, b)
-    return (n * product - int(a.sum()) * int(b.sum())) / (n * (n - 1))
-
-
-def _whole_dot(a: IntArray, b: IntArray) -> int:
-    # Exact: 31-bit halves keep every partial sum within 64 bits for as many as 2^31 rows.
-    largest = max(int(np.abs(a).max(initial=0)), int(np.abs(b).max(initial=0)))
-    if largest * largest * a.size < 2**62:
-        return int(np.dot(a, b))
-    total = 0
-    for k in range(0, a.size, 1 << 16):
-        x, y = a[k : k + (1 << 16)], b[k : k + (1 << 16)]
-        if largest * largest * x.size < 2**62:
-            total += int(np.dot(x, y))
-        else:
-            total += sum(int(p) * int(q) for p, q in zip(x.tolist(), y.tolist(), strict=True))
     return total
 
 
@@ -357,11 +327,6 @@ def _clusters(column: FloatArray, clusters: npt.ArrayLike) -> tuple[IntArray, in
 def _ranked(column: FloatArray, positive: BoolArray, clusters: npt.ArrayLike) -> RankedRows:
     place, m = _clusters(column, clusters)
     return RankedRows.of(column, positive, place, m)
-
-
-def _by_class(column: FloatArray, positive: BoolArray) -> tuple[FloatArray, FloatArray]:
-    # Indices are several times faster here than two masks.
-    return column[np.flatnonzero(positive)], column[np.flatnonzero(~positive)]
 
 
 def _one_class(positive: BoolArray) -> bool:

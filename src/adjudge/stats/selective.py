@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -18,7 +19,9 @@ from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells, statistic_of_counts
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.harmonic import harmonic
 from adjudge.stats.proportions import wilson
+from adjudge.stats.tallies import Tally
 
 Area = Literal["aurc", "e_aurc", "augrc"]
 _ROW_BLOCKS = 512
@@ -66,6 +69,16 @@ class Blocks:
         wrong = np.searchsorted(np.sort(c[y == 0]), rising, side="right")
         return cls(rising[::-1].copy(), size[::-1].astype(np.int64), np.diff(wrong, prepend=0)[::-1].astype(np.int64))
 
+    @classmethod
+    def of(cls, tally: Tally) -> Blocks:
+        """Of rows that are counted already."""
+        rising, place = np.unique(tally.doubles() + 0.0, return_inverse=True)
+        size, wrong = (
+            np.bincount(place, weights=counts, minlength=rising.size).astype(np.int64)[::-1].copy()
+            for counts in (tally.counts, tally.counts * (1 - tally.correct))
+        )
+        return cls(rising[::-1].copy(), size, wrong)
+
     def merge(self, other: Blocks) -> Blocks:
         """The tie blocks of both parts, as if the rows had been one column."""
         rising, place = np.unique(np.concatenate([self.confidence, other.confidence]), return_inverse=True)
@@ -75,7 +88,8 @@ class Blocks:
         )
         return Blocks(rising[::-1].copy(), size.copy(), wrong.copy())
 
-    def finish(self) -> Areas | None:
+    @cached_property
+    def _areas(self) -> Areas | None:
         """AURC, E-AURC and AUGRC; None without rows.
 
         AURC = (1/n)·Σ_k (errors among the k most confident)/k (Geifman, Uziel, El-Yaniv 2019, ICLR). E-AURC subtracts
@@ -98,6 +112,10 @@ class Blocks:
         # Σ over the rows of a block of the errors so far, doubled to stay whole: 2·m·E + e·(m + 1).
         doubled = int((2 * self.size * before).sum()) + int((self.wrong * (self.size + 1)).sum())
         return Areas(aurc=aurc, e_aurc=aurc - _best(n, errors), augrc=(doubled - errors) / (2 * n * n))
+
+    def finish(self) -> Areas | None:
+        """The areas, worked out once; None without rows."""
+        return self._areas
 
 
 def areas(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Areas | None:
@@ -225,8 +243,6 @@ def _area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
     A block of m rows, e of them wrong, after s rows with E wrong adds Σ_j (E + j·e/m)/(s + j) = e + (E −
     s·e/m)·(H(s+m) − H(s)) to n·AURC, H the harmonic numbers.
     """
-    from scipy.special import digamma
-
     m = counts.shape[1] // 2
     wrong = counts[:, m:]
     size = counts[:, :m] + wrong
@@ -238,9 +254,9 @@ def _area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
             return np.asarray(doubled / (2.0 * n * n))
         share = np.where(size > 0, wrong / np.maximum(size, 1.0), 0.0)
         # A block begins where the one before it ends.
-        harmonic = digamma(np.concatenate([np.zeros((len(size), 1)), start + size], axis=1) + 1.0)
-        total = (wrong + (before - start * share) * np.diff(harmonic, axis=1)).sum(axis=1)
+        sums = harmonic(np.concatenate([np.zeros((len(size), 1)), start + size], axis=1))
+        total = (wrong + (before - start * share) * np.diff(sums, axis=1)).sum(axis=1)
         if area == "e_aurc":
             # Σ_{k > n−e} (1 − (n − e)/k)
-            total -= errors - (n - errors) * (digamma(n + 1.0) - digamma(n - errors + 1.0))
+            total -= errors - (n - errors) * (harmonic(n) - harmonic(n - errors))
         return np.asarray(total / n)

@@ -161,9 +161,9 @@ class Numbers:
             for name in CONFIDENCE_MEASURES:
                 found[name] = Estimate.null(why, method="bootstrap")
             return
-        c, right, bins = scores.confidence, scores.correct, self.bins
-        found["ece_right_closed"] = _value(calibration.ece_value(c, right, bins=bins, closed="right"), c.size)
-        found["ece_equal_mass"] = _value(calibration.ece_value(c, right, bins=bins, scheme="equal_mass"), c.size)
+        c, right, bins, tally = scores.confidence, scores.correct, self.bins, scores.tally
+        for name, way in _OTHER_BINS.items():
+            found[name] = _value(calibration.ece_value(c, right, bins=bins, tally=tally, **way), c.size)
         clusters = None
         if self.clusters is not None:
             _, clusters = np.unique(scores.sample, return_inverse=True)
@@ -176,9 +176,9 @@ class Numbers:
             "resamples": draw.resamples if clusters is None else draw.over(int(clusters.max()) + 1),
         }
         stream, blocks = draw.stream, scores.blocks
-        found["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", **common)
-        found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", **common)
-        found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", **common)
+        found["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", tally=tally, **common)
+        found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", tally=tally, **common)
+        found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", tally=tally, **common)
         found["aurc"] = selective.selective_area(c, right, "aurc", stream=f"{stream}/aurc", blocks=blocks, **common)
         found["e_aurc"] = selective.selective_area(
             c, right, "e_aurc", stream=f"{stream}/e_aurc", blocks=blocks, **common
@@ -186,14 +186,14 @@ class Numbers:
         found["auroc_confidence"] = (
             _value(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)
             if clusters is not None
-            else ranking.auroc(c, right, seed=draw.seed, stream=f"{stream}/auroc")
+            else ranking.auroc(tally.confidence, tally.correct, counts=tally.counts)
         )
 
     def _values_alone(self) -> None:
         c, right = self.scores.confidence, self.scores.correct
         areas = self.scores.blocks.finish()
         values = {
-            "ece": calibration.ece_value(c, right, bins=self.bins),
+            "ece": calibration.ece_value(c, right, bins=self.bins, tally=self.scores.tally),
             "brier": calibration.brier_value(c, right),
             "aurc": None if areas is None else areas.aurc,
             "e_aurc": None if areas is None else areas.e_aurc,
@@ -204,6 +204,10 @@ class Numbers:
         self.estimates["log_loss"] = Estimate.null("see each trial: too many samples for clusters", n=c.size)
 
 
+_OTHER_BINS: dict[str, dict[str, Any]] = {
+    "ece_right_closed": {"closed": "right"},
+    "ece_equal_mass": {"scheme": "equal_mass"},
+}
 CONFIDENCE_MEASURES = (
     "ece",
     "ece_right_closed",

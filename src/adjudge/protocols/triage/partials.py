@@ -34,6 +34,7 @@ from adjudge.protocols.triage.samples import restore
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.digests import MODULUS, digest_sum, loops_are_loaded
 from adjudge.stats import exact, selective
+from adjudge.stats.tallies import Tally
 
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
@@ -55,9 +56,14 @@ class Scores:
     trial: NDArray[np.int32]
 
     @cached_property
+    def tally(self) -> Tally:
+        """The confidences counted, by right and wrong."""
+        return Tally.of(self.confidence, self.correct)
+
+    @cached_property
     def blocks(self) -> selective.Blocks:
         """The tie blocks of the confidences."""
-        return selective.Blocks.partial(self.confidence, self.correct)
+        return selective.Blocks.of(self.tally)
 
     def rows(self, chosen: NDArray[np.bool_]) -> Scores:
         """Some of the rows."""

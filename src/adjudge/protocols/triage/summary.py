@@ -218,7 +218,7 @@ class _View:
         scores = self.data.joined()
         clusters = scores.sample if len(self.trials) > 1 else None
         table = calibration.reliability_table(
-            scores.confidence, scores.correct, bins=self.config.bins, clusters=clusters
+            scores.confidence, scores.correct, bins=self.config.bins, clusters=clusters, tally=scores.tally
         )
         return [
             {
