@@ -118,7 +118,8 @@ def writer(samples: int = SAMPLES, repeat: int = 5) -> Row:
     with tempfile.TemporaryDirectory(prefix="adjudge-parts-") as name:
         folder = Path(name)
         _, run = _judged(folder, samples)
-        _, _, evidence = next(run.batches())
+        _, first, evidence = next(run.batches())
+        judged = first.drop_columns(["part", "row"])
         outputs = pq.ParquetFile(run.path / "outputs" / "part-00000.parquet").read_row_group(0).drop_columns(["row"])
         for part in ("evidence", "outputs"):
             (folder / part).mkdir()
@@ -126,7 +127,7 @@ def writer(samples: int = SAMPLES, repeat: int = 5) -> Row:
 
         def columns() -> None:
             part = PartWriter(folder, 0)
-            part.add(evidence, outputs)
+            part.add(judged, evidence, outputs)
             part.close()
 
         def lines() -> None:

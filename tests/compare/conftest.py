@@ -95,8 +95,9 @@ def make_run(tmp_path: Path) -> MakeRun:
                 texts = pa.table(
                     {"response": pa.array([f"{sample}:{ok}{says}" for sample, ok in zip(samples, right, strict=True)])}
                 )
-                writer.add_samples(0, pa.table(found), part.add(evidence, texts))
+                part.add(pa.table(found), evidence, texts)
             part.close()
+            writer.add_samples(part.samples)
             writer.write_json(
                 METRICS,
                 {"schema_version": SCHEMA_VERSION, "protocol": protocol, "pass": None, "estimates": [], **(top or {})},

@@ -12,17 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge.runs.encodings import bits_for, counted, doubles, runs, texts
-from adjudge.runs.parquet import Chunk, Encoding, Field, FileWriter, Page, Physical
+from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, group_of
+
+WORD = pa.field("it", pa.string(), nullable=False)
+WHOLE = pa.field("it", pa.uint32(), nullable=False)
+NUMBER = pa.field("it", pa.float64(), nullable=False)
 
 
-def read_back(field: Field, rows: int, chunk: Chunk) -> pa.ChunkedArray:
+def read_back(field: pa.Field, rows: int, chunk: Chunk) -> pa.ChunkedArray:
     """What Arrow reads of a file with one chunk."""
     out = io.BytesIO()
-    file = FileWriter(out, [field], {b"about": b"a test"})
-    file.add(rows, [chunk])
+    file = FileWriter(out, pa.schema([field], metadata={"about": "a test"}))
+    file.add(group_of(rows, [chunk]))
     file.close()
     found = pq.ParquetFile(pa.BufferReader(out.getvalue()))
-    assert found.metadata.metadata[b"about"] == b"a test"
+    assert found.schema_arrow.metadata == {b"about": b"a test"}
     return found.read().column(0)
 
 
@@ -40,8 +44,8 @@ def test_runs_of_words(stretches: list[tuple[int, int | None]], seed: int) -> No
     words = [f"word {code}" for code in range(20)]
     bits = bits_for(len(words))
     page = Page(codes.size, bytes([bits]) + runs(codes, edges, bits))
-    chunk = Chunk(Encoding.RLE_DICTIONARY, [page], Page(len(words), texts(words)))
-    found = read_back(Field("word", Physical.BYTE_ARRAY), codes.size, chunk)
+    chunk = Chunk(("it",), Physical.BYTE_ARRAY, Encoding.RLE_DICTIONARY, [page], Page(len(words), texts(words)))
+    found = read_back(WORD, codes.size, chunk)
     assert found.to_pylist() == [words[code] for code in codes]
 
 
@@ -51,8 +55,9 @@ def test_every_width_of_bits(count: int) -> None:
     codes[0] = count - 1
     bits = bits_for(count)
     page = Page(codes.size, bytes([bits]) + runs(codes, np.array([0, codes.size]), bits))
-    chunk = Chunk(Encoding.RLE_DICTIONARY, [page], Page(count, np.arange(count, dtype="<i4").tobytes()))
-    found = read_back(Field("number", Physical.INT32, bits=32), codes.size, chunk)
+    words = Page(count, np.arange(count, dtype="<i4").tobytes())
+    chunk = Chunk(("it",), Physical.INT32, Encoding.RLE_DICTIONARY, [page], words)
+    found = read_back(WHOLE, codes.size, chunk)
     assert found.to_pylist() == codes.tolist()
 
 
@@ -64,24 +69,28 @@ def test_a_long_constant_takes_a_few_bytes() -> None:
 @given(st.integers(0, 2**31 - 701), st.integers(0, 700), st.integers(1, 9))
 @settings(max_examples=150, deadline=None)
 def test_numbers_that_start_anew(first: int, count: int, times: int) -> None:
-    chunk = Chunk(Encoding.DELTA_BINARY_PACKED, [Page(count * times, counted(first, count, times))])
-    found = read_back(Field("row", Physical.INT32, bits=32), count * times, chunk)
+    chunk = Chunk(
+        ("it",), Physical.INT32, Encoding.DELTA_BINARY_PACKED, [Page(count * times, counted(first, count, times))]
+    )
+    found = read_back(WHOLE, count * times, chunk)
     assert found.to_pylist() == list(range(first, first + count)) * times
 
 
 def test_doubles_in_several_pages() -> None:
     values = np.random.default_rng(0).normal(size=1000)
     pages = [Page(300, doubles(values[:300])), Page(700, doubles(values[300:]))]
-    found = read_back(Field("x", Physical.DOUBLE), 1000, Chunk(Encoding.PLAIN, pages))
+    found = read_back(NUMBER, 1000, Chunk(("it",), Physical.DOUBLE, Encoding.PLAIN, pages))
     assert np.array_equal(found.to_numpy(), values)
 
 
 def test_bounds_of_a_row_group() -> None:
     out = io.BytesIO()
-    file = FileWriter(out, [Field("row", Physical.INT32, bits=32)], {b"about": b"a test"})
+    file = FileWriter(out, pa.schema([WHOLE]))
     for first in (0, 5_000_000, 2_000_000_000):
         bounds = (first.to_bytes(4, "little"), (first + 9).to_bytes(4, "little"))
-        file.add(10, [Chunk(Encoding.DELTA_BINARY_PACKED, [Page(10, counted(first, 10, 1))], bounds=bounds)])
+        page = Page(10, counted(first, 10, 1))
+        chunk = Chunk(("it",), Physical.INT32, Encoding.DELTA_BINARY_PACKED, [page], bounds=bounds)
+        file.add(group_of(10, [chunk]))
     file.close()
     found = pq.ParquetFile(pa.BufferReader(out.getvalue())).metadata
     groups = [found.row_group(index).column(0).statistics for index in range(3)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,12 @@ from adjudge.engine.metrics import metrics_document
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, give_back, quick_memory, work
+from adjudge.engine.work import Done, Job, give_back, quick_memory, work, written
 from adjudge.errors import ConfigError
-from adjudge.protocols.base import Judged, Plan, Protocol
+from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
-from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, PartWriter, RunWriter
+from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
 Report = Callable[[Path], tuple[bytes, str]]
@@ -63,17 +63,16 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
         cut = split(plan.inputs(), writer.scratch, runner, made, limit=options.limit)
         give_back()
         clock.lap("read")
-        jobs = _jobs(made, cut, writer.folder, limited=options.limit is not None)
+        jobs = _jobs(made, cut, writer, limited=options.limit is not None)
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
         whole = plan.whole(writer.folder)
         if whole is not None:
-            results: Iterable[Done] = [_judged(plan, whole, writer.folder)]
+            results: Iterable[Done] = [written(plan, whole, writer.folder, 0)]
         else:
             results = runner.map(work if runner.shared else partial(work, plan=plan), jobs)
         for done in results:
-            for first, table in done.samples:
-                writer.add_samples(done.part, table, first)
+            writer.add_samples(done.samples)
             partials += done.partials
             rows += done.rows
             if options.on_progress is not None:
@@ -135,20 +134,6 @@ class _Clock:
         self._last = now
 
 
-def _judged(plan: Plan, whole: Iterable[Judged], folder: Path) -> Done:
-    """One partition from a plan that reads its own input."""
-    writer = PartWriter(folder, 0)
-    done = Done(0, [], [], 0)
-    try:
-        for batch in whole:
-            first = writer.add(batch.evidence, batch.outputs)
-            done.samples.append((first, batch.samples))
-            done.partials.append(plan.partial(batch.samples, batch.evidence))
-        return replace(done, rows=writer.rows)
-    finally:
-        writer.close()
-
-
-def _jobs(made: Recipe, cut: Split, folder: Path, *, limited: bool) -> Iterator[Job]:
+def _jobs(made: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
     for part, parts in enumerate(cut.partitions):
-        yield Job(made, part, parts, cut.groups, cut.files, limited, folder)
+        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator
+import os
+import socket
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ import pyarrow as pa
 from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.split import Part
-from adjudge.protocols.base import Partition, Plan
+from adjudge.protocols.base import Judged, Partition, Plan
+from adjudge.runs.table_file import Batch, stored
 from adjudge.runs.writer import PartWriter
 
 
@@ -30,14 +33,14 @@ class Job:
     files: tuple[str, ...]
     limited: bool
     folder: Path
+    scratch: Path
 
 
 @dataclass(frozen=True)
 class Done:
     """What a worker gives back: samples batch by batch, and what each batch adds to the numbers."""
 
-    part: int
-    samples: list[tuple[int, pa.Table]]
+    samples: list[Batch]
     partials: list[Any]
     rows: int
 
@@ -69,7 +72,7 @@ def give_back() -> None:
 @quick_memory()
 @without_pandas()
 def work(job: Job, plan: Plan | None = None) -> Done:
-    """Judge one partition, write its evidence and outputs, and return the rest."""
+    """Judge one partition, write its evidence and outputs, and return the rest; without a `plan`, for another process."""
     made = plan or plan_of(job.recipe)
     partition = Partition(
         rows={role: part.rows() for role, part in job.parts.items() if part.raw},
@@ -78,14 +81,22 @@ def work(job: Job, plan: Plan | None = None) -> Done:
         files=job.files,
         limited=job.limited,
     )
-    writer = PartWriter(job.folder, job.part)
-    samples: list[tuple[int, pa.Table]] = []
+    found = written(made, made.judge(partition), job.folder, job.part)
+    if plan is not None:
+        return found
+    # A partition may be judged twice where a worker was lost.
+    path = job.scratch / f"samples-{job.part:05d}.{socket.gethostname()}.{os.getpid()}"
+    return replace(found, samples=stored(found.samples, path))
+
+
+def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> Done:
+    """Write the evidence and outputs of a partition and return the rest."""
+    writer = PartWriter(folder, part)
     partials: list[Any] = []
     try:
-        for table, evidence, outputs in made.judge(partition):
-            first = writer.add(evidence, outputs)
-            samples.append((first, table))
-            partials.append(made.partial(table, evidence))
+        for samples, evidence, outputs in batches:
+            writer.add(samples, evidence, outputs)
+            partials.append(plan.partial(samples, evidence))
     finally:
         writer.close()
-    return Done(job.part, samples, partials, writer.rows)
+    return Done(writer.samples, partials, writer.rows)

@@ -42,6 +42,16 @@ def runs(values: NDArray[Any], edges: NDArray[np.intp], bits: int) -> bytes:
     return bytes(out)
 
 
+def same_or_packed(values: NDArray[Any], bits: int) -> bytes:
+    """Codes of a page behind the number of their bits: one run, or all packed."""
+    if values.size and (values == values[0]).all():
+        data = varint(values.size << 1) + int(values[0]).to_bytes(-(-bits // 8), "little")
+    else:
+        groups = -(-values.size // _GROUP)
+        data = varint(groups << 1 | 1) + _packed(values, groups * _GROUP, bits)
+    return bytes([bits]) + data
+
+
 def _stretches(values: NDArray[Any], edges: NDArray[np.intp]) -> list[tuple[int, bool]]:
     """Where each stretch ends and whether it holds one value; neighbours that are alike are one."""
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
@@ -100,6 +110,42 @@ def counted(first: int, count: int, times: int) -> bytes:
         for part in packed:
             out += part.to_bytes(bits * _PART // 8, "little")
     return bytes(out + steady * (blocks - done))
+
+
+def levels(there: NDArray[np.bool_]) -> bytes:
+    """Definition levels of a column without lists: whether there is a value, of values shaped (positions, samples)."""
+    width, n = there.shape
+    return _sized(runs(there.ravel(), np.arange(width + 1, dtype=np.intp) * np.intp(n), 1))
+
+
+def same_level(level: int, count: int) -> bytes:
+    """Repetition or definition levels that are all alike, below 256."""
+    return _sized(varint(count << 1) + bytes([level]))
+
+
+def list_starts(starts: NDArray[np.intp], count: int) -> bytes:
+    """Repetition levels of lists that are not empty: where among `count` values each begins."""
+    inside = np.ones(count, dtype=np.uint8)
+    inside[starts] = 0
+    groups = -(-count // _GROUP)
+    return _sized(varint(groups << 1 | 1) + np.packbits(inside, bitorder="little").tobytes())
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "little") + data
+
+
+def byte_arrays(sizes: NDArray[np.int32], data: NDArray[np.uint8]) -> bytes:
+    """Plain texts or bytes, each behind its length; in `data` they stand without."""
+    heads = sizes.astype("<i4").view(np.uint8)
+    out = np.empty(data.size + heads.size, dtype=np.uint8)
+    begin = np.cumsum(sizes + 4) - (sizes + 4)
+    is_head = np.zeros(out.size, dtype=np.bool_)
+    for place in range(4):
+        is_head[begin + place] = True
+    out[is_head] = heads
+    out[~is_head] = data
+    return out.tobytes()
 
 
 def texts(words: Sequence[str]) -> bytes:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES
-from adjudge.runs.encodings import bits_for, counted, doubles, runs, texts
-from adjudge.runs.parquet import Chunk, Encoding, Field, FileWriter, Page, Physical
+from adjudge.runs.columns import coded, maybe, none
+from adjudge.runs.encodings import bits_for, counted, doubles, levels, runs
+from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, group_of
 
 PAGE_VALUES = 1 << 18
 
@@ -24,49 +22,28 @@ class EvidenceFile:
     """Writes the evidence of one partition; the rows are those of `Evidence.to_arrow`."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._file = FileWriter(stream, _fields(), _metadata())
+        self._file = FileWriter(stream, SCHEMA)
 
     def add(self, evidence: Evidence, first: int) -> None:
         """Append a batch; its first sample is row `first` of the partition."""
         layout, n = evidence.layout, evidence.n
         width = layout.width
         reasons = evidence.reasons
+        places = Page(width * n, counted(first, n, width))
         chunks = [
-            Chunk(Encoding.DELTA_BINARY_PACKED, [Page(width * n, counted(first, n, width))], None, _bounds(first, n)),
-            _coded(evidence.code, layout.codes),
+            Chunk(("sample",), Physical.INT32, Encoding.DELTA_BINARY_PACKED, [places], bounds=_bounds(first, n)),
+            coded("rule", evidence.code, layout.codes),
             *_constant(layout, n),
-            _coded(evidence.outcome, OUTCOMES),
-            _coded(evidence.severity, SEVERITIES),
+            coded("outcome", evidence.outcome, OUTCOMES),
+            coded("severity", evidence.severity, SEVERITIES),
             _observed(evidence.observed),
-            _none(width * n) if reasons.codes is None else _maybe(reasons.codes, reasons.texts),
+            none("why", width * n) if reasons.codes is None else maybe("why", reasons.codes, reasons.texts),
         ]
-        self._file.add(width * n, chunks)
+        self._file.add(group_of(width * n, chunks))
 
     def close(self) -> None:
         """Finish the file, and leave the stream open."""
         self._file.close()
-
-
-@lru_cache(maxsize=1)
-def _fields() -> tuple[Field, ...]:
-    """The columns of SCHEMA as Parquet has them."""
-    return tuple(_field(field) for field in SCHEMA)
-
-
-def _field(field: pa.Field) -> Field:
-    if pa.types.is_dictionary(field.type):
-        return Field(field.name, Physical.BYTE_ARRAY, field.nullable)
-    if pa.types.is_floating(field.type):
-        return Field(field.name, Physical.DOUBLE, field.nullable)
-    return Field(field.name, Physical.INT32, field.nullable, field.type.bit_width)
-
-
-@lru_cache(maxsize=1)
-def _metadata() -> dict[bytes, bytes]:
-    """Where Arrow looks for its own types: what its own writer says of them."""
-    out = pa.BufferOutputStream()
-    pq.write_table(SCHEMA.empty_table(), out)
-    return dict(pq.read_metadata(pa.BufferReader(out.getvalue())).metadata)
 
 
 def _bounds(first: int, n: int) -> tuple[bytes, bytes] | None:
@@ -83,33 +60,9 @@ def _constant(layout: Layout, n: int) -> tuple[Chunk, Chunk]:
     data = bytes([bits]) + runs(step, edges, bits)
     words = Page(len(steps), steps.astype("<i4").tobytes())
     return (
-        _maybe(np.repeat(layout.slot_field[:, None], n, axis=1), layout.fields),
-        Chunk(Encoding.RLE_DICTIONARY, [Page(len(step), data)], words),
+        maybe("field", np.repeat(layout.slot_field[:, None], n, axis=1), layout.fields),
+        Chunk(("step",), Physical.INT32, Encoding.RLE_DICTIONARY, [Page(len(step), data)], words),
     )
-
-
-def _coded(codes: NDArray[Any], words: Sequence[str]) -> Chunk:
-    """Words by their codes, shaped (positions, samples)."""
-    bits = bits_for(len(words))
-    data = bytes([bits]) + runs(codes.ravel(), _edges(codes), bits)
-    return Chunk(Encoding.RLE_DICTIONARY, [Page(codes.size, data)], Page(len(words), texts(words)))
-
-
-def _maybe(codes: NDArray[Any], words: Sequence[str]) -> Chunk:
-    """Words by their codes; none where a code is negative."""
-    there = codes >= 0
-    counts = np.count_nonzero(there, axis=1)
-    bits = bits_for(len(words))
-    values = codes[there] if counts.any() else codes[:0].ravel()
-    edges = np.concatenate([[0], np.cumsum(counts)])
-    data = _levels(there) + bytes([bits]) + runs(values, edges, bits)
-    return Chunk(Encoding.RLE_DICTIONARY, [Page(codes.size, data)], Page(len(words), texts(words)))
-
-
-def _none(size: int) -> Chunk:
-    """No word anywhere."""
-    none = np.zeros((1, size), dtype=np.bool_)
-    return Chunk(Encoding.RLE_DICTIONARY, [Page(size, _levels(none) + b"\1")], Page(0, b""))
 
 
 def _observed(values: NDArray[np.float64]) -> Chunk:
@@ -127,17 +80,5 @@ def _observed(values: NDArray[np.float64]) -> Chunk:
             if count
         ]
         data = doubles(np.concatenate(held)) if held else b""
-        pages.append(Page(some.size, _levels(there) + data))
-    return Chunk(Encoding.PLAIN, pages)
-
-
-def _levels(there: NDArray[np.bool_]) -> bytes:
-    """Definition levels: whether there is a value."""
-    data = runs(there.ravel(), _edges(there), 1)
-    return len(data).to_bytes(4, "little") + data
-
-
-def _edges(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Where each position begins and ends, flat."""
-    width, n = values.shape
-    return np.arange(width + 1, dtype=np.intp) * np.intp(n)
+        pages.append(Page(some.size, levels(there) + data))
+    return Chunk(("observed",), Physical.DOUBLE, Encoding.PLAIN, pages)

@@ -1,33 +1,42 @@
 """A Parquet file from columns that are encoded already: the frame of pages and footer around them.
 
-Arrow's writer looks at every value of every column. Most columns of evidence are runs of one value, known as such
-before a value is looked at, so their pages are a few bytes and cost nothing; this module puts such pages into a file.
-Format: https://parquet.apache.org/docs/file-format/ (data pages of version 1, metadata in Thrift's compact protocol).
+Arrow's writer looks at every value of every column. Most columns of a run are runs of one value or lie in memory as the
+file has them, so their pages cost nothing; this module puts such pages into row groups, and row groups, whoever made
+them, into a file. Format: https://parquet.apache.org/docs/file-format/ (data pages of version 1, metadata in Thrift's
+compact protocol).
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from adjudge.runs.thrift import Struct, Value, binary, byte, integer, long, sequence, short, struct
+from adjudge.runs.thrift import Struct, Value, binary, fields_of, integer, long, sequence, short, struct
 
 MAGIC = b"PAR1"
-_LZ4_RAW = 7
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-_CONVERTED = {0: 0, 8: 11, 16: 12, 32: 13}  # UTF8, UINT_8, UINT_16, UINT_32
+_PROBE = 1 << 15  # bytes that show whether the rest gets smaller
+_AT_ONCE = 1 << 20  # bytes that are copied
+_LZ4 = pa.Codec("lz4_raw")
 
 
 class Physical(enum.IntEnum):
     """How values are stored."""
 
+    BOOLEAN = 0
     INT32 = 1
+    INT64 = 2
+    FLOAT = 4
     DOUBLE = 5
     BYTE_ARRAY = 6
+    FIXED_LEN_BYTE_ARRAY = 7
 
 
 class Encoding(enum.IntEnum):
@@ -36,24 +45,22 @@ class Encoding(enum.IntEnum):
     PLAIN = 0
     RLE = 3
     DELTA_BINARY_PACKED = 5
+    DELTA_LENGTH_BYTE_ARRAY = 6
     RLE_DICTIONARY = 8
 
 
-@dataclass(frozen=True)
-class Field:
-    """A column of the file: unsigned integers of some bits, doubles, or (for byte arrays) text."""
+class Codec(enum.IntEnum):
+    """How the pages of a column are compressed."""
 
-    name: str
-    physical: Physical
-    optional: bool = False
-    bits: int = 0
+    UNCOMPRESSED = 0
+    LZ4 = 7
 
 
 @dataclass(frozen=True)
 class Page:
-    """The encoded values of some rows of a column, definition levels before them where it is optional."""
+    """So many encoded values; repetition and definition levels before them where the column has any."""
 
-    rows: int
+    values: int
     data: bytes
 
 
@@ -61,114 +68,247 @@ class Page:
 class Chunk:
     """The pages of one column in a row group; the bounds, where given, let a reader skip the group."""
 
+    path: tuple[str, ...]
+    physical: Physical
     encoding: Encoding
     pages: Sequence[Page]
     words: Page | None = None
     bounds: tuple[bytes, bytes] | None = None
 
 
+@dataclass(frozen=True)
+class Column:
+    """What the footer says of a column in a row group; places count from the beginning of the group."""
+
+    physical: int
+    encodings: tuple[int, ...]
+    path: tuple[str, ...]
+    codec: int
+    values: int
+    plain: int
+    packed: int
+    data_at: int
+    words_at: int | None = None
+    bounds: tuple[bytes, bytes] | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes that lie in a file."""
+
+    path: Path
+    start: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def copy(self, stream: BinaryIO) -> None:
+        """Append them to another file."""
+        with self.path.open("rb") as own:
+            own.seek(self.start)
+            left = self.size
+            while left:
+                left -= stream.write(own.read(min(left, _AT_ONCE)))
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group as it stands in a file, wherever in it: in pieces one after another."""
+
+    rows: int
+    columns: tuple[Column, ...]
+    pieces: Sequence[bytes | Span]
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return sum(map(len, self.pieces))
+
+    def write(self, stream: BinaryIO) -> None:
+        """Append it to a file."""
+        for piece in self.pieces:
+            if isinstance(piece, Span):
+                piece.copy(stream)
+            else:
+                stream.write(piece)
+
+
+def group_of(rows: int, parts: Iterable[Chunk | pa.Table]) -> Group:
+    """A row group from its columns; a table of one column is left to Arrow's writer."""
+    out = _Out([])
+    columns: list[Column] = []
+    for part in parts:
+        columns += [_packed(part, out)] if isinstance(part, Chunk) else _by_arrow(part, out)
+    return Group(rows, tuple(columns), out.pieces)
+
+
+@dataclass
+class _Out:
+    """Pieces, and how many bytes they are."""
+
+    pieces: list[bytes | Span]
+    size: int = 0
+
+    def add(self, data: bytes) -> None:
+        self.pieces.append(data)
+        self.size += len(data)
+
+
+def _packed(chunk: Chunk, out: _Out) -> Column:
+    begin, plain = out.size, 0
+    codec = Codec.UNCOMPRESSED
+    if chunk.physical != Physical.DOUBLE and any(_shrinks(page.data) for page in chunk.pages):
+        codec = Codec.LZ4
+    if chunk.words is not None:
+        plain += _page(chunk.words, _DICTIONARY_PAGE, Encoding.PLAIN, codec, out)
+    first = out.size
+    for page in chunk.pages:
+        plain += _page(page, _DATA_PAGE, chunk.encoding, codec, out)
+    encodings = {chunk.encoding, Encoding.RLE} | ({Encoding.PLAIN} if chunk.words is not None else set())
+    return Column(
+        physical=chunk.physical,
+        encodings=tuple(sorted(encodings)),
+        path=chunk.path,
+        codec=codec,
+        values=sum(page.values for page in chunk.pages),
+        plain=plain,
+        packed=out.size - begin,
+        data_at=first,
+        words_at=None if chunk.words is None else begin,
+        bounds=chunk.bounds,
+    )
+
+
+def _shrinks(data: bytes) -> bool:
+    """Whether compression is worth the time that it takes a reader."""
+    probe = data[:_PROBE]
+    return len(data) > 64 and 8 * _LZ4.compress(probe).size < 7 * len(probe)
+
+
+def _page(page: Page, sort: int, encoding: Encoding, codec: Codec, out: _Out) -> int:
+    """Append one page; its size before compression."""
+    packed = _LZ4.compress(page.data, asbytes=True) if codec == Codec.LZ4 else page.data
+    about: list[tuple[int, Value | bool]] = [(1, integer(page.values)), (2, integer(encoding))]
+    if sort == _DATA_PAGE:
+        about += [(3, integer(Encoding.RLE)), (4, integer(Encoding.RLE))]
+    header = struct(
+        [
+            (1, integer(sort)),
+            (2, integer(len(page.data))),
+            (3, integer(len(packed))),
+            (7 if sort == _DICTIONARY_PAGE else 5, struct(about)),
+        ]
+    )
+    out.add(header)
+    out.add(packed)
+    return len(header) + len(page.data)
+
+
+_BY_NAME = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
+
+
+def _by_arrow(table: pa.Table, out: _Out) -> list[Column]:
+    """Append a column as Arrow writes it; a list or a structure may be several there."""
+    file = pa.BufferOutputStream()
+    pq.write_table(
+        table, file, compression="lz4", use_dictionary=False, write_statistics=False, row_group_size=max(1, len(table))
+    )
+    data = file.getvalue()
+    about = pq.read_metadata(pa.BufferReader(data)).row_group(0)
+    columns, name = [], table.column_names[0]  # a name may have dots of its own
+    for index in range(about.num_columns):
+        own = about.column(index)
+        inside = own.path_in_schema[len(name) + 1 :]
+        begin = own.dictionary_page_offset or own.data_page_offset
+        moved = out.size - begin
+        out.add(data[begin : begin + own.total_compressed_size].to_pybytes())
+        columns.append(
+            Column(
+                physical=Physical[own.physical_type],
+                encodings=tuple(sorted(_BY_NAME[name] for name in own.encodings)),
+                path=(name, *inside.split(".")) if inside else (name,),
+                codec=Codec[own.compression],
+                values=own.num_values,
+                plain=own.total_uncompressed_size,
+                packed=own.total_compressed_size,
+                data_at=own.data_page_offset + moved,
+                words_at=None if own.dictionary_page_offset is None else own.dictionary_page_offset + moved,
+            )
+        )
+    return columns
+
+
 class FileWriter:
     """Writes row groups to an open file, and the footer at the end."""
 
-    def __init__(self, stream: BinaryIO, fields: Sequence[Field], metadata: Mapping[bytes, bytes]) -> None:
-        self._stream, self._fields, self._metadata = stream, fields, metadata
-        self._codec = pa.Codec("lz4_raw")
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+        self._stream, self._schema = stream, schema
         self._groups: list[Struct] = []
         self._rows = 0
         self._at = stream.write(MAGIC)
 
-    def add(self, rows: int, chunks: Sequence[Chunk]) -> None:
-        """Append a row group, a chunk a field."""
-        begin, plain = self._at, 0
-        columns = []
-        for field, chunk in zip(self._fields, chunks, strict=True):
-            column, size = self._column(field, chunk, rows)
-            columns.append(column)
-            plain += size
+    def add(self, group: Group) -> None:
+        """Append a row group of the schema."""
+        columns = [_footer_of(column, self._at) for column in group.columns]
         self._groups.append(
             struct(
                 [
                     (1, sequence(columns)),
-                    (2, long(plain)),
-                    (3, long(rows)),
-                    (5, long(begin)),
-                    (6, long(self._at - begin)),
+                    (2, long(sum(column.plain for column in group.columns))),
+                    (3, long(group.rows)),
+                    (5, long(self._at)),
+                    (6, long(group.size)),
                     (7, short(len(self._groups))),
                 ]
             )
         )
-        self._rows += rows
+        group.write(self._stream)
+        self._at += group.size
+        self._rows += group.rows
 
     def close(self) -> None:
         """Write the footer."""
-        root = struct([(4, binary(b"schema")), (5, integer(len(self._fields)))])
-        pairs = [struct([(1, binary(key)), (2, binary(value))]) for key, value in self._metadata.items()]
-        footer = [
-            (1, integer(2)),
-            (2, sequence([root, *map(_element, self._fields)])),
+        said = _said_by_arrow(self._schema)
+        footer: list[tuple[int, Value | bool]] = [
+            (1, said[1]),
+            (2, said[2]),
             (3, long(self._rows)),
             (4, sequence(self._groups)),
-            (5, sequence(pairs)),
+            (5, said[5]),
             (6, binary(b"adjudge")),
-            (7, sequence([struct([(1, struct())])] * len(self._fields))),  # bounds are in the order of the type
+            (7, said[7]),
         ]
         data = struct(footer)
         self._stream.write(data + len(data).to_bytes(4, "little") + MAGIC)
 
-    def _column(self, field: Field, chunk: Chunk, rows: int) -> tuple[Struct, int]:
-        """Write one chunk; what the footer says of it, and its size before compression."""
-        begin, plain = self._at, 0
-        if chunk.words is not None:
-            plain += self._page(chunk.words, _DICTIONARY_PAGE, Encoding.PLAIN)
-        first = self._at
-        for page in chunk.pages:
-            plain += self._page(page, _DATA_PAGE, chunk.encoding)
-        encodings = {chunk.encoding, Encoding.RLE} | ({Encoding.PLAIN} if chunk.words is not None else set())
-        about: list[tuple[int, Value | bool]] = [
-            (1, integer(field.physical)),
-            (2, sequence([integer(encoding) for encoding in sorted(encodings)])),
-            (3, sequence([binary(field.name.encode())])),
-            (4, integer(_LZ4_RAW)),
-            (5, long(rows)),
-            (6, long(plain)),
-            (7, long(self._at - begin)),
-            (9, long(first)),
-        ]
-        if chunk.words is not None:
-            about.append((11, long(begin)))
-        if chunk.bounds is not None:
-            low, high = chunk.bounds
-            about.append((12, struct([(3, long(0)), (5, binary(high)), (6, binary(low))])))
-        return struct([(2, long(begin)), (3, struct(about))]), plain
 
-    def _page(self, page: Page, sort: int, encoding: Encoding) -> int:
-        """Write one page; its size before compression."""
-        packed = self._codec.compress(page.data, asbytes=True)
-        about: list[tuple[int, Value | bool]] = [(1, integer(page.rows)), (2, integer(encoding))]
-        if sort == _DATA_PAGE:
-            about += [(3, integer(Encoding.RLE)), (4, integer(Encoding.RLE))]
-        header = struct(
-            [
-                (1, integer(sort)),
-                (2, integer(len(page.data))),
-                (3, integer(len(packed))),
-                (7 if sort == _DICTIONARY_PAGE else 5, struct(about)),
-            ]
-        )
-        self._at += self._stream.write(header) + self._stream.write(packed)
-        return len(header) + len(page.data)
+@lru_cache(maxsize=4)
+def _said_by_arrow(schema: pa.Schema) -> dict[int, Value]:
+    """The footer that Arrow gives a file of this schema: version, columns, its own types, and the order of bounds."""
+    out = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), out)
+    data = out.getvalue().to_pybytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    return fields_of(data[-8 - size : -8])
 
 
-def _element(field: Field) -> Struct:
-    """A column in the schema."""
+def _footer_of(column: Column, begin: int) -> Struct:
+    """A column of a row group that begins there."""
     about: list[tuple[int, Value | bool]] = [
-        (1, integer(field.physical)),
-        (3, integer(int(field.optional))),
-        (4, binary(field.name.encode())),
+        (1, integer(column.physical)),
+        (2, sequence([integer(encoding) for encoding in column.encodings])),
+        (3, sequence([binary(name.encode()) for name in column.path])),
+        (4, integer(column.codec)),
+        (5, long(column.values)),
+        (6, long(column.plain)),
+        (7, long(column.packed)),
+        (9, long(begin + column.data_at)),
     ]
-    if field.physical == Physical.BYTE_ARRAY:
-        about += [(6, integer(_CONVERTED[0])), (10, struct([(1, struct())]))]
-    elif field.bits:
-        whole = struct([(1, byte(field.bits)), (2, False)])
-        about += [(6, integer(_CONVERTED[field.bits])), (10, struct([(10, whole)]))]
-    return struct(about)
+    if column.words_at is not None:
+        about.append((11, long(begin + column.words_at)))
+    if column.bounds is not None:
+        low, high = column.bounds
+        about.append((12, struct([(3, long(0)), (5, binary(high)), (6, binary(low))])))
+    first = column.data_at if column.words_at is None else column.words_at
+    return struct([(2, long(begin + first)), (3, struct(about))])

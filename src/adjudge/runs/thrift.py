@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as the metadata of a Parquet file needs it: writing alone.
+"""Thrift's compact protocol, as far as the metadata of a Parquet file needs it: writing, and taking a structure apart.
 
 Format: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
@@ -101,6 +101,60 @@ def struct(fields: Iterable[tuple[int, Value | bool]] = ()) -> Struct:
             out.append((number - last) << 4 | (1 if value else 2))
         last = number
     return Struct(bytes(out) + b"\0")
+
+
+def fields_of(data: bytes) -> dict[int, Value]:
+    """The fields of a structure by number, each as it is encoded; those that are no more than true or false are left out."""
+    found: dict[int, Value] = {}
+    at, number = 0, 0
+    while head := data[at]:
+        at += 1
+        number += head >> 4
+        end = _behind(data, at, head & 15)
+        if head & 15 in _KINDS:
+            found[number] = _KINDS[head & 15](data[at:end])
+        at = end
+    return found
+
+
+_KINDS: dict[int, type[Value]] = {kind.code: kind for kind in (Byte, Short, Int, Long, Binary, List, Struct)}
+
+
+def _behind(data: bytes, at: int, code: int) -> int:
+    """The place behind a value of a type; true and false stand in the head of their field."""
+    if code in {1, 2}:
+        return at
+    if code == Byte.code:
+        return at + 1
+    if code in {Short.code, Int.code, Long.code}:
+        return _number(data, at)[1]
+    if code == Binary.code:
+        size, at = _number(data, at)
+        return at + size
+    if code == List.code:
+        size, inner = data[at] >> 4, data[at] & 15
+        at += 1
+        if size == 15:
+            size, at = _number(data, at)
+        for _ in range(size):
+            at = _behind(data, at, inner)
+        return at
+    if code == Struct.code:
+        while head := data[at]:
+            at = _behind(data, at + 1, head & 15)
+        return at + 1
+    raise ValueError(f"no type of Parquet's metadata has the code {code}")
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned integer and the place behind it."""
+    number, shift = 0, 0
+    while True:
+        number |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return number, at
+        shift += 7
 
 
 def varint(number: int) -> bytes:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from adjudge.errors import OutputError
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import Manifest, RunFile
 from adjudge.runs.evidence_file import EvidenceFile
+from adjudge.runs.parquet import Span
+from adjudge.runs.table_file import Batch, TableFile
 
 SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
     "samples.parquet",
@@ -30,6 +32,9 @@ SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
 
 
 _PART, _ROW = pa.field("part", pa.uint16(), nullable=False), pa.field("row", pa.uint32(), nullable=False)
+SOUGHT = ("part", "row")
+"""Columns whose bounds let a reader skip the batches that do not have what it looks for; ids are everywhere."""
+
 GROWING = ".growing-*"
 """How a file is named until it is whole."""
 
@@ -40,7 +45,7 @@ class RunWriter:
     def __init__(self, out: Path, *, force: bool = False) -> None:
         self.out, self.force = out, force
         self.folder = out.parent / f".{out.name}.{os.getpid()}.part"
-        self._samples: pq.ParquetWriter | None = None
+        self._samples = TableFile(self.folder / SAMPLES)
 
     def __enter__(self) -> Self:
         if self.out.exists() and not self.force:
@@ -59,9 +64,7 @@ class RunWriter:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._samples is not None:
-            self._samples.close()
-            self._samples = None
+        self._samples.abandon()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -69,18 +72,14 @@ class RunWriter:
         """A folder for what the work spills; it never becomes part of the run."""
         return self.folder / ".scratch"
 
-    def add_samples(self, part: int, table: pa.Table, first_row: int) -> None:
-        """Append the samples of one batch."""
-        table = with_place(table, part, first_row)
-        if self._samples is None:
-            self._samples = pq.ParquetWriter(
-                self.folder / SAMPLES,
-                table.schema,
-                compression={_path(f): "none" if _is_numbers(f.type) else "lz4" for f in table.schema},
-                use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
-                write_statistics=["part", "row", "sample"],
-            )
-        self._samples.write_table(table, row_group_size=max(1, table.num_rows))
+    def add_samples(self, batches: Iterable[Batch]) -> None:
+        """Append the samples of a partition; partitions come in order. A file that held them is not needed any more."""
+        held: set[Path] = set()
+        for batch in batches:
+            self._samples.add(batch)
+            held |= {piece.path for piece in batch.group.pieces if isinstance(piece, Span)}
+        for path in held:
+            path.unlink()
 
     def write_json(self, name: str, value: Any) -> bytes:
         """Write one JSON file of the run and return its bytes."""
@@ -94,9 +93,7 @@ class RunWriter:
 
     def finish(self, manifest: Manifest) -> None:
         """Close the tables and list every file with its digest in the manifest: the folder is a whole run."""
-        if self._samples is not None:
-            self._samples.close()
-            self._samples = None
+        self._samples.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
         for left in self.folder.rglob(GROWING):
             left.unlink()  # half a partition of a worker that was lost; another one has written the whole
@@ -123,67 +120,35 @@ class RunWriter:
         return self.out
 
 
-def with_place(table: pa.Table, part: int, first_row: int) -> pa.Table:
-    """Samples with their partition and row, by which evidence finds them."""
-    parts = pa.array(np.full(table.num_rows, part, dtype=np.uint16))
-    return table.add_column(0, _PART, parts).add_column(1, _ROW, _row_numbers(first_row, table.num_rows))
-
-
-def _row_numbers(first: int, count: int) -> pa.Array:
-    return pa.array(np.arange(first, first + count, dtype=np.uint32))
-
-
-def _path(field: pa.Field) -> str:
-    """A column as Parquet names it."""
-    return f"{field.name}.list.element" if _is_list(field.type) else field.name
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind))
-
-
-def _is_numbers(kind: pa.DataType) -> bool:
-    """Lists of doubles, which hardly get smaller."""
-    return bool(_is_list(kind) and pa.types.is_floating(kind.value_type))
-
-
 class PartWriter:
-    """The evidence and outputs of one partition, batch by batch."""
+    """One partition, batch by batch: its evidence and outputs go to files, its samples wait in `samples`."""
 
     def __init__(self, folder: Path, part: int) -> None:
-        self.rows = 0
+        self.part, self.rows = part, 0
+        self.samples: list[Batch] = []
         # Under a name of its own until it is whole: the same partition may be written twice where a worker was lost.
         self._whole: dict[Path, Path] = {}
-        self._stream = self._growing(folder / "evidence" / f"part-{part:05d}.parquet").open("wb")
-        self._evidence = EvidenceFile(self._stream)
-        self._outputs_path = folder / "outputs" / f"part-{part:05d}.parquet"
-        self._outputs: pq.ParquetWriter | None = None
+        self._evidence_stream = self._growing(folder / "evidence" / f"part-{part:05d}.parquet").open("wb")
+        self._evidence = EvidenceFile(self._evidence_stream)
+        self._outputs = TableFile(self._growing(folder / "outputs" / f"part-{part:05d}.parquet"))
 
-    def add(self, evidence: Evidence, outputs: pa.Table) -> int:
-        """Append one batch; returns the row of its first sample."""
-        first = self.rows
-        self._evidence.add(evidence, first)
-        outputs = outputs.add_column(0, _ROW, _row_numbers(first, outputs.num_rows))
-        if self._outputs is None:
-            self._outputs = pq.ParquetWriter(
-                self._growing(self._outputs_path),
-                outputs.schema,
-                compression="lz4",
-                use_dictionary=[f.name for f in outputs.schema if pa.types.is_dictionary(f.type)],
-                write_statistics=["row"],
-            )
-        self._outputs.write_table(outputs, row_group_size=max(1, outputs.num_rows))
+    def add(self, samples: pa.Table, evidence: Evidence, outputs: pa.Table) -> None:
+        """Append one batch."""
+        rows = pa.array(np.arange(self.rows, self.rows + evidence.n, dtype=np.uint32))
+        parts = pa.array(np.full(evidence.n, self.part, dtype=np.uint16))
+        self.samples.append(Batch.of(samples.add_column(0, _PART, parts).add_column(1, _ROW, rows), SOUGHT))
+        self._evidence.add(evidence, self.rows)
+        self._outputs.add(Batch.of(outputs.add_column(0, _ROW, rows), SOUGHT))
         self.rows += evidence.n
-        return first
 
     def close(self) -> None:
         """Finish both files."""
-        with self._stream:
+        with self._evidence_stream:
             self._evidence.close()
-        if self._outputs is not None:
-            self._outputs.close()
+        self._outputs.close()
         for growing, whole in self._whole.items():
-            growing.replace(whole)
+            if growing.exists():
+                growing.replace(whole)
 
     def _growing(self, path: Path) -> Path:
         growing = path.with_name(f".growing-{path.name}.{socket.gethostname()}.{os.getpid()}")

@@ -1,0 +1,179 @@
+"""Columns of a table as Parquet's pages, from the buffers of Arrow without a look at each value.
+
+What is one value throughout is a run, words are codes, numbers and short texts lie in the file as they lie in memory.
+Long texts, and types that the runs of our own protocols do not have, are left to Arrow's writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.runs.encodings import (
+    bits_for,
+    byte_arrays,
+    counted,
+    doubles,
+    levels,
+    list_starts,
+    runs,
+    same_level,
+    same_or_packed,
+    texts,
+)
+from adjudge.runs.parquet import Chunk, Encoding, Group, Page, Physical, group_of
+
+_LONG = 1 << 22  # bytes of text from which on Arrow cuts them into pages
+_MOST = 1 << 30  # numbers up to which counting up stays far from the end of 32 bits
+
+
+def encoded(table: pa.Table, bounded: Collection[str]) -> Group:
+    """A table as a row group, with the bounds of some columns of numbers."""
+    parts = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        chunk = _chunk(field, array, bounded=field.name in bounded)
+        parts.append(table.select([field.name]) if chunk is None else chunk)
+    return group_of(table.num_rows, parts)
+
+
+def coded(name: str, codes: NDArray[Any], words: Sequence[str]) -> Chunk:
+    """Words by their codes, shaped (positions, samples)."""
+    bits = bits_for(len(words))
+    data = bytes([bits]) + runs(codes.ravel(), _edges(codes), bits)
+    return _worded(name, Page(codes.size, data), words)
+
+
+def maybe(name: str, codes: NDArray[Any], words: Sequence[str]) -> Chunk:
+    """Words by their codes, shaped (positions, samples); none where a code is negative."""
+    there = codes >= 0
+    counts = np.count_nonzero(there, axis=1)
+    bits = bits_for(len(words))
+    values = codes[there] if counts.any() else codes[:0].ravel()
+    edges = np.concatenate([[0], np.cumsum(counts)])
+    data = levels(there) + bytes([bits]) + runs(values, edges, bits)
+    return _worded(name, Page(codes.size, data), words)
+
+
+def none(name: str, size: int) -> Chunk:
+    """No word anywhere."""
+    return _worded(name, Page(size, same_level(0, size) + b"\1"), ())
+
+
+def _worded(name: str, page: Page, words: Sequence[str]) -> Chunk:
+    dictionary = Page(len(words), texts(words))
+    return Chunk((name,), Physical.BYTE_ARRAY, Encoding.RLE_DICTIONARY, [page], dictionary)
+
+
+def _edges(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Where each position begins and ends, flat."""
+    width, n = values.shape
+    return np.arange(width + 1, dtype=np.intp) * np.intp(n)
+
+
+def _chunk(field: pa.Field, array: pa.Array, *, bounded: bool) -> Chunk | None:
+    """A column; None where it is for Arrow."""
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        return _words(field, array)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return _texts(field, array)
+    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
+        return _lists(field, array)
+    if pa.types.is_boolean(kind):
+        bits = np.packbits(_values(array), bitorder="little").tobytes()
+        return Chunk((field.name,), Physical.BOOLEAN, Encoding.PLAIN, [Page(len(array), _there(field, array) + bits)])
+    if kind in _STORED:
+        return _numbers(field, array, bounded=bounded)
+    return None
+
+
+_STORED: dict[pa.DataType, tuple[Physical, str]] = {
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32()), (Physical.INT32, "<i4")),
+    **dict.fromkeys((pa.uint8(), pa.uint16(), pa.uint32()), (Physical.INT32, "<u4")),
+    pa.int64(): (Physical.INT64, "<i8"),
+    pa.uint64(): (Physical.INT64, "<u8"),
+    pa.float64(): (Physical.DOUBLE, "<f8"),
+}
+
+
+def _there(field: pa.Field, array: pa.Array) -> bytes:
+    """Definition levels, where a column may have nulls."""
+    if not field.nullable:
+        return b""
+    if array.null_count in {0, len(array)}:
+        return same_level(int(array.null_count == 0), len(array))
+    return levels(array.is_valid().to_numpy(zero_copy_only=False)[None, :])
+
+
+def _values(array: pa.Array) -> NDArray[Any]:
+    """The values that are there."""
+    found = array.drop_null() if array.null_count else array
+    values: NDArray[Any] = found.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _words(field: pa.Field, array: pa.DictionaryArray) -> Chunk | None:
+    if field.type.value_type != pa.string() or array.dictionary.null_count:
+        return None
+    words, codes = array.dictionary.to_pylist(), _values(array.indices)
+    data = same_or_packed(codes, bits_for(len(words)))
+    return _worded(field.name, Page(len(array), _there(field, array) + data), words)
+
+
+def _numbers(field: pa.Field, array: pa.Array, *, bounded: bool) -> Chunk:
+    physical, stored = _STORED[field.type]
+    values = _values(array).astype(stored, copy=False)
+    bounds = None
+    if bounded and values.size:
+        bounds = (values.min().tobytes(), values.max().tobytes())
+    bits = values.view(f"<u{values.itemsize}")  # one double may be written in two ways
+    if values.size and (bits == bits[0]).all():
+        data = _there(field, array) + same_or_packed(np.zeros(values.size, dtype=np.uint8), 1)
+        word = Page(1, values[:1].tobytes())
+        return Chunk((field.name,), physical, Encoding.RLE_DICTIONARY, [Page(len(array), data)], word, bounds)
+    if physical == Physical.INT32 and values.size and 0 <= values[0] < _MOST and (np.diff(bits) == 1).all():
+        data, how = counted(int(values[0]), values.size, 1), Encoding.DELTA_BINARY_PACKED
+    else:
+        data, how = values.tobytes(), Encoding.PLAIN
+    return Chunk((field.name,), physical, how, [Page(len(array), _there(field, array) + data)], bounds=bounds)
+
+
+def _texts(field: pa.Field, array: pa.Array) -> Chunk | None:
+    held = array.drop_null() if array.null_count else array
+    _, places, data = held.buffers()
+    offsets = np.zeros(1, dtype=np.int32)
+    if len(held):
+        offsets = np.frombuffer(places, dtype=np.int32, count=len(held) + 1, offset=4 * held.offset)
+    if int(offsets[-1]) - int(offsets[0]) > _LONG:
+        return None
+    letters = np.frombuffer(data or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+    sizes = np.diff(offsets)
+    if sizes.size and (sizes == sizes[0]).all():
+        found, how = counted(int(sizes[0]), 1, sizes.size) + letters.tobytes(), Encoding.DELTA_LENGTH_BYTE_ARRAY
+    else:
+        found, how = byte_arrays(sizes, letters), Encoding.PLAIN
+    page = Page(len(array), _there(field, array) + found)
+    return Chunk((field.name,), Physical.BYTE_ARRAY, how, [page])
+
+
+def _lists(field: pa.Field, array: pa.Array) -> Chunk | None:
+    """Lists of doubles, all of them there and none of them empty."""
+    inner = field.type.value_field
+    if inner.type != pa.float64() or array.null_count or not len(array):
+        return None
+    values = array.flatten()
+    if pa.types.is_fixed_size_list(field.type):
+        starts = np.arange(len(array)) * field.type.list_size
+    else:
+        starts = array.offsets.to_numpy()[:-1] - array.offsets[0].as_py()
+    if values.null_count or (np.diff(np.append(starts, len(values))) == 0).any():
+        return None
+    depth = int(field.nullable) + 1 + int(inner.nullable)
+    data = list_starts(starts, len(values)) + same_level(depth, len(values)) + doubles(values.to_numpy())
+    path = (field.name, "list", inner.name)
+    return Chunk(path, Physical.DOUBLE, Encoding.PLAIN, [Page(len(values), data)])
