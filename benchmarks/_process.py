@@ -20,7 +20,8 @@ class Cost:
     """CPU and wall seconds, the largest resident set of one process, and the largest sum over all at one moment.
 
     Memory is in MB of 2^20 bytes. The sum counts pages that several processes share in each of them, is looked at 20
-    times a second, and is None where the system does not tell.
+    times a second, and is None where the system does not tell. Workers are looked at too, since the command does not
+    wait for them itself: what one does in its last twentieth of a second is missed.
     """
 
     cpu: float
@@ -37,9 +38,9 @@ def cost(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Cost:
     """
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
-        sums: list[float] = []
+        seen = _Seen()
         over = threading.Event()
-        watcher = threading.Thread(target=_watch, args=(process.pid, over, sums))
+        watcher = threading.Thread(target=seen.watch, args=(process.pid, over))
         watcher.start()
         try:
             assert process.stdout is not None
@@ -53,23 +54,35 @@ def cost(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Cost:
         raise subprocess.CalledProcessError(process.returncode, command)
     peak = usage.ru_maxrss / (_MB if sys.platform == "darwin" else 1024)
     wall = time.perf_counter() - start
-    return Cost(usage.ru_utime + usage.ru_stime, wall, peak, max(sums, default=None), said)
+    cpu = max(usage.ru_utime + usage.ru_stime, sum(seen.seconds.values()))
+    return Cost(cpu, wall, max(peak, *seen.peaks.values(), 0.0), max(seen.sums, default=None), said)
 
 
-def _watch(session: int, over: threading.Event, sums: list[float]) -> None:
-    while not over.wait(_EVERY):
-        if found := _resident(session):
-            sums.append(found / _MB)
+class _Seen:
+    """What was seen of the processes of a session: CPU seconds and peak MB of each, and the sums of resident MB."""
 
+    def __init__(self) -> None:
+        self.seconds: dict[int, float] = {}
+        self.peaks: dict[int, float] = {}
+        self.sums: list[float] = []
 
-def _resident(session: int) -> int:
-    """Bytes that the processes of a session hold; 0 where /proc does not tell."""
-    total, page = 0, os.sysconf("SC_PAGE_SIZE")
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    def watch(self, session: int, over: threading.Event) -> None:
+        """Look again and again until it is over."""
+        while not over.wait(_EVERY):
+            if found := self._look(session):
+                self.sums.append(found)
+
+    def _look(self, session: int) -> float:
+        """MB that all hold now; 0 where /proc does not tell."""
+        total, page, tick = 0.0, os.sysconf("SC_PAGE_SIZE") / _MB, os.sysconf("SC_CLK_TCK")
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
             if int(fields[3]) == session:
-                total += int(fields[21]) * page
-        except OSError:
-            continue  # it ended meanwhile
-    return total
+                process, resident = int(folder.name), int(fields[21]) * page
+                self.seconds[process] = (int(fields[11]) + int(fields[12])) / tick
+                self.peaks[process] = max(self.peaks.get(process, 0.0), resident)
+                total += resident
+        return total

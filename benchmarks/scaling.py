@@ -31,15 +31,20 @@ def flight(folder: Path, records: int) -> list[str]:
     """Write the files; the command that judges them."""
     step = [sys.executable, "-m", "benchmarks.flight"]
     subprocess.run([*step, "data", "S1", str(records), str(folder)], check=True)
-    files = [str(folder / f"{name}-S1.jsonl") for name in ("outputs", "reference")]
-    return [*step, "ours", "S1", *files, str(folder / "run")]
+    files = [word for name in ("outputs", "reference") for word in (f"--{name}", str(folder / f"{name}-S1.jsonl"))]
+    return _command("flight", "--task", "S1", *files, folder=folder)
 
 
 def consistency(folder: Path, records: int) -> list[str]:
     """Write the file; the command that judges it."""
     write_pairs(folder / "pairs.jsonl", records, 0)
-    words = ["consistency", "--pairs", str(folder / "pairs.jsonl"), "--out", str(folder / "run")]
-    return [sys.executable, "-c", _PROGRAM, *words, "--no-report", "--force", "--quiet"]
+    return _command("consistency", "--pairs", str(folder / "pairs.jsonl"), folder=folder)
+
+
+def _command(*words: str, folder: Path) -> list[str]:
+    """The command as a user calls it, without a report."""
+    said = [*words, "--out", str(folder / "run"), "--no-report", "--force", "--quiet"]
+    return [sys.executable, "-c", _PROGRAM, *said]
 
 
 WHAT: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {

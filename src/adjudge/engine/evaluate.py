@@ -13,9 +13,10 @@ from typing import Any
 from adjudge.engine.light import without_pandas
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.plans import Recipe, recipe
+from adjudge.engine.process import give_back
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, give_back, quick_memory, work, written
+from adjudge.engine.work import Done, Job, quick_memory, work, written
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
@@ -55,15 +56,15 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
         raise ConfigError(f"limit is {options.limit}, expected 1 or more")
     started = datetime.now(UTC)
     clock = _Clock()
+    runner = _runner(options, chosen.name)
     plan = chosen.plan(config)
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
-    runner = _runner(options)
     with RunWriter(out, force=options.force) as writer, runner:
         made = recipe(chosen.name, plan)
         cut = split(plan.inputs(), writer.scratch, runner, made, limit=options.limit)
         give_back()
         clock.lap("read")
-        jobs = _jobs(made, cut, writer, limited=options.limit is not None)
+        jobs = _jobs(made, cut, writer, runner, limited=options.limit is not None)
         partials: list[Any] = []
         total, rows = max(cut.rows.values(), default=0), 0
         whole = plan.whole(writer.folder)
@@ -73,12 +74,16 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
             results = runner.map(work if runner.shared else partial(work, plan=plan), jobs)
         for done in results:
             writer.add_samples(done.samples)
+            writer.list_files(done.files)
+            if done.held is not None:
+                done.held.unlink()
             partials += done.partials
             rows += done.rows
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
         cut.check_unchanged()
         cut.partitions.clear()
+        writer.clear_scratch()
         clock.lap("judge")
         measured = plan.finish(partials)
         document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))
@@ -115,12 +120,12 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
         return writer.commit(manifest)
 
 
-def _runner(options: Options) -> Runner:
+def _runner(options: Options, protocol: str) -> Runner:
     if options.cluster is not None:
         from adjudge.engine.cluster import Cluster
 
         return Cluster(options.cluster, options.workers)
-    return Serial() if options.workers == 1 else Pool(options.workers)
+    return Serial() if options.workers == 1 else Pool(options.workers, protocol)
 
 
 class _Clock:
@@ -134,6 +139,7 @@ class _Clock:
         self._last = now
 
 
-def _jobs(made: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
+def _jobs(made: Recipe, cut: Split, writer: RunWriter, runner: Runner, *, limited: bool) -> Iterator[Job]:
     for part, parts in enumerate(cut.partitions):
-        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)
+        slot = None if runner.slots is None else part % runner.slots
+        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch, slot)

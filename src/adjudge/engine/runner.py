@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from adjudge.engine.process import keep_memory, one_thread_in_children
 from adjudge.errors import AdjudgeError
 
 J = TypeVar("J")
@@ -19,6 +20,9 @@ class Runner(ABC):
 
     shared = True
     """Whether the work happens in other processes, so that everything must go through files."""
+
+    slots: int | None = None
+    """A job is not begun before the result of the one so many before it was used; None where that is not certain."""
 
     @abstractmethod
     def map(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[R]:
@@ -43,11 +47,42 @@ class Serial(Runner):
         return map(work, jobs)
 
 
-class Pool(Runner):
-    """Processes of this machine, started with the first job."""
+_NEEDED = ("adjudge.engine.work", "adjudge.engine.split")
 
-    def __init__(self, workers: int) -> None:
+
+def prepare(protocol: str) -> None:
+    """Start a process beside this one that imports what workers need, and that they are forked from then.
+
+    It has no threads and no data, unlike this one. Where the system has no such thing, workers import on their own.
+    """
+    if _start_method() == "forkserver":
+        import signal
+        from multiprocessing import forkserver, resource_tracker
+
+        forkserver.set_forkserver_preload([*_NEEDED, f"adjudge.protocols.{protocol}.plan"])
+        resource_tracker.ensure_running()  # or else the server would start it, and let Ctrl-C through again
+        # Children have the mask of their parent: Ctrl-C is not for them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with one_thread_in_children():
+                forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_method() -> str:
+    from multiprocessing import get_all_start_methods
+
+    return "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+
+
+class Pool(Runner):
+    """Processes of this machine, each started when there is a job for it."""
+
+    def __init__(self, workers: int, protocol: str) -> None:
         self.workers = workers
+        self.slots = 2 * workers + 1  # those that wait, and the one whose result is being used
+        prepare(protocol)
         self._pool: Any = None
         self._waiting: list[Any] = []
 
@@ -75,7 +110,7 @@ class Pool(Runner):
             from concurrent.futures import ProcessPoolExecutor
             from multiprocessing import get_context
 
-            self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), initializer=_ignore_interrupt)
+            self._pool = ProcessPoolExecutor(self.workers, get_context(_start_method()), initializer=_as_worker)
         return self._pool
 
     def __exit__(
@@ -90,8 +125,9 @@ class Pool(Runner):
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupt() -> None:
+def _as_worker() -> None:
     """Ctrl-C is the parent's to handle; it stops the workers."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_memory()

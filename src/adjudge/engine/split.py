@@ -7,8 +7,9 @@ records alone, so the order of the input, the number of workers and the number o
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,13 +86,23 @@ def split(
     fast = sum(size for size, _ in found.stamps.values()) >= WORTH_IT
     spools = {item.role: Spool(folder, item.role, None if runner.shared else Room()) for item in inputs}
     groups: set[str] = set()
-    for number, (item, path) in enumerate(paths):
-        most = limit if item.limited else None
-        ranges = _ranges(path) if runner.shared and most is None else []
-        if ranges and recipe is not None:
-            jobs = (Range(recipe, item.role, path, number, *edges, folder) for edges in ranges)
-            digest, count = _in_ranges(runner, jobs, path, spools[item.role], groups)
+    cuts = [
+        _ranges(path) if runner.shared and recipe is not None and not (item.limited and limit) else []
+        for item, path in paths
+    ]
+    jobs = [
+        Range(recipe, item.role, path, number, *edges, folder)
+        for number, ((item, path), ranges) in enumerate(zip(paths, cuts, strict=True))
+        for edges in ranges
+        if recipe is not None
+    ]
+    # The ranges of all files in one queue, so that no worker waits for the end of a file.
+    taken = runner.map(read_range, jobs)
+    for number, ((item, path), ranges) in enumerate(zip(paths, cuts, strict=True)):
+        if ranges:
+            digest, count = _in_ranges(itertools.islice(taken, len(ranges)), path, spools[item.role], groups)
         else:
+            most = limit if item.limited else None
             digest, count = _at_once(item, path, number, spools[item.role], groups, fast=fast, limit=most)
         found.inputs.append(InputFile(role=item.role, name=remote.file_name(path), bytes=count, sha256=digest))
     for spool in spools.values():
@@ -158,13 +169,13 @@ def read_range(job: Range) -> Taken:
     return Taken(spool.pieces, spool.rows, lines, groups)
 
 
-def _in_ranges(runner: Runner, jobs: Iterator[Range], path: str, spool: Spool, groups: set[str]) -> tuple[str, int]:
+def _in_ranges(ranges: Iterable[Taken], path: str, spool: Spool, groups: set[str]) -> tuple[str, int]:
     """One file, read by other processes; its digest, taken here meanwhile, and its size."""
     lines = 0
     with ThreadPoolExecutor(1) as beside:
         digest = beside.submit(_digest, path)
         try:
-            for taken in runner.map(read_range, jobs):
+            for taken in ranges:
                 spool.pieces += [replace(piece, first_line=lines) for piece in taken.pieces]
                 spool.rows += taken.rows
                 groups |= taken.groups

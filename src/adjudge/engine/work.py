@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.split import Part
 from adjudge.protocols.base import Judged, Partition, Plan
+from adjudge.provenance.manifest import RunFile
 from adjudge.runs.table_file import Batch, stored
 from adjudge.runs.writer import PartWriter
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs."""
+    """What a worker needs. Samples go through the file of a slot, where there are slots."""
 
     recipe: Recipe
     part: int
@@ -34,15 +34,21 @@ class Job:
     limited: bool
     folder: Path
     scratch: Path
+    slot: int | None = None
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a worker gives back: samples batch by batch, and what each batch adds to the numbers."""
+    """What a worker gives back: samples batch by batch, what each batch adds to the numbers, the files it has written.
+
+    `held` is a file that nobody needs once the samples are taken from it.
+    """
 
     samples: list[Batch]
     partials: list[Any]
+    files: list[RunFile]
     rows: int
+    held: Path | None = None
 
 
 @contextmanager
@@ -63,12 +69,6 @@ def quick_memory() -> Iterator[None]:
             gc.enable()
 
 
-def give_back() -> None:
-    """Let the system have what was freed; the allocator keeps it otherwise, and the peak would be that of all stages."""
-    with suppress(OSError, AttributeError):  # elsewhere than with glibc
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 @quick_memory()
 @without_pandas()
 def work(job: Job, plan: Plan | None = None) -> Done:
@@ -84,9 +84,11 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     found = written(made, made.judge(partition), job.folder, job.part)
     if plan is not None:
         return found
+    if job.slot is not None:
+        return replace(found, samples=stored(found.samples, job.scratch / f"samples-{job.slot}"))
     # A partition may be judged twice where a worker was lost.
     path = job.scratch / f"samples-{job.part:05d}.{socket.gethostname()}.{os.getpid()}"
-    return replace(found, samples=stored(found.samples, path))
+    return replace(found, samples=stored(found.samples, path), held=path)
 
 
 def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> Done:
@@ -98,5 +100,5 @@ def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> D
             writer.add(samples, evidence, outputs)
             partials.append(plan.partial(samples, evidence))
     finally:
-        writer.close()
-    return Done(writer.samples, partials, writer.rows)
+        files = writer.close()
+    return Done(writer.samples, partials, files, writer.rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES
 from adjudge.runs.columns import coded, maybe, none
 from adjudge.runs.encodings import bits_for, counted, doubles, levels, runs
-from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, group_of
+from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, Sink, group_of
 
 PAGE_VALUES = 1 << 18
 
@@ -21,7 +20,7 @@ PAGE_VALUES = 1 << 18
 class EvidenceFile:
     """Writes the evidence of one partition; the rows are those of `Evidence.to_arrow`."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Sink) -> None:
         self._file = FileWriter(stream, SCHEMA)
 
     def add(self, evidence: Evidence, first: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,13 @@ _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 _PROBE = 1 << 15  # bytes that show whether the rest gets smaller
 _AT_ONCE = 1 << 20  # bytes that are copied
 _LZ4 = pa.Codec("lz4_raw")
+
+
+class Sink(Protocol):
+    """Where bytes go."""
+
+    def write(self, data: bytes, /) -> int:
+        """Append some; how many."""
 
 
 class Physical(enum.IntEnum):
@@ -103,7 +110,7 @@ class Span:
     def __len__(self) -> int:
         return self.size
 
-    def copy(self, stream: BinaryIO) -> None:
+    def copy(self, stream: Sink) -> None:
         """Append them to another file."""
         with self.path.open("rb") as own:
             own.seek(self.start)
@@ -125,7 +132,7 @@ class Group:
         """How many bytes it has."""
         return sum(map(len, self.pieces))
 
-    def write(self, stream: BinaryIO) -> None:
+    def write(self, stream: Sink) -> None:
         """Append it to a file."""
         for piece in self.pieces:
             if isinstance(piece, Span):
@@ -242,7 +249,7 @@ def _by_arrow(table: pa.Table, out: _Out) -> list[Column]:
 class FileWriter:
     """Writes row groups to an open file, and the footer at the end."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, stream: Sink, schema: pa.Schema) -> None:
         self._stream, self._schema = stream, schema
         self._groups: list[Struct] = []
         self._rows = 0

@@ -7,6 +7,7 @@ import shutil
 import socket
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import Manifest, RunFile
 from adjudge.runs.evidence_file import EvidenceFile
-from adjudge.runs.parquet import Span
+from adjudge.runs.new_file import NewFile
 from adjudge.runs.table_file import Batch, TableFile
 
 SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
@@ -46,6 +47,8 @@ class RunWriter:
         self.out, self.force = out, force
         self.folder = out.parent / f".{out.name}.{os.getpid()}.part"
         self._samples = TableFile(self.folder / SAMPLES)
+        self._listed: dict[str, RunFile] = {}
+        self._clearing: Thread | None = None
 
     def __enter__(self) -> Self:
         if self.out.exists() and not self.force:
@@ -65,6 +68,7 @@ class RunWriter:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._samples.abandon()
+        self._cleared()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -73,13 +77,18 @@ class RunWriter:
         return self.folder / ".scratch"
 
     def add_samples(self, batches: Iterable[Batch]) -> None:
-        """Append the samples of a partition; partitions come in order. A file that held them is not needed any more."""
-        held: set[Path] = set()
+        """Append the samples of a partition; partitions come in order."""
         for batch in batches:
             self._samples.add(batch)
-            held |= {piece.path for piece in batch.group.pieces if isinstance(piece, Span)}
-        for path in held:
-            path.unlink()
+
+    def clear_scratch(self) -> None:
+        """Begin to remove what the work spilled, beside what comes next: it may be much."""
+        self._clearing = Thread(target=shutil.rmtree, args=(self.scratch,), kwargs={"ignore_errors": True})
+        self._clearing.start()
+
+    def list_files(self, files: Iterable[RunFile]) -> None:
+        """Take over what is known of files that are whole, so that nobody reads them again."""
+        self._listed |= {file.path: file for file in files}
 
     def write_json(self, name: str, value: Any) -> bytes:
         """Write one JSON file of the run and return its bytes."""
@@ -93,16 +102,27 @@ class RunWriter:
 
     def finish(self, manifest: Manifest) -> None:
         """Close the tables and list every file with its digest in the manifest: the folder is a whole run."""
-        self._samples.close()
+        samples = self._samples.close()
+        if samples is not None:
+            self.list_files([samples.listed(SAMPLES)])
+        self._cleared()
         shutil.rmtree(self.scratch, ignore_errors=True)
         for left in self.folder.rglob(GROWING):
             left.unlink()  # half a partition of a worker that was lost; another one has written the whole
         manifest.files = [
-            RunFile(path=path.relative_to(self.folder).as_posix(), bytes=path.stat().st_size, sha256=file_digest(path))
+            self._file(path.relative_to(self.folder).as_posix(), path)
             for path in sorted(self.folder.rglob("*"))
             if path.is_file() and path.name != MANIFEST
         ]
         self.write_json(MANIFEST, manifest)
+
+    def _cleared(self) -> None:
+        if self._clearing is not None:
+            self._clearing.join()
+
+    def _file(self, name: str, path: Path) -> RunFile:
+        known = self._listed.get(name)
+        return known or RunFile(path=name, bytes=path.stat().st_size, sha256=file_digest(path))
 
     def commit(self, manifest: Manifest) -> Path:
         """Put the run in its place in one step."""
@@ -126,11 +146,11 @@ class PartWriter:
     def __init__(self, folder: Path, part: int) -> None:
         self.part, self.rows = part, 0
         self.samples: list[Batch] = []
-        # Under a name of its own until it is whole: the same partition may be written twice where a worker was lost.
-        self._whole: dict[Path, Path] = {}
-        self._evidence_stream = self._growing(folder / "evidence" / f"part-{part:05d}.parquet").open("wb")
-        self._evidence = EvidenceFile(self._evidence_stream)
-        self._outputs = TableFile(self._growing(folder / "outputs" / f"part-{part:05d}.parquet"))
+        self._folder, self._names = folder, [f"{kind}/part-{part:05d}.parquet" for kind in ("evidence", "outputs")]
+        evidence, outputs = (self._growing(name) for name in self._names)
+        self._evidence_file = NewFile(evidence)
+        self._evidence = EvidenceFile(self._evidence_file)
+        self._outputs = TableFile(outputs)
 
     def add(self, samples: pa.Table, evidence: Evidence, outputs: pa.Table) -> None:
         """Append one batch."""
@@ -141,19 +161,21 @@ class PartWriter:
         self._outputs.add(Batch.of(outputs.add_column(0, _ROW, rows), SOUGHT))
         self.rows += evidence.n
 
-    def close(self) -> None:
-        """Finish both files."""
-        with self._evidence_stream:
+    def close(self) -> list[RunFile]:
+        """Finish both files, and say what they are."""
+        with self._evidence_file:
             self._evidence.close()
-        self._outputs.close()
-        for growing, whole in self._whole.items():
-            if growing.exists():
-                growing.replace(whole)
+        found = []
+        for name, file in zip(self._names, (self._evidence_file, self._outputs.close()), strict=True):
+            if file is not None:
+                file.path.replace(self._folder / name)
+                found.append(file.listed(name))
+        return found
 
-    def _growing(self, path: Path) -> Path:
-        growing = path.with_name(f".growing-{path.name}.{socket.gethostname()}.{os.getpid()}")
-        self._whole[growing] = path
-        return growing
+    def _growing(self, name: str) -> Path:
+        """A file under a name of its own until it is whole: where a worker is lost a partition is written twice."""
+        path = self._folder / name
+        return path.with_name(f".growing-{path.name}.{socket.gethostname()}.{os.getpid()}")
 
 
 def _empty(path: Path) -> bool:

@@ -1,0 +1,49 @@
+"""A process that is ours alone, the command's or a worker: how it uses cores and keeps memory.
+
+A program that calls `evaluate` keeps its own ways.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of glibc's options
+_LARGEST = 1 << 25  # bytes: the most that glibc takes from memory it has already
+_THREADS = "OPENBLAS_NUM_THREADS"
+
+
+def one_thread_for_products() -> None:
+    """Before NumPy is imported: no second thread for products of small matrices, which would mostly wait in a loop."""
+    os.environ.setdefault(_THREADS, "1")
+
+
+@contextmanager
+def one_thread_in_children() -> Iterator[None]:
+    """The same for processes that are started here."""
+    given = os.environ.get(_THREADS)
+    one_thread_for_products()
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ[_THREADS]
+
+
+def keep_memory() -> None:
+    """Arrays come and go: what is freed is used again, instead of asking the system for fresh pages each time."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):  # elsewhere than with glibc
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_MMAP_THRESHOLD, _LARGEST)
+        libc.mallopt(_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def give_back() -> None:
+    """Let the system have what was freed; the allocator keeps it otherwise, and the peak would be that of all stages."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
