@@ -16,6 +16,7 @@ from scipy.special import gammaln
 
 from adjudge.stats import bootstrap
 from adjudge.stats._checks import FloatArray
+from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import clopper_pearson, cluster_wilson, jeffreys, wilson
 
@@ -129,7 +130,7 @@ def intervals(
         for name, method in METHODS.items()
     }
     if binary:
-        found[ROWS] = bootstrap.multinomial_cells(
+        found[ROWS] = multinomial_cells(
             [int(rows.sum()), int(rows.size - rows.sum())],
             lambda cells: np.asarray(cells[:, 0] / cells.sum(axis=1)),
             seed=seed,

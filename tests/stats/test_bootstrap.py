@@ -8,6 +8,7 @@ from scipy import stats
 
 from adjudge.errors import StatsError
 from adjudge.stats import bootstrap, replicates
+from adjudge.stats.cells import multinomial_cells
 
 METHODS = ["expanded", "percentile", "bca"]
 
@@ -167,10 +168,10 @@ def test_one_cluster_has_no_interval():
 def test_nothing_is_null_with_a_reason():
     assert bootstrap.mean([], seed=1, stream="a").why == "no values"
     assert "add up to 0" in bootstrap.ratio_of_sums([0, 0], [0, 0], seed=1, stream="a").why
-    assert bootstrap.multinomial_cells([0, 0, 0], f1, seed=1, stream="a").why == "no rows"
+    assert multinomial_cells([0, 0, 0], f1, seed=1, stream="a").why == "no rows"
     assert bootstrap.statistic_of_counts(np.zeros((0, 3)), f1, seed=1, stream="a").why == "no clusters"
     with np.errstate(invalid="ignore"):
-        assert "undefined" in bootstrap.multinomial_cells([0, 0, 0, 9], f1, seed=1, stream="a").why
+        assert "undefined" in multinomial_cells([0, 0, 0, 9], f1, seed=1, stream="a").why
 
 
 def test_not_a_number_is_refused():
@@ -202,7 +203,7 @@ def test_statistic_undefined_in_most_resamples_has_no_interval():
 @pytest.mark.parametrize("method", METHODS)
 def test_cells_and_rows_give_the_same_interval(method):
     cells = np.array([60, 15, 25, 100])
-    ours = bootstrap.multinomial_cells(cells, f1, seed=1, stream="a", resamples=40_000, method=method)
+    ours = multinomial_cells(cells, f1, seed=1, stream="a", resamples=40_000, method=method)
     rows = np.eye(4)[np.repeat(np.arange(4), cells)]
     plain = bootstrap.statistic_of_counts(rows, f1, seed=1, stream="b", resamples=40_000, method=method)
     assert ours.value == plain.value == 120 / 160
@@ -212,10 +213,10 @@ def test_cells_and_rows_give_the_same_interval(method):
 def test_strata_of_cells_keep_their_totals():
     # All variation lies between the strata, so that resampling within them leaves nothing to vary.
     cells = np.array([[50, 0], [0, 50]])
-    estimate = bootstrap.multinomial_cells(cells, lambda c: c[:, 0] / c.sum(axis=1), seed=1, stream="a")
+    estimate = multinomial_cells(cells, lambda c: c[:, 0] / c.sum(axis=1), seed=1, stream="a")
     assert (estimate.low, estimate.value, estimate.high) == (0.5, 0.5, 0.5)
     assert estimate.method.startswith("stratified row bootstrap")
-    mixed = bootstrap.multinomial_cells([50, 50], lambda c: c[:, 0] / c.sum(axis=1), seed=1, stream="a")
+    mixed = multinomial_cells([50, 50], lambda c: c[:, 0] / c.sum(axis=1), seed=1, stream="a")
     assert mixed.high - mixed.low > 0.15
 
 
@@ -228,7 +229,7 @@ def test_strata_of_clusters():
 
 
 def test_few_rows_in_cells_are_enumerated():
-    estimate = bootstrap.multinomial_cells([4, 1, 1, 0], f1, seed=1, stream="a")
+    estimate = multinomial_cells([4, 1, 1, 0], f1, seed=1, stream="a")
     assert estimate.method.endswith("all 462 distinct resamples")
 
 

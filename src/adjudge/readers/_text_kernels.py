@@ -10,37 +10,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.loops import Loop, trailing_zeros
-from adjudge.readers._tokens import ESCAPES, HEX, HIGHS, LOWS, NEWLINES, NONE, ONE, TWO, UNIT, Bytes, Ints, same_bytes
+from adjudge.readers._tokens import EIGHT, ESCAPES, HEX, HIGHS, NEWLINES, ONE, THREE, TWO, UNIT, Bytes, Ints, same_bytes
 
-GROUP = 16  # words that are looked at together, most of them without a newline
+GROUP = np.uintp(256)  # bytes that are looked at together, most of them without a newline
 
 
 @Loop
-def find_newlines(words: Any, places: Ints, every: NDArray[np.uint64]) -> int:
-    """The places of all newlines, and how many there are; `every` gets all bits that are set anywhere."""
-    found, at, n = 0, 0, words.shape[0]
-    seen = NONE
+def find_newlines(data: Bytes, words: Any, places: Ints, every: Bytes) -> int:
+    """The places of all newlines, and how many there are; −1 for more than there is room for.
+
+    `every` gets all bits that are set anywhere.
+    """
+    found, at, n = 0, np.uintp(0), np.uintp(data.shape[0])
+    seen = np.uint8(0)
     while at < n:
         stop = min(at + GROUP, n)
-        marked = HIGHS
+        least = np.uint8(0)
         if stop - at == GROUP:
-            marked = NONE
-            for k in range(GROUP):
-                seen |= words[at + k]
-                x = words[at + k] ^ NEWLINES
-                marked |= (x - LOWS) & ~x & HIGHS  # set where there is a newline, and perhaps where there is none
-        if marked == NONE:
+            least = np.uint8(255)
+            for k in range(GROUP):  # least and all bits of many bytes at a time
+                b = data[at + k]
+                least = min(least, b ^ np.uint8(10))
+                seen |= b
+        if least:
             at = stop
         while at < stop:
-            seen |= words[at]
-            x = words[at] ^ NEWLINES
+            x = words[at >> THREE] ^ NEWLINES
             # Exact for every byte: the high bit of each says that the byte has no other bit.
             marks = ~(((x & ~HIGHS) + ~HIGHS) | x) & HIGHS
             while marks:
-                places[found] = 8 * at + (trailing_zeros(marks) >> 3)
+                if found == places.shape[0]:
+                    return -1
+                places[found] = at + (np.uintp(trailing_zeros(marks)) >> THREE)
                 found += 1
                 marks &= marks - UNIT
-            at += 1
+            at += EIGHT
+    for k in range(min(n, GROUP)):  # the last bytes are no whole group
+        seen |= data[n - ONE - k]
     every[0] = seen
     return found
 

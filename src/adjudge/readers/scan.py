@@ -183,7 +183,7 @@ def padded(data: Buffer) -> NDArray[np.uint8]:
     return np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)]) if len(view) % 8 else view
 
 
-_HIGHS: Final = 0x8080808080808080
+_SHORT_LINE: Final = 64  # bytes; where lines are shorter than that, room is made for them in a second try
 
 
 def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> tuple[NDArray[np.int32], bool]:
@@ -196,10 +196,14 @@ def newlines(data: bytes | bytearray, size: int, *, fast: bool) -> tuple[NDArray
         return np.flatnonzero(view[:size] == ord("\n")).astype(np.int32), data.isascii()
     from adjudge.readers import _text_kernels
 
-    places = np.empty(len(view), dtype=np.int32)  # what is not filled takes no memory
-    every = np.zeros(1, dtype=np.uint64)
-    places = places[: _text_kernels.find_newlines(view.view(np.uint64), places, every)]
-    return places[: np.searchsorted(places, size)].copy(), not int(every[0]) & _HIGHS
+    every = np.zeros(1, dtype=np.uint8)
+    found = -1
+    for room in (len(view) // _SHORT_LINE, len(view)):
+        if found < 0:
+            places = np.empty(room, dtype=np.int32)
+            found = _text_kernels.find_newlines(view, view.view(np.uint64), places, every)
+    places = places[:found]
+    return places[: np.searchsorted(places, size)].copy(), bool(every[0] < 128)
 
 
 def copied(

@@ -20,6 +20,7 @@ from adjudge.runs.encodings import (
     doubles,
     levels,
     list_starts,
+    of_those_there,
     runs,
     same_level,
     same_or_packed,
@@ -51,11 +52,8 @@ def coded(name: str, codes: NDArray[Any], words: Sequence[str]) -> Chunk:
 def maybe(name: str, codes: NDArray[Any], words: Sequence[str]) -> Chunk:
     """Words by their codes, shaped (positions, samples); none where a code is negative."""
     there = codes >= 0
-    counts = np.count_nonzero(there, axis=1)
     bits = bits_for(len(words))
-    values = codes[there] if counts.any() else codes[:0].ravel()
-    edges = np.concatenate([[0], np.cumsum(counts)])
-    data = levels(there) + bytes([bits]) + runs(values, edges, bits)
+    data = levels(there) + bytes([bits]) + runs(*of_those_there(codes, there), bits)
     return _worded(name, Page(codes.size, data), words)
 
 

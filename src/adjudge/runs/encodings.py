@@ -5,6 +5,7 @@ Format: https://parquet.apache.org/docs/file-format/data-pages/encodings/
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,14 +55,19 @@ def same_or_packed(values: NDArray[Any], bits: int) -> bytes:
 
 def _stretches(values: NDArray[Any], edges: NDArray[np.intp]) -> list[tuple[int, bool]]:
     """Where each stretch ends and whether it holds one value; neighbours that are alike are one."""
-    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
-    edges = edges[np.concatenate([[True], np.diff(edges) > 0])]
-    before, through = np.searchsorted(changes, edges), np.searchsorted(changes, edges, side="right")
-    constant = before[1:] == through[:-1]
-    # An edge stays where a value that is constant on one side does not go on as the same constant on the other.
-    kept = np.ones(constant.size, dtype=np.bool_)
-    kept[:-1] = (constant[1:] != constant[:-1]) | (constant[1:] & (through > before)[1:-1])
-    return list(zip(edges[1:][kept].tolist(), constant[kept].tolist(), strict=True))
+    found: list[tuple[int, bool]] = []
+    before: Any = None
+    for low, high in itertools.pairwise(edges.tolist()):
+        if low == high:
+            continue
+        first = values[low]
+        constant = bool(values[high - 1] == first) and bool((values[low:high] == first).all())
+        if found and found[-1][1] == constant and (first == before or not constant):
+            found[-1] = (high, constant)
+        else:
+            found.append((high, constant))
+        before = first
+    return found
 
 
 def _packed(values: NDArray[Any], size: int, bits: int) -> bytes:
@@ -73,11 +79,13 @@ def _packed(values: NDArray[Any], size: int, bits: int) -> bytes:
     small = values.astype(np.uint8)
     if bits == 1:
         return np.packbits(small, bitorder="little").tobytes()
+    # As many values as share a byte are one number here; each is moved down to its bits of the lowest byte.
     together = 8 // bits
-    packed = small[::together].copy()
+    words = np.ascontiguousarray(small).view(f"<u{together}")
+    packed = words.copy()
     for place in range(1, together):
-        packed |= small[place::together] << np.uint8(place * bits)
-    return packed.tobytes()
+        packed |= words >> words.dtype.type(place * (8 - bits))
+    return packed.astype(np.uint8).tobytes()
 
 
 def counted(first: int, count: int, times: int) -> bytes:
@@ -116,6 +124,15 @@ def levels(there: NDArray[np.bool_]) -> bytes:
     """Definition levels of a column without lists: whether there is a value, of values shaped (positions, samples)."""
     width, n = there.shape
     return _sized(runs(there.ravel(), np.arange(width + 1, dtype=np.intp) * np.intp(n), 1))
+
+
+def of_those_there(values: NDArray[Any], there: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The values that are there, one position after another, and where each position begins and ends among them."""
+    n = values.shape[1]
+    counts = np.count_nonzero(there, axis=1).tolist()
+    held = [row if k == n else row[own] for row, own, k in zip(values, there, counts, strict=True) if k]
+    found = np.concatenate(held) if held else values[:0].ravel()
+    return found, np.cumsum([0, *counts])
 
 
 def same_level(level: int, count: int) -> bytes:

@@ -4,7 +4,7 @@ Import the submodule that has what is needed; this module imports none of them.
 
 - estimate: Estimate, a value with its interval, or null with the reason
 - proportions: wilson, clopper_pearson, jeffreys, cluster_wilson, design_effect, Newcombe's differences
-- bootstrap: ratio_of_sums, mean, statistic_of_counts, multinomial_cells, resample, on the draws of resampling
+- bootstrap: ratio_of_sums, mean, statistic_of_counts, resample, on the draws of resampling; cells: multinomial_cells
 - confusion: tables with abstained, errored and missing answers; precision, recall, F1, MCC, balanced accuracy, rates
 - ranking: auroc, delong_difference, average_precision, recall_at_fpr, f1_at; clusters go to ranking_bootstrap
 - calibration: ece, brier, log_loss, reliability_table, on the bins of confidence_bins; tallies: rows that are alike, counted

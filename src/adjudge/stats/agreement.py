@@ -18,7 +18,8 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, _fast_pairs
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells, statistic_of_counts
+from adjudge.stats.bootstrap import RESAMPLES, Method, statistic_of_counts
+from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 from adjudge.stats.quantiles import normal_quantile

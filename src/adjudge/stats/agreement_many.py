@@ -16,7 +16,8 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.agreement import label_codes, zero_width
-from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells
+from adjudge.stats.bootstrap import RESAMPLES, Method
+from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 
 Metric = Literal["nominal", "ordinal", "interval"]

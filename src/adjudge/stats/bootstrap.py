@@ -19,7 +19,7 @@ from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import effective_number
 from adjudge.stats.replicates import NAMES, Method, few, interval_of
-from adjudge.stats.resampling import ENUMERATE_UP_TO, generator, resamples_of, weights
+from adjudge.stats.resampling import generator, resamples_of, weights
 from adjudge.stats.tallies import cut
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "generator",
     "interval_of",
     "mean",
-    "multinomial_cells",
     "on_grid",
     "ratio_of_sums",
     "resample",
@@ -44,7 +43,7 @@ MANY_CLUSTERS = 8192  # where drawing clusters takes longer than drawing blocks 
 Statistic = Callable[[FloatArray], FloatArray]
 """From counts (resamples, k) to one value a resample; NaN where the statistic is undefined."""
 
-_CELLS_AT_ONCE = 1 << 18  # of a few resamples, so that they stay in the processor's cache
+CELLS_AT_ONCE = 1 << 18  # of a few resamples, so that they stay in the processor's cache
 
 
 def ratio_of_sums(
@@ -186,7 +185,7 @@ def statistic_of_counts(
         return Estimate.null(f"no {unit}s", level=_checks.level(level))
     totals = np.array([[math.fsum(column) for column in table.T]])
     if value is None:
-        value = _one(function(totals))
+        value = one(function(totals))
     if value is None:
         return Estimate.null(why_null, n=n, level=_checks.level(level))
     grid = on_grid(table, m)
@@ -256,65 +255,6 @@ def resample(
     )
 
 
-def multinomial_cells(
-    cells: npt.ArrayLike,
-    function: Statistic,
-    *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
-    value: float | None = None,
-    why_null: str = "the statistic is undefined on these counts",
-) -> Estimate:
-    """A statistic of independent rows in cells: counts[k], or counts[h, k] resampled within each stratum h."""
-    table = np.atleast_2d(_checks.counts(cells, "cells"))
-    level = _checks.level(level)
-    n = int(table.sum())
-    totals = table.sum(axis=0).astype(np.float64)
-    if n == 0:
-        return Estimate.null("no rows", level=level)
-    if value is None:
-        value = _one(function(totals[None, :]))
-    if value is None:
-        return Estimate.null(why_null, n=n, level=level)
-    table = table[table.sum(axis=1) > 0]
-    if n <= ENUMERATE_UP_TO:
-        stratum, cell = (np.repeat(index.ravel(), table.ravel()) for index in np.indices(table.shape))
-        return statistic_of_counts(
-            np.eye(table.shape[1])[cell],
-            function,
-            seed=seed,
-            stream=stream,
-            level=level,
-            method=method,
-            strata=stratum,
-            value=value,
-            unit="row",
-        )
-    random = generator(seed, stream)
-    rows = max(1, _CELLS_AT_ONCE // table.shape[1])
-    replicates = np.concatenate(
-        [function(_draw_cells(random, table, min(rows, resamples - start))) for start in range(0, resamples, rows)]
-    )
-    design = "stratified row" if len(table) > 1 else "row"
-    return interval_of(
-        value,
-        replicates,
-        units=n,
-        strata=len(table),
-        jackknife=function(totals - np.eye(totals.size)[totals > 0]) if method == "bca" else None,
-        jackknife_weights=totals[totals > 0] if method == "bca" else None,
-        n=n,
-        level=level,
-        method=method,
-        seed=seed,
-        name=f"{design} bootstrap, {NAMES[method]}, {resamples} resamples",
-        warnings=few(n, "row"),
-    )
-
-
 def on_grid(table: FloatArray, m: int) -> FloatArray:
     """Columns rounded to multiples of a power of two so that any sum with m draws is exact in float64.
 
@@ -347,7 +287,7 @@ def _mean_of_blocks(
     # Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for n draws.
     grid = on_grid((block * stretch)[:, None], 8 * math.isqrt(n * BLOCKS))[:, 0]
     random = generator(seed, stream)
-    rows = _CELLS_AT_ONCE // BLOCKS
+    rows = CELLS_AT_ONCE // BLOCKS
     moves = [
         (random.multinomial(n, sizes / n, size=min(rows, resamples - start)) - sizes).astype(np.float64) @ grid
         for start in range(0, resamples, rows)
@@ -399,7 +339,7 @@ def _ratio_of_blocks(
     moves = on_grid((block * stretch)[:, None], 8 * math.isqrt(m * BLOCKS))[:, 0]
     weights_of_blocks = on_grid((np.add.reduceat(weight, edges[:-1]) / sizes)[:, None], m)[:, 0]
     random = generator(seed, stream)
-    rows = _CELLS_AT_ONCE // BLOCKS
+    rows = CELLS_AT_ONCE // BLOCKS
     replicates = []
     for start in range(0, resamples, rows):
         drawn = random.multinomial(m, sizes / m, size=min(rows, resamples - start)).astype(np.float64)
@@ -420,22 +360,11 @@ def _ratio_of_blocks(
     )
 
 
-def _draw_cells(random: np.random.Generator, table: IntArray, rows: int) -> FloatArray:
-    if len(table) == 1 and table.all():
-        return random.multinomial(table.sum(), table[0] / table.sum(), size=rows).astype(np.float64)
-    drawn = np.zeros((rows, table.shape[1]))
-    for stratum in table:
-        used = np.flatnonzero(stratum)
-        size = int(stratum.sum())
-        drawn[:, used] += random.multinomial(size, stratum[used] / size, size=rows)
-    return drawn
-
-
 def _ratio(sums: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(sums[:, 1] != 0, sums[:, 0] / sums[:, 1], np.nan))
 
 
-def _one(values: FloatArray) -> float | None:
+def one(values: FloatArray) -> float | None:
     value = float(np.asarray(values, dtype=np.float64).reshape(-1)[0])
     return value if math.isfinite(value) else None

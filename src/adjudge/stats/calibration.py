@@ -17,7 +17,8 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, _fast_pairs, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
-from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, multinomial_cells, statistic_of_counts
+from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, statistic_of_counts
+from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap
 from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
 
@@ -285,7 +286,7 @@ def _bootstrap(
         return Estimate.null(why, level=_checks.level(level))
     if by_cluster is None:
         cells = counts.ravel() if masks is None else np.array([counts[mask].sum() for mask in masks])
-        return bootstrap.multinomial_cells(
+        return multinomial_cells(
             cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, value=value, why_null=why
         )
     sizes = by_cluster.sum(axis=(1, 2))

@@ -6,9 +6,10 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import RESAMPLES, Method, multinomial_cells, statistic_of_counts
+from adjudge.stats.bootstrap import RESAMPLES, Method, Statistic, statistic_of_counts
+from adjudge.stats.cells import several_of_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.harmonic import harmonic
 from adjudge.stats.proportions import wilson
@@ -136,37 +138,64 @@ def selective_area(
     method: Method = "expanded",
     blocks: Blocks | None = None,
 ) -> Estimate:
-    """One of the areas with a bootstrap interval, by cluster when given; null without rows.
+    """One of the areas with a bootstrap interval, by cluster when given; null without rows. See `selective_areas`."""
+    return selective_areas(
+        confidence,
+        correct,
+        (area,),
+        clusters=clusters,
+        seed=seed,
+        stream=stream or area,
+        resamples=resamples,
+        level=level,
+        method=method,
+        blocks=blocks,
+    )[0]
+
+
+def selective_areas(
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    wanted: Sequence[Area],
+    *,
+    clusters: npt.ArrayLike | None = None,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+    blocks: Blocks | None = None,
+) -> list[Estimate]:
+    """Some of the areas with bootstrap intervals from the same resamples, by cluster when given; null without rows.
 
     `blocks` are the tie blocks of the columns, where the caller has them.
 
     Resampled are blocks of neighbouring confidences (at most 512, or 128 by cluster) with their right and wrong rows;
     the replicates are moved by the small difference that the blocks make to the value itself.
     """
-    if area not in {"aurc", "e_aurc", "augrc"}:
-        raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
+    for area in wanted:
+        if area not in {"aurc", "e_aurc", "augrc"}:
+            raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
     blocks = blocks or Blocks.partial(confidence, correct)
     found = blocks.finish()
-    level = _checks.level(level)
     if found is None:
-        return Estimate.null("no rows with a confidence", level=level)
-    value = float(getattr(found, area))
+        return [Estimate.null("no rows with a confidence", level=_checks.level(level)) for _ in wanted]
     n = int(blocks.size.sum())
-    name = stream or area
     limit = _ROW_BLOCKS if clusters is None else _CLUSTER_BLOCKS
     coarse = _coarse(blocks.size, limit)
     m = int(coarse[-1]) + 1
     size, wrong = (np.bincount(coarse, weights=part, minlength=m) for part in (blocks.size, blocks.wrong))
-    moved = value - float(_area_of_counts(np.concatenate([size - wrong, wrong])[None, :], area)[0])
-
-    def statistic(counts: FloatArray) -> FloatArray:
-        return _area_of_counts(counts, area) + moved
-
+    cells = np.concatenate([size - wrong, wrong])
+    functions = [_moved(area, float(getattr(found, area)), cells) for area in wanted]
+    common: dict[str, Any] = {
+        "seed": seed,
+        "stream": stream,
+        "resamples": resamples,
+        "level": level,
+        "method": method,
+    }
     if clusters is None:
-        cells = np.concatenate([size - wrong, wrong]).astype(np.int64)
-        return multinomial_cells(
-            cells, statistic, seed=seed, stream=name, resamples=resamples, level=level, method=method, value=value
-        )
+        return several_of_cells(cells.astype(np.int64), functions, **common)
     labels = np.asarray(clusters)
     _checks.same_length(n, labels.size, "clusters")
     names, of = np.unique(labels, return_inverse=True)
@@ -174,17 +203,13 @@ def selective_area(
     where = coarse[np.searchsorted(-blocks.confidence, -c)]
     column = where + m * (np.asarray(correct) == 0)
     counts = np.bincount(of * (2 * m) + column, minlength=names.size * 2 * m).reshape(names.size, 2 * m)
-    return statistic_of_counts(
-        counts,
-        statistic,
-        seed=seed,
-        stream=name,
-        resamples=resamples,
-        level=level,
-        method=method,
-        n=n,
-        value=value,
-    )
+    return [statistic_of_counts(counts, function, n=n, value=value, **common) for function, value in functions]
+
+
+def _moved(area: Area, value: float, cells: FloatArray) -> tuple[Statistic, float]:
+    """The area of counts in blocks, moved so that it is `value` where nothing is resampled."""
+    by = value - float(_area_of_counts(cells[None, :], area)[0])
+    return lambda counts: _area_of_counts(counts, area) + by, value
 
 
 def risk_coverage(

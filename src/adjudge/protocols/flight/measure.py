@@ -29,6 +29,7 @@ from adjudge.protocols.flight.partials import (
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.protocols.flight.scores import DIMENSIONS, GRADES
 from adjudge.stats import bootstrap
+from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.multiplicity import holm
@@ -198,7 +199,7 @@ class _Model:
         cells[0] += n - int(cells.sum())
         values[0] = sums[0] / cells[0] if cells[0] else 0.0
         use = cells > 0
-        return bootstrap.multinomial_cells(
+        return multinomial_cells(
             cells[use],
             lambda drawn: drawn @ values[use] / drawn.sum(axis=1),
             seed=self.config.seed,

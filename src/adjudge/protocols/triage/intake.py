@@ -137,7 +137,7 @@ class ResultIntake:
         rest = np.arange(len(block))
         if block.fast and self._forms.known:
             parts.append(self._formed(block, data))
-            rest = np.setdiff1d(rest, parts[0].rows, assume_unique=True)
+            rest = np.delete(rest, parts[0].rows) if parts[0].rows.size < rest.size else rest[:0]
         if rest.size:
             scanned = self._scan(block, data, rest)
             if not scanned.odd.all():

@@ -179,9 +179,8 @@ class Numbers:
         found["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", tally=tally, **common)
         found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", tally=tally, **common)
         found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", tally=tally, **common)
-        found["aurc"] = selective.selective_area(c, right, "aurc", stream=f"{stream}/aurc", blocks=blocks, **common)
-        found["e_aurc"] = selective.selective_area(
-            c, right, "e_aurc", stream=f"{stream}/e_aurc", blocks=blocks, **common
+        found["aurc"], found["e_aurc"] = selective.selective_areas(
+            c, right, ("aurc", "e_aurc"), stream=f"{stream}/aurc", blocks=blocks, **common
         )
         found["auroc_confidence"] = (
             _value(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)

@@ -30,7 +30,6 @@ from adjudge.protocols.triage.batch import (
     Floats,
     TriageBatch,
 )
-from adjudge.protocols.triage.samples import restore
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.digests import MODULUS, digest_sum, loops_are_loaded
 from adjudge.stats import exact, selective
@@ -162,9 +161,8 @@ class Partial:
     dataset: int = 0
 
 
-def partial(samples: pa.Table, classes: Classes, slices: Sequence[str]) -> Partial:
+def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Sequence[str]) -> Partial:
     """What one batch adds; the records of a sample stand together and are all there."""
-    batch = restore(samples, classes)
     ids = samples.column("sample").combine_chunks()
     first = np.append(True, np.asarray(pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), bool))
     sample = np.cumsum(first) - 1
@@ -241,22 +239,23 @@ def _configuration(
     columns = (
         (batch.confidence, usable),
         (latency, ~np.isnan(latency)),
-        (batch.tool_count.astype(np.float64), True),
-        (batch.tool_seconds, True),
+        (batch.tool_count, None),
+        (batch.tool_seconds, None),
     )
     for t, _ in _tally(trial[chosen]):
         mine = answered & (trial == t)
-        found.averaged[t] = [Column.of(column[mine & use]) for column, use in columns]
+        found.averaged[t] = [
+            Column.of(column[mine if use is None else mine & use].astype(np.float64, copy=False))
+            for column, use in columns
+        ]
         found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
+    tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
+    timed = [(place, column, np.isnan(column)) for place, column in enumerate((*batch.times, tools))]
     for state in np.flatnonzero(found.cache).tolist():
-        here = rows[batch.cache[rows] == state]
-        tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
-        for place, column in enumerate((*batch.times, tools)):
-            values = column[here]
-            none = np.isnan(values)
-            if none.any():
-                values = values[~none]
+        here = there & (batch.cache == state)
+        for place, column, none in timed:
+            values = column[here & ~none] if none.any() else column[here]
             if values.size:
                 found.times[state, place] = [values]
     with np.errstate(invalid="ignore"):

@@ -46,6 +46,7 @@ class TriagePlan(Plan):
         self._reader, self._columns = TriageReader(config), Columns(config)
         self._results = [ResultIntake(config, name) for name in config.run_names()]
         self._manifest = ManifestIntake(config)
+        self._judged: tuple[pa.Table | None, Any] = None, None
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in _FILES}),
             "constraint_library": digest(verdict_words(self.classes, config.words)),
@@ -73,7 +74,9 @@ class TriagePlan(Plan):
             read = self._columns.read(rows, order, ids)
             evidence = self.graph.evaluate(read.batch)
             verdicts = stored.adjudicate(evidence)
-            yield Judged(stored.table(read, verdicts, self.classes, self.settings.slices), evidence, read.outputs)
+            samples = stored.table(read, verdicts, self.classes, self.settings.slices)
+            self._judged = samples, read.batch
+            yield Judged(samples, evidence, read.outputs)
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers and compare everything that follows from them."""
@@ -83,9 +86,12 @@ class TriagePlan(Plan):
         return problems + stored.differences(samples, batch, stored.adjudicate(again))
 
     def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
-        """What one batch adds to the numbers."""
+        """What one batch adds to the numbers; the batch that was judged last need not be read from its samples again."""
         del evidence
-        return partial(samples, self.classes, self.settings.slices)
+        last, batch = self._judged
+        if samples is not last:
+            batch = stored.restore(samples, self.classes)
+        return partial(samples, batch, self.classes, self.settings.slices)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """The configurations and every estimate."""
