@@ -27,7 +27,7 @@ def test_textbook_sample_sizes():
     assert pairs_needed(0.1, 0.3).value == 234
 
 
-@given(st.integers(3, 300), st.floats(0.1, 10), st.sampled_from([0.8, 0.9, 0.95]))
+@given(st.integers(4, 300), st.floats(0.1, 10), st.sampled_from([0.8, 0.9, 0.95]))  # at 3 statsmodels gives NaN
 @settings(max_examples=40, deadline=None)
 def test_means_equal_statsmodels(n, spread, power):
     paired = detectable_mean(n, spread, power=power).value

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adjudge.errors import StatsError
 from adjudge.stats import exact
 from adjudge.stats.bootstrap import BLOCKS, mean
-from adjudge.stats.calibration import ece_value, reliability_table
+from adjudge.stats.calibration import brier, brier_and_log_loss, ece_value, log_loss, reliability_table
 from adjudge.stats.confidence_bins import assign
 from adjudge.stats.ranking import auroc
 from adjudge.stats.selective import Blocks
@@ -129,6 +129,26 @@ def test_the_mean_of_counted_values(n):
     rows = mean(values, seed=1, stream="x", resamples=200)
     assert (counted.value, counted.n, counted.method) == (rows.value, rows.n, rows.method)
     assert (counted.low, counted.high) == pytest.approx((rows.low, rows.high), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [9, 300, 4000])
+def test_both_scores_at_once_are_each_alone(n):
+    random = np.random.default_rng(n)
+    confidence = np.round(random.uniform(0.01, 0.99, n), 2)
+    correct = random.random(n) < confidence
+    tally = Tally.of(confidence, correct)
+    both = brier_and_log_loss(tally, seed=3, stream="x", resamples=200)
+    assert both == (
+        brier(confidence, correct, seed=3, stream="x", resamples=200),
+        log_loss(confidence, correct, seed=3, stream="x", resamples=200),
+    )
+
+
+def test_both_scores_where_one_is_null():
+    brier_score, loss = brier_and_log_loss(Tally.of([1.0, 1.0, 0.5], [1, 0, 1]), seed=3, stream="x")
+    assert brier_score.value == pytest.approx(1.25 / 3)
+    assert loss.why == "infinite: 1 rows were wrong at full confidence"
+    assert [each.value for each in brier_and_log_loss(Tally.of([], []), seed=3, stream="x")] == [None, None]
 
 
 def test_values_that_stand_for_no_row_do_not_count():

@@ -8,7 +8,8 @@ whatever order BLAS adds in. `replicates` makes intervals of what comes out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ __all__ = [
     "generator",
     "interval_of",
     "mean",
+    "means_of_counts",
     "on_grid",
     "ratio_of_sums",
     "resample",
@@ -138,20 +140,11 @@ def mean(
             level=level,
             method=method,
         )
-    if counts is None:
-        ordered, sizes = np.sort(column), np.ones(n, dtype=np.int64)
-    else:
+    if counts is not None:
         _checks.same_length(n, counts.size, "counts")
-        order = np.argsort(column)
-        order = order[counts[order] > 0]
-        ordered, sizes = column[order], counts[order]
-        n = int(sizes.sum())
-    if n <= BLOCKS:
-        ordered = np.repeat(ordered, sizes)
-        return ratio_of_sums(
-            ordered, np.ones(n), seed=seed, stream=stream, resamples=resamples, level=level, method=method, unit="row"
-        )
-    return _mean_of_blocks(ordered, sizes, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return means_of_counts([column], counts, seed=seed, stream=stream, resamples=resamples, level=level, method=method)[
+        0
+    ]
 
 
 def statistic_of_counts(
@@ -268,44 +261,93 @@ def on_grid(table: FloatArray, m: int) -> FloatArray:
     return gridded
 
 
-def _mean_of_blocks(
-    ordered: FloatArray, counts: IntArray, *, seed: int, stream: str, resamples: int, level: float, method: Method
-) -> Estimate:
+def means_of_counts(
+    columns: Sequence[FloatArray],
+    counts: IntArray | None,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> list[Estimate]:
+    """The means of columns that rise together, of independent rows, from the same resamples; see `mean`.
+
+    Row k stands `counts[k]` times, or once.
+    """
+    common: dict[str, Any] = {
+        "seed": seed,
+        "stream": stream,
+        "resamples": resamples,
+        "level": _checks.level(level),
+        "method": method,
+    }
+    if counts is None:
+        rising, sizes = [np.sort(own) for own in columns], np.ones(columns[0].size, dtype=np.int64)
+    else:
+        order = np.argsort(columns[0])
+        order = order[counts[order] > 0]
+        rising, sizes = [own[order] for own in columns], counts[order]
+    n = int(sizes.sum())
+    if n <= BLOCKS:
+        return [ratio_of_sums(np.repeat(own, sizes), np.ones(n), unit="row", **common) for own in rising]
+    return _means_of_blocks(rising, sizes, **common)
+
+
+def _means_of_blocks(
+    columns: Sequence[FloatArray],
+    counts: IntArray,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int,
+    level: float,
+    method: Method,
+) -> list[Estimate]:
+    """Of columns in rising order, all in blocks of the same rows."""
     n = int(counts.sum())
-    value = exact.rounded(exact.total(ordered) if n == ordered.size else exact.total(ordered, counts), n)
     edges = np.arange(BLOCKS + 1) * n // BLOCKS
     sizes = np.diff(edges)
-    deviations = ordered - value
-    if n == ordered.size:
-        block = np.add.reduceat(deviations, edges[:-1]) / sizes
-    else:
-        run, size, part = cut(counts, edges)
-        block = np.bincount(part, weights=size * deviations[run]) / sizes
-    between = float((sizes * block**2).sum())
-    within_and_between = float((counts * deviations**2).sum())
-    stretch = math.sqrt(within_and_between / between) if between > 0 else 1.0
-    # Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for n draws.
-    grid = on_grid((block * stretch)[:, None], 8 * math.isqrt(n * BLOCKS))[:, 0]
+    values, blocks, grids = [], [], []
+    for ordered in columns:
+        value = exact.rounded(exact.total(ordered) if n == ordered.size else exact.total(ordered, counts), n)
+        deviations = ordered - value
+        if n == ordered.size:
+            block = np.add.reduceat(deviations, edges[:-1]) / sizes
+        else:
+            run, size, part = cut(counts, edges)
+            block = np.bincount(part, weights=size * deviations[run]) / sizes
+        between = float((sizes * block**2).sum())
+        within_and_between = float((counts * deviations**2).sum())
+        stretch = math.sqrt(within_and_between / between) if between > 0 else 1.0
+        values.append(value)
+        blocks.append(block)
+        # Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for n draws.
+        grids.append(on_grid((block * stretch)[:, None], 8 * math.isqrt(n * BLOCKS)))
     random = generator(seed, stream)
-    rows = CELLS_AT_ONCE // BLOCKS
-    moves = [
-        (random.multinomial(n, sizes / n, size=min(rows, resamples - start)) - sizes).astype(np.float64) @ grid
-        for start in range(0, resamples, rows)
-    ]
-    replicates = value + np.concatenate(moves) / n
-    # Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves.
-    return interval_of(
-        value,
-        replicates,
-        units=n,
-        jackknife=-block if method == "bca" else None,
-        jackknife_weights=sizes.astype(np.float64) if method == "bca" else None,
-        n=n,
-        level=level,
-        method=method,
-        seed=seed,
-        name=f"row bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
+    rows, grid = CELLS_AT_ONCE // BLOCKS, np.concatenate(grids, axis=1)
+    moves = np.concatenate(
+        [
+            (random.multinomial(n, sizes / n, size=min(rows, resamples - start)) - sizes).astype(np.float64) @ grid
+            for start in range(0, resamples, rows)
+        ]
     )
+    # Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves.
+    return [
+        interval_of(
+            value,
+            value + moves[:, index] / n,
+            units=n,
+            jackknife=-block if method == "bca" else None,
+            jackknife_weights=sizes.astype(np.float64) if method == "bca" else None,
+            n=n,
+            level=level,
+            method=method,
+            seed=seed,
+            name=f"row bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
+        )
+        for index, (value, block) in enumerate(zip(values, blocks, strict=True))
+    ]
 
 
 def _ratio_of_blocks(

@@ -17,7 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, _fast_pairs, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
-from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, statistic_of_counts
+from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
 from adjudge.stats.estimate import Estimate
@@ -180,11 +180,42 @@ def log_loss(
     if certain:
         n = int(counts.sum())
         return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=n, level=level)
-    # log1p keeps the digits of confidences near 0 in wrong answers and near 1 in right ones.
+    return mean(_losses(c, y), **how, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+
+
+def brier_and_log_loss(
+    tally: Tally,
+    *,
+    seed: int,
+    stream: str,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    method: Method = "expanded",
+) -> tuple[Estimate, Estimate]:
+    """Both of independent rows and from the same resamples, since both fall with the probability given to what happened."""
+    c, y = tally.doubles(), tally.correct
+    common: dict[str, Any] = {
+        "seed": seed,
+        "stream": stream,
+        "resamples": resamples,
+        "level": level,
+        "method": method,
+    }
+    if not c.size or ((c == 1.0 - y) & (tally.counts > 0)).any():  # one of them is null
+        return brier([], [], tally=tally, **common), log_loss([], [], tally=tally, **common)
+    both = means_of_counts([(c - y) ** 2, _losses(c, y)], tally.counts, **common)
+    return both[0], both[1]
+
+
+def _losses(c: FloatArray, y: npt.NDArray[Any]) -> FloatArray:
+    """−ln(probability given to what happened), finite.
+
+    log1p keeps the digits of confidences near 0 in wrong answers and near 1 in right ones.
+    """
     right = y == 1
     losses = np.empty(c.size)
     losses[right], losses[~right] = -np.log(c[right]), -np.log1p(-c[~right])
-    return mean(losses, **how, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return losses
 
 
 def reliability_table(

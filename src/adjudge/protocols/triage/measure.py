@@ -177,8 +177,13 @@ class Numbers:
         }
         stream, blocks = draw.stream, scores.blocks
         found["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", tally=tally, **common)
-        found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", tally=tally, **common)
-        found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", tally=tally, **common)
+        if clusters is None:
+            found["brier"], found["log_loss"] = calibration.brier_and_log_loss(
+                tally, seed=draw.seed, stream=f"{stream}/brier", resamples=draw.resamples
+            )
+        else:
+            found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", **common)
+            found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", **common)
         found["aurc"], found["e_aurc"] = selective.selective_areas(
             c, right, ("aurc", "e_aurc"), stream=f"{stream}/aurc", blocks=blocks, **common
         )
