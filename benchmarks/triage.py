@@ -63,11 +63,13 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
         name: f"{index:064x}"
         for index, name in enumerate(("vision_system", "vision_user", "agent_system", "agent_user"), 7)
     }
+    # Three in five real rationales have a typographic quote or dash, written as such.
+    endings = ["it can’t be confirmed", "“natural” at this size", "plausible — not certain", "no sign of it", "no more"]
     texts = [
         json.dumps(
-            "The image shows " + ", ".join(random.choice(_WORDS, 42).tolist()) + "; no clear sign of generation."
+            f"The image shows {', '.join(random.choice(_WORDS, 42).tolist())}; {endings[k % 5]}.", ensure_ascii=False
         )
-        for _ in range(2000)
+        for k in range(2000)
     ]
     tail = json.dumps({"prompt_hashes": hashes, "tool_usage": [], "tool_details": [], "tool_results": []})[1:-1]
     order = random.permutation(rows)
@@ -76,7 +78,7 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
             n = min(100_000, rows - start)
             fake = random.random(n) < 0.5
             seen = np.where(fake, 1.0, -1.0) * random.gamma(2.0, 0.6, n) + random.normal(size=n)
-            confidence = np.round(1.0 / (1.0 + np.exp(-1.8 * np.abs(seen))), 4)
+            confidence = np.round(1.0 / (1.0 + np.exp(-1.8 * np.abs(seen))), 2)
             vision = random.gamma(4.0, 0.9, n)
             which, failed = random.integers(0, len(texts), n), random.random(n) < 0.002
             for i in range(n):
@@ -99,9 +101,11 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
 
 def _adjudge(path: str, out: str) -> dict[str, Any]:
     from adjudge.engine.evaluate import Options, evaluate
+    from adjudge.engine.process import keep_memory
     from adjudge.protocols.base import protocol
     from adjudge.runs.run import Run
 
+    keep_memory()  # as the command does
     run = Run(evaluate(protocol("triage"), {"results": [path]}, Options(out=Path(out))))
     block: dict[str, Any] = run.metrics["configurations"]["bench-1|no-tools"]
     return block

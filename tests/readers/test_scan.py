@@ -28,6 +28,7 @@ from adjudge.readers.scan import (
     WRITTEN,
     Wanted,
     crc32,
+    is_utf8,
     newlines,
     scan,
 )
@@ -285,3 +286,22 @@ def test_newlines_are_found_where_they_are(data, cut):
         places, ascii_only = newlines(padded, size, fast=fast)
         assert places.tolist() == expected
         assert ascii_only == padded.isascii()
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=40) | st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_utf8_is_what_python_decodes(data):
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        assert not is_utf8(data)
+    else:
+        assert is_utf8(data)
+        assert is_utf8(bytearray(data))
+
+
+def test_short_lines_are_found_in_a_second_try():
+    data = b"{}\n" * 4000
+    places, ascii_only = newlines(data, len(data), fast=True)
+    assert places.tolist() == list(range(2, len(data), 3))
+    assert ascii_only

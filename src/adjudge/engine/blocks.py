@@ -12,7 +12,7 @@ import numpy as np
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.readers.records import is_json_lines, records
-from adjudge.readers.scan import newlines
+from adjudge.readers.scan import is_utf8, newlines
 from adjudge.readers.sources import Source
 
 BLOCK_BYTES = 1 << 23
@@ -136,8 +136,6 @@ def _first(block: Block, rows: int) -> Block:
 
 def _check_utf8(block: Block) -> None:
     """A reader that skips what it does not want would not notice a broken character there."""
-    try:
-        block.data.decode()
-    except UnicodeDecodeError:
+    if not is_utf8(block.data):
         block.each(range(len(block)), lambda _, text: text.decode(), "")
-        raise
+        block.data.decode()

@@ -183,6 +183,16 @@ def padded(data: Buffer) -> NDArray[np.uint8]:
     return np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)]) if len(view) % 8 else view
 
 
+def is_utf8(data: bytes | bytearray) -> bool:
+    """Whether all bytes are UTF-8; Arrow looks at many of them at a time, where decoding would make a text of them."""
+    edges = pa.py_buffer(np.array([0, len(data)], dtype=np.int64))
+    try:
+        pa.LargeStringArray.from_buffers(1, edges, pa.py_buffer(data)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 _SHORT_LINE: Final = 64  # bytes; where lines are shorter than that, room is made for them in a second try
 
 

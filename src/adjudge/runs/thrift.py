@@ -6,6 +6,7 @@ Format: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 _SMALL = tuple(bytes([number]) for number in range(128))
 
@@ -68,11 +69,13 @@ def short(number: int) -> Short:
     return Short(varint(zigzag(number)))
 
 
+@lru_cache(maxsize=1 << 12)
 def integer(number: int) -> Int:
     """An integer of 32 bits."""
     return Int(varint(zigzag(number)))
 
 
+@lru_cache(maxsize=1 << 12)
 def long(number: int) -> Long:
     """An integer of 64 bits."""
     return Long(varint(zigzag(number)))
