@@ -31,7 +31,7 @@ FULL: dict[str, int] = {
     "report": 200_000,
     "queries": 1_500_000,
     "batch": 16_384,
-    "workers": 1_000_000,
+    "workers": 2_000_000,
     "scaling": 1_000_000,
     "large": 10_000_000,
 }
