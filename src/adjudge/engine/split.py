@@ -158,7 +158,7 @@ class Taken:
 def read_range(job: Range) -> Taken:
     """Read the lines of a range into a file of the scratch folder."""
     item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
-    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}")
+    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", file_piece=RANGE_BYTES)
     groups: set[str] = set()
     lines = 0
     of_range = blocks_of_url if remote.is_url(job.path) else blocks_of_range

@@ -66,12 +66,13 @@ class Room:
 class Spool:
     """Takes the records of one role and gives them back by bucket; `name` makes its files unique in the folder.
 
-    Where other processes work (`room` is none), everything goes through files.
+    Where other processes work (`room` is none), everything goes through files, of about `file_piece` bytes each.
     """
 
     folder: Path
     name: str
     room: Room | None = None
+    file_piece: int = FILE_PIECE
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Spool:
         self._buckets.append(bucket)
         self._bytes += table.nbytes
         self.rows += table.num_rows
-        if self._bytes > (HELD_PIECE if self._held() else FILE_PIECE):
+        if self._bytes > (HELD_PIECE if self._held() else self.file_piece):
             self.close()
 
     def close(self) -> None:
