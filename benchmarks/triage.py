@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 import multiprocessing
+import os
 import resource
 import shutil
 import statistics
@@ -97,6 +98,8 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
                     f'{{"vision_llm_seconds": {vision[i]}, "total_seconds": {vision[i] + 0.00005}}}, "latency_seconds": '
                     f"{vision[i] + 0.012}}}\n"
                 )
+        stream.flush()
+        os.fsync(stream.fileno())  # or the system would still be writing while we measure
 
 
 def _adjudge(path: str, out: str) -> dict[str, Any]:

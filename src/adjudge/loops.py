@@ -89,6 +89,7 @@ class _Native:
         address = self._engine.get_function_address(code.name)
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32)(address)
         self._returns = _RETURNS[code.returns]
+        self._ready = False
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         result = (self._returns or ctypes.c_int64)()
@@ -96,10 +97,15 @@ class _Native:
         flat: list[Any] = [ctypes.byref(result), ctypes.byref(error)]
         for argument in arguments:
             if isinstance(argument, np.ndarray):
-                numbers = (0, 0, argument.size, argument.itemsize, argument.ctypes.data)
-                flat += map(ctypes.c_int64, (*numbers, *argument.shape, *argument.strides))
+                flat += (0, 0, argument.size, argument.itemsize, argument.__array_interface__["data"][0])
+                flat += argument.shape
+                flat += argument.strides
             else:
-                flat.append(ctypes.c_double(argument) if isinstance(argument, float) else ctypes.c_int64(argument))
+                flat.append(float(argument) if isinstance(argument, float) else int(argument))
+        if not self._ready:  # all calls have arguments of the same kinds
+            numbers = [ctypes.c_double if isinstance(number, float) else ctypes.c_int64 for number in flat[2:]]
+            self._function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *numbers]
+            self._ready = True
         if self._function(*flat):
             raise RuntimeError("a compiled loop failed")
         return None if self._returns is None else result.value

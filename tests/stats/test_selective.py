@@ -1,5 +1,6 @@
 """Selective risk: definitions summed plainly, ties without order, areas against AUROC."""
 
+import math
 import time
 from fractions import Fraction
 from itertools import permutations
@@ -156,3 +157,18 @@ def test_bad_input_is_refused():
         selective_area([0.5], [1], "auc", seed=0)
     with pytest.raises(StatsError, match="points"):
         risk_coverage([0.5], [1], points=0)
+
+
+@pytest.mark.parametrize("errors", [0, 900, 30_000, 50_000])
+def test_large_tie_blocks_by_harmonic_numbers_are_those_by_row(errors):
+    random = np.random.default_rng(errors)
+    confidence = random.integers(0, 9, 50_000) / 10
+    correct = np.ones(50_000, dtype=bool)
+    correct[random.permutation(50_000)[:errors]] = False
+    blocks = Blocks.partial(confidence, correct)
+    found = blocks.finish()
+    by_row = blocks._by_row(np.cumsum(blocks.wrong) - blocks.wrong)
+    assert found.aurc == pytest.approx(by_row, rel=1e-12)
+    k = np.arange(50_000 - errors + 1, 50_001)
+    best = math.fsum((k - (50_000 - errors)) / k) / 50_000
+    assert found.e_aurc == pytest.approx(by_row - best, rel=1e-9, abs=1e-13)

@@ -18,6 +18,7 @@ from adjudge.runs.encodings import (
     byte_arrays,
     counted,
     doubles,
+    level_bits,
     levels,
     list_starts,
     of_those_there,
@@ -105,6 +106,9 @@ def _there(field: pa.Field, array: pa.Array) -> bytes:
         return b""
     if array.null_count in {0, len(array)}:
         return same_level(int(array.null_count == 0), len(array))
+    bitmap = array.buffers()[0]
+    if array.offset == 0 and bitmap is not None:
+        return level_bits(np.frombuffer(bitmap, dtype=np.uint8), len(array))
     return levels(array.is_valid().to_numpy(zero_copy_only=False)[None, :])
 
 

@@ -135,6 +135,14 @@ def of_those_there(values: NDArray[Any], there: NDArray[np.bool_]) -> tuple[NDAr
     return found, np.cumsum([0, *counts])
 
 
+def level_bits(bitmap: NDArray[np.uint8], count: int) -> bytes:
+    """As `levels`, of one position, from a bit a value; what stands behind the last bit does not count."""
+    groups = -(-count // _GROUP)
+    bits = bytearray(bitmap[:groups].tobytes())
+    bits[-1] &= 0xFF >> -count % _GROUP
+    return _sized(varint(groups << 1 | 1) + bytes(bits))
+
+
 def same_level(level: int, count: int) -> bytes:
     """Repetition or definition levels that are all alike, below 256."""
     return _sized(varint(count << 1) + bytes([level]))
