@@ -164,7 +164,7 @@ class _Out:
 
 def _packed(chunk: Chunk, out: _Out) -> Column:
     begin, plain = out.size, 0
-    codec = Codec.UNCOMPRESSED
+    codec = Codec.UNCOMPRESSED  # doubles seldom get much smaller, and packing them takes longer than writing them
     if chunk.physical != Physical.DOUBLE and any(_shrinks(page.data) for page in chunk.pages):
         codec = Codec.LZ4
     if chunk.words is not None:
