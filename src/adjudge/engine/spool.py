@@ -72,7 +72,7 @@ class Spool:
     folder: Path
     name: str
     room: Room | None = None
-    file_piece: int = FILE_PIECE
+    file_piece: int = field(default_factory=lambda: FILE_PIECE)
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
