@@ -168,12 +168,13 @@ def _data(task: str, samples: str, folder: str) -> None:
     write(task, int(samples), Path(folder))
 
 
-def _ours(task: str, outputs: str, reference: str, out: str, *workers: str) -> None:
-    import adjudge
+def _ours(task: str, outputs: str, reference: str, out: str) -> None:
+    """The command, as a user runs it; all but the report."""
+    from adjudge.cli.main import run
 
-    config = {"task": task, "outputs": [outputs], "reference": [reference]}
-    count = int(workers[-1]) if workers else 1
-    adjudge.evaluate("flight", config, out=out, workers=count, force=True, report=False)
+    files = ["--outputs", outputs, "--reference", reference, "--out", out]
+    sys.argv = ["adjudge", "flight", "--task", task, *files, "--force", "--no-report", "--quiet"]
+    run()
 
 
 def _stdlib(outputs: str, reference: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.runs.encodings import bits_for, counted, doubles, runs, texts
+from adjudge.runs.encodings import as_it_lies, bits_for, counted, differing, runs, texts
 from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, group_of
 
 WORD = pa.field("it", pa.string(), nullable=False)
@@ -76,9 +76,17 @@ def test_numbers_that_start_anew(first: int, count: int, times: int) -> None:
     assert found.to_pylist() == list(range(first, first + count)) * times
 
 
+@given(st.lists(st.integers(0, 2**31 - 1) | st.integers(0, 300), max_size=400))
+@settings(max_examples=150, deadline=None)
+def test_numbers_without_order(numbers: list[int]) -> None:
+    page = Page(len(numbers), differing(np.array(numbers, dtype=np.int32)))
+    chunk = Chunk(("it",), Physical.INT32, Encoding.DELTA_BINARY_PACKED, [page])
+    assert read_back(WHOLE, len(numbers), chunk).to_pylist() == numbers
+
+
 def test_doubles_in_several_pages() -> None:
     values = np.random.default_rng(0).normal(size=1000)
-    pages = [Page(300, doubles(values[:300])), Page(700, doubles(values[300:]))]
+    pages = [Page(300, b"", as_it_lies(values[:300])), Page(700, b"", as_it_lies(values[300:]))]
     found = read_back(NUMBER, 1000, Chunk(("it",), Physical.DOUBLE, Encoding.PLAIN, pages))
     assert np.array_equal(found.to_numpy(), values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -120,12 +121,24 @@ def test_numbers_near_the_end_of_32_bits(tmp_path: Path) -> None:
         assert written(tmp_path / "x.parquet", table, bounded=("x",)).read().equals(table)
 
 
-def test_long_texts_are_cut_into_pages_by_arrow(tmp_path: Path) -> None:
-    texts = [chr(97 + index % 26) * 100_000 for index in range(60)]
-    table = pa.table({"response": texts, "other": np.arange(60)})
+def test_long_texts_are_cut_into_pages(tmp_path: Path) -> None:
+    texts = [None if index % 9 == 4 else chr(97 + index % 26) * 100_000 for index in range(60)]
+    table = pa.table({"response": [*texts, "x" * 3_000_000, ""], "other": np.arange(62)})
     found = written(tmp_path / "x.parquet", table)
     assert found.read().equals(table)
     assert found.metadata.row_group(0).column(0).total_compressed_size < 1_000_000
+
+
+@given(st.lists(st.none() | st.text(max_size=9), max_size=60), st.integers(1, 12))
+@settings(max_examples=100, deadline=None)
+def test_texts_in_pages_of_any_size(texts: list[str | None], size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr("adjudge.runs.columns._PAGE", size)
+        table = pa.table({"it": pa.array(["before", *texts], pa.string()).slice(1)})
+        path = Path(folder) / "x.parquet"
+        assert written(path, table).read().equals(table)
+        rows = duckdb.sql(f"select * from read_parquet('{path}')").fetchall()  # noqa: S608 -- a path of our own
+        assert [row[0] for row in rows] == texts
 
 
 def test_batches_stored_by_another_process_give_the_same_file(tmp_path: Path) -> None:

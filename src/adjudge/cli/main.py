@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from adjudge.engine.process import one_thread_for_products
+from adjudge.engine.process import collect_rarely, one_thread_for_products
 from adjudge.errors import AdjudgeError
 
 GROUP = "adjudge.commands"
@@ -83,6 +83,7 @@ def run() -> None:
     """The console script: every error becomes one message and one exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     one_thread_for_products()
+    collect_rarely()
     try:
         code = main.main(prog_name="adjudge", standalone_mode=False)
     except click.exceptions.Abort:

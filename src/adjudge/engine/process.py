@@ -1,16 +1,18 @@
-"""A process that is ours alone, the command's or a worker: how it uses cores and keeps memory.
+"""A process that is ours alone, the command's or a worker: how it uses cores and memory.
 
 A program that calls `evaluate` keeps its own ways.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of glibc's options
 _LARGEST = 1 << 25  # bytes: the most that glibc takes from memory it has already
+_COLLECT_AFTER = 200_000  # new objects
 _THREADS = "OPENBLAS_NUM_THREADS"
 
 
@@ -29,6 +31,11 @@ def one_thread_in_children() -> Iterator[None]:
     finally:
         if given is None:
             del os.environ[_THREADS]
+
+
+def collect_rarely() -> None:
+    """Look for cycles of garbage less often: what is imported and read makes none, and is looked at in vain."""
+    gc.set_threshold(_COLLECT_AFTER, 20, 100)
 
 
 def keep_memory() -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from adjudge.engine.process import keep_memory, one_thread_in_children
+from adjudge.engine.process import collect_rarely, keep_memory, one_thread_in_children
 from adjudge.errors import AdjudgeError
 
 J = TypeVar("J")
@@ -131,3 +131,4 @@ def _as_worker() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_memory()
+    collect_rarely()

@@ -52,7 +52,7 @@ class VerifierGraph:
         n, width = batch.n, self.layout.width
         outcome = np.zeros((width, n), dtype=np.uint8)
         severity = np.zeros((width, n), dtype=np.uint8)
-        observed = np.full((width, n), np.nan)
+        observed = np.empty((width, n))  # every rule fills its own slots
         code = np.repeat(self.layout.slot_code[:, None], n, axis=1)
         reasons = Reasons(width, n)
         with np.errstate(all="ignore"):
@@ -150,8 +150,7 @@ def _store(
             reasons.put(own.start + slot, np.array([sample]), text)
         for slot, samples, text in finding.shared:
             reasons.put(own.start + slot, samples, text)
-    if finding.observed is not None:
-        observed[own] = finding.observed
+    observed[own] = np.nan if finding.observed is None else finding.observed
 
 
 def _exempt(

@@ -145,7 +145,7 @@ def scan_rows(
                 if kind[node, row] != ABSENT:
                     break  # the key stands twice
                 kind[node, row] = sort
-                number[node, row] = value
+                number[row, node] = value
                 first[node, row] = begin
                 last[node, row] = i - ONE if sort == TEXT or sort == ESCAPED else i
             if empty or (sort != OBJECT and sort != ARRAY):
@@ -158,7 +158,7 @@ def scan_rows(
                     own = stack[NODES, depth]
                     if own >= 0:
                         last[own, row] = i
-                        number[own, row] = stack[COUNTS, depth]
+                        number[row, own] = stack[COUNTS, depth]
                     depth -= 1
                     if depth >= 0:
                         stack[COUNTS, depth] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ _WHOLE, _, _EMBEDDED, _ = range(4)
 
 @dataclass(frozen=True)
 class Plain:
-    """Which texts are plain; of these the place of the object, how it was found (METHODS), and its numbers by cell."""
+    """Which texts are plain; of these the place of the object, how it was found (METHODS), and its numbers by row and cell."""
 
     plain: NDArray[np.bool_]
     start: NDArray[np.int32]
@@ -50,8 +50,7 @@ class PlainAnswers:
         self._lists, self._fields, self._steps = lists, fields, steps
         cells = [(name, step) if lists else (name,) for step in range(steps) for name in fields]
         self._wanted = Wanted(cells)
-        nodes = [self._wanted.nodes[cell] for cell in cells]
-        self._cells: Any = nodes if lists else slice(nodes[0], nodes[-1] + 1)  # a slice copies nothing
+        self._cells = self._wanted.cells(cells)
         kinds: dict[Path, tuple[int, ...]] = dict.fromkeys(cells, (INTEGER, REAL))
         self._allowed = self._wanted.allowed(kinds | {(name,): (ARRAY,) for name in fields} if lists else kinds)
 
@@ -83,4 +82,4 @@ class PlainAnswers:
             ]
             found.odd |= method < 0
         first = offsets[:-1]
-        return Plain(~found.odd, start - first, end - first, method, found.number[self._cells])
+        return Plain(~found.odd, start - first, end - first, method, found.number[:, self._cells])

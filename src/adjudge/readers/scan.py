@@ -28,6 +28,7 @@ WRITTEN: Final = (TEXT, ESCAPED, INTEGER)
 
 Path = tuple[str | int, ...]
 Rows = NDArray[np.intp]
+Cells = slice | list[int]
 Buffer = bytes | bytearray | NDArray[np.uint8]
 WORTH_IT: Final = 8_000_000  # bytes of input; loading the compiled loops takes as long as reading this much otherwise
 
@@ -62,6 +63,11 @@ class Wanted:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def cells(self, paths: Sequence[Path]) -> Cells:
+        """Where the numbers at some paths stand; without gaps that is a slice, which copies nothing."""
+        nodes = [self.nodes[path] for path in paths]
+        return slice(nodes[0], nodes[-1] + 1) if nodes == list(range(nodes[0], nodes[-1] + 1)) else nodes
+
     def allowed(self, kinds: Mapping[Path, Sequence[int]]) -> NDArray[np.bool_]:
         """What may stand at every node; at a path that is not named, anything."""
         table = np.ones((len(self), ARRAY + 1), dtype=np.bool_)
@@ -72,7 +78,10 @@ class Wanted:
 
 @dataclass
 class Scanned:
-    """The columns of a block: `kind` and, where it is one, `number` of every node and row (of a list, its length)."""
+    """The columns of a block: `kind` and, where it is one, `number` of every node and row (of a list, its length).
+
+    Numbers stand row by row, so that those of a record are found, and kept, together.
+    """
 
     wanted: Wanted
     data: NDArray[np.uint8]
@@ -89,8 +98,13 @@ class Scanned:
 
     def numbers(self, *path: str | int) -> NDArray[np.float64]:
         """The numbers at a path; what is none is 0."""
-        found: NDArray[np.float64] = self.number[self.wanted.nodes[path]]
+        found: NDArray[np.float64] = self.number[:, self.wanted.nodes[path]]
         return found
+
+    def records(self, cells: Cells, rows: Rows) -> NDArray[np.float64]:
+        """The numbers at the paths of `Wanted.cells` in some rows, shaped (rows, paths)."""
+        own: NDArray[np.float64] = self.number[:, cells]
+        return own if len(rows) == len(own) else own[rows]
 
     def expect(self, *path: str | int, kinds: Sequence[int]) -> None:
         """Rows with anything else at the path are odd."""
@@ -132,7 +146,7 @@ class Scanned:
         """
         node = self.wanted.nodes[path]
         there = (self.kind[node] == ARRAY) & ~self.odd
-        count = int(self.number[node][there].sum())
+        count = int(self.number[there, node].sum())
         starts, ends, owner = (np.empty(count, dtype=np.int32) for _ in range(3))
         if not count:
             return starts, ends, owner
@@ -163,7 +177,7 @@ def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[
     """
     width, n = len(wanted), len(starts)
     kind = np.zeros((width, n), dtype=np.uint8)
-    number = np.zeros((width, n))
+    number = np.zeros((n, width))
     first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
     odd = np.ones(n, dtype=np.bool_)
     view = padded(data)

@@ -1,12 +1,14 @@
 """Columns of a table as Parquet's pages, from the buffers of Arrow without a look at each value.
 
-What is one value throughout is a run, words are codes, numbers and short texts lie in the file as they lie in memory.
-Long texts, and types that the runs of our own protocols do not have, are left to Arrow's writer.
+What is one value throughout is a run, words are codes, numbers and texts lie in the file as they lie in memory. Types
+that the runs of our own protocols do not have are left to Arrow's writer.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.runs.encodings import (
+    as_it_lies,
     bits_for,
-    byte_arrays,
     counted,
-    doubles,
+    differing,
     level_bits,
     levels,
     list_starts,
@@ -29,7 +31,7 @@ from adjudge.runs.encodings import (
 )
 from adjudge.runs.parquet import Chunk, Encoding, Group, Page, Physical, group_of
 
-_LONG = 1 << 22  # bytes of text from which on Arrow cuts them into pages
+_PAGE = 1 << 20  # bytes of text in a page
 _MOST = 1 << 30  # numbers up to which counting up stays far from the end of 32 bits
 
 
@@ -138,29 +140,39 @@ def _numbers(field: pa.Field, array: pa.Array, *, bounded: bool) -> Chunk:
         data = _there(field, array) + same_or_packed(np.zeros(values.size, dtype=np.uint8), 1)
         word = Page(1, values[:1].tobytes())
         return Chunk((field.name,), physical, Encoding.RLE_DICTIONARY, [Page(len(array), data)], word, bounds)
+    page = Page(len(array), _there(field, array), as_it_lies(values))
+    how = Encoding.PLAIN
     if physical == Physical.INT32 and values.size and 0 <= values[0] < _MOST and (np.diff(bits) == 1).all():
-        data, how = counted(int(values[0]), values.size, 1), Encoding.DELTA_BINARY_PACKED
-    else:
-        data, how = values.tobytes(), Encoding.PLAIN
-    return Chunk((field.name,), physical, how, [Page(len(array), _there(field, array) + data)], bounds=bounds)
+        page = Page(len(array), _there(field, array) + counted(int(values[0]), values.size, 1))
+        how = Encoding.DELTA_BINARY_PACKED
+    return Chunk((field.name,), physical, how, [page], bounds=bounds)
 
 
-def _texts(field: pa.Field, array: pa.Array) -> Chunk | None:
-    held = array.drop_null() if array.null_count else array
-    _, places, data = held.buffers()
-    offsets = np.zeros(1, dtype=np.int32)
-    if len(held):
-        offsets = np.frombuffer(places, dtype=np.int32, count=len(held) + 1, offset=4 * held.offset)
-    if int(offsets[-1]) - int(offsets[0]) > _LONG:
-        return None
-    letters = np.frombuffer(data or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
-    sizes = np.diff(offsets)
-    if sizes.size and (sizes == sizes[0]).all():
-        found, how = counted(int(sizes[0]), 1, sizes.size) + letters.tobytes(), Encoding.DELTA_LENGTH_BYTE_ARRAY
-    else:
-        found, how = byte_arrays(sizes, letters), Encoding.PLAIN
-    page = Page(len(array), _there(field, array) + found)
-    return Chunk((field.name,), Physical.BYTE_ARRAY, how, [page])
+def _texts(field: pa.Field, array: pa.Array) -> Chunk:
+    """All lengths of a page, then all letters."""
+    pages = []
+    for low, high in itertools.pairwise(_cuts(array)):
+        some = array.slice(low, high - low)
+        held = some.drop_null() if some.null_count else some
+        offsets = _offsets(held)
+        _, _, data = held.buffers()
+        letters = np.frombuffer(data or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+        pages.append(Page(len(some), _there(field, some) + differing(np.diff(offsets)), as_it_lies(letters)))
+    return Chunk((field.name,), Physical.BYTE_ARRAY, Encoding.DELTA_LENGTH_BYTE_ARRAY, pages)
+
+
+def _cuts(array: pa.Array) -> list[int]:
+    """Where pages of about so many bytes begin and end."""
+    places = _offsets(array).astype(np.int64)
+    edges = np.searchsorted(places, np.arange(places[0] + _PAGE, places[-1], _PAGE))
+    return [0, *np.unique(edges[(edges > 0) & (edges < len(array))]).tolist(), len(array)]
+
+
+def _offsets(array: pa.Array) -> NDArray[np.int32]:
+    """Where each text begins, and the last ends."""
+    if not len(array):
+        return np.zeros(1, dtype=np.int32)
+    return np.frombuffer(array.buffers()[1], dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)
 
 
 def _lists(field: pa.Field, array: pa.Array) -> Chunk | None:
@@ -170,12 +182,19 @@ def _lists(field: pa.Field, array: pa.Array) -> Chunk | None:
         return None
     values = array.flatten()
     if pa.types.is_fixed_size_list(field.type):
-        starts = np.arange(len(array)) * field.type.list_size
+        starts = _even_starts(len(array), field.type.list_size)
     else:
-        starts = array.offsets.to_numpy()[:-1] - array.offsets[0].as_py()
-    if values.null_count or (np.diff(np.append(starts, len(values))) == 0).any():
+        places = array.offsets.to_numpy()
+        if (np.diff(places) == 0).any():
+            return None
+        starts = list_starts(places[:-1] - places[0], len(values))
+    if values.null_count or not len(values):
         return None
     depth = int(field.nullable) + 1 + int(inner.nullable)
-    data = list_starts(starts, len(values)) + same_level(depth, len(values)) + doubles(values.to_numpy())
-    path = (field.name, "list", inner.name)
-    return Chunk(path, Physical.DOUBLE, Encoding.PLAIN, [Page(len(values), data)])
+    page = Page(len(values), starts + same_level(depth, len(values)), as_it_lies(values.to_numpy()))
+    return Chunk((field.name, "list", inner.name), Physical.DOUBLE, Encoding.PLAIN, [page])
+
+
+@lru_cache(maxsize=4)
+def _even_starts(lists: int, size: int) -> bytes:
+    return list_starts(np.arange(lists) * size, lists * size)

@@ -120,6 +120,27 @@ def counted(first: int, count: int, times: int) -> bytes:
     return bytes(out + steady * (blocks - done))
 
 
+def differing(values: NDArray[np.int32]) -> bytes:
+    """Any numbers as DELTA_BINARY_PACKED, every difference in as many whole bytes as the largest takes."""
+    out = varint(_BLOCK) + varint(_PARTS) + varint(values.size) + varint(zigzag(int(values[0]) if values.size else 0))
+    if values.size < 2:
+        return out
+    differences = np.diff(values.astype(np.int64))
+    least = int(differences.min())
+    above = differences - least
+    width = next(size for size in (0, 1, 2, 4) if int(above.max()) < 1 << (8 * size))
+    head = varint(zigzag(least)) + bytes([8 * width] * _PARTS)
+    blocks = -(-above.size // _BLOCK)
+    table = np.empty((blocks, len(head) + width * _BLOCK), dtype=np.uint8)
+    table[:, : len(head)] = np.frombuffer(head, dtype=np.uint8)
+    if width:
+        padded = np.zeros(blocks * _BLOCK, dtype=f"<u{width}")
+        padded[: above.size] = above
+        table[:, len(head) :] = padded.view(np.uint8).reshape(blocks, -1)
+    parts = -(-(above.size - (blocks - 1) * _BLOCK) // _PART)  # of the last block: the others are not there
+    return out + table.tobytes()[: table.size - (_PARTS - parts) * _PART * width]
+
+
 def levels(there: NDArray[np.bool_]) -> bytes:
     """Definition levels of a column without lists: whether there is a value, of values shaped (positions, samples)."""
     width, n = there.shape
@@ -160,25 +181,12 @@ def _sized(data: bytes) -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
-def byte_arrays(sizes: NDArray[np.int32], data: NDArray[np.uint8]) -> bytes:
-    """Plain texts or bytes, each behind its length; in `data` they stand without."""
-    heads = sizes.astype("<i4").view(np.uint8)
-    out = np.empty(data.size + heads.size, dtype=np.uint8)
-    begin = np.cumsum(sizes + 4) - (sizes + 4)
-    is_head = np.zeros(out.size, dtype=np.bool_)
-    for place in range(4):
-        is_head[begin + place] = True
-    out[is_head] = heads
-    out[~is_head] = data
-    return out.tobytes()
-
-
 def texts(words: Sequence[str]) -> bytes:
     """Plain texts, each behind its length."""
     encoded = [word.encode() for word in words]
     return b"".join(len(word).to_bytes(4, "little") + word for word in encoded)
 
 
-def doubles(values: NDArray[np.float64]) -> bytes:
-    """Plain doubles."""
-    return values.astype("<f8", copy=False).tobytes()
+def as_it_lies(values: NDArray[Any]) -> memoryview:
+    """Numbers as plain values, without a copy where they lie together in memory."""
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data

@@ -11,7 +11,7 @@ from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES
 from adjudge.runs.columns import coded, maybe, none
-from adjudge.runs.encodings import bits_for, counted, doubles, levels, of_those_there, runs
+from adjudge.runs.encodings import as_it_lies, bits_for, counted, levels, runs
 from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, Sink, group_of
 
 PAGE_VALUES = 1 << 18
@@ -72,6 +72,5 @@ def _observed(values: NDArray[np.float64]) -> Chunk:
     for low in range(0, width, together):
         some = values[low : low + together]
         there = some == some  # noqa: PLR0124 -- all but NaN
-        held, _ = of_those_there(some, there)
-        pages.append(Page(some.size, levels(there) + doubles(held)))
+        pages.append(Page(some.size, levels(there), as_it_lies(some[there])))
     return Chunk(("observed",), Physical.DOUBLE, Encoding.PLAIN, pages)

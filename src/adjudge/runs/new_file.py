@@ -20,7 +20,7 @@ class NewFile:
         self._stream = path.open("wb", buffering=_BUFFER)
         self._hash = hashlib.sha256()
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Append bytes."""
         self._hash.update(data)
         self.size += len(data)

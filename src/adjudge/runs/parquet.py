@@ -25,12 +25,16 @@ _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 _PROBE = 1 << 15  # bytes that show whether the rest gets smaller
 _AT_ONCE = 1 << 20  # bytes that are copied
 _LZ4 = pa.Codec("lz4_raw")
+_NOTHING = memoryview(b"")
+
+
+Data = bytes | memoryview
 
 
 class Sink(Protocol):
     """Where bytes go."""
 
-    def write(self, data: bytes, /) -> int:
+    def write(self, data: Data, /) -> int:
         """Append some; how many."""
 
 
@@ -65,10 +69,19 @@ class Codec(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Page:
-    """So many encoded values; repetition and definition levels before them where the column has any."""
+    """So many encoded values; repetition and definition levels before them where the column has any.
+
+    `bulk` comes behind `data`: values that lie in memory as the file has them, and need no copy.
+    """
 
     values: int
     data: bytes
+    bulk: memoryview = _NOTHING
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.data) + len(self.bulk)
 
 
 @dataclass(frozen=True)
@@ -125,7 +138,7 @@ class Group:
 
     rows: int
     columns: tuple[Column, ...]
-    pieces: Sequence[bytes | Span]
+    pieces: Sequence[Data | Span]
 
     @property
     def size(self) -> int:
@@ -154,10 +167,10 @@ def group_of(rows: int, parts: Iterable[Chunk | pa.Table]) -> Group:
 class _Out:
     """Pieces, and how many bytes they are."""
 
-    pieces: list[bytes | Span]
+    pieces: list[Data | Span]
     size: int = 0
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: Data) -> None:
         self.pieces.append(data)
         self.size += len(data)
 
@@ -165,7 +178,7 @@ class _Out:
 def _packed(chunk: Chunk, out: _Out) -> Column:
     begin, plain = out.size, 0
     codec = Codec.UNCOMPRESSED  # doubles seldom get much smaller, and packing them takes longer than writing them
-    if chunk.physical != Physical.DOUBLE and any(_shrinks(page.data) for page in chunk.pages):
+    if chunk.physical != Physical.DOUBLE and any(map(_shrinks, chunk.pages)):
         codec = Codec.LZ4
     if chunk.words is not None:
         plain += _page(chunk.words, _DICTIONARY_PAGE, Encoding.PLAIN, codec, out)
@@ -187,29 +200,33 @@ def _packed(chunk: Chunk, out: _Out) -> Column:
     )
 
 
-def _shrinks(data: bytes) -> bool:
+def _shrinks(page: Page) -> bool:
     """Whether compression halves it; less is not worth the time, here and for every reader."""
-    probe = data[:_PROBE]
-    return len(data) > 64 and 2 * _LZ4.compress(probe).size < len(probe)
+    probe = page.data[:_PROBE]
+    probe += page.bulk[: _PROBE - len(probe)]
+    return page.size > 64 and 2 * _LZ4.compress(probe).size < len(probe)
 
 
 def _page(page: Page, sort: int, encoding: Encoding, codec: Codec, out: _Out) -> int:
     """Append one page; its size before compression."""
-    packed = _LZ4.compress(page.data, asbytes=True) if codec == Codec.LZ4 else page.data
+    pieces: tuple[Data, ...] = (page.data, page.bulk)
+    if codec == Codec.LZ4:
+        pieces = (_LZ4.compress(page.data + page.bulk, asbytes=True),)
     about: list[tuple[int, Value | bool]] = [(1, integer(page.values)), (2, integer(encoding))]
     if sort == _DATA_PAGE:
         about += [(3, integer(Encoding.RLE)), (4, integer(Encoding.RLE))]
     header = struct(
         [
             (1, integer(sort)),
-            (2, integer(len(page.data))),
-            (3, integer(len(packed))),
+            (2, integer(page.size)),
+            (3, integer(sum(map(len, pieces)))),
             (7 if sort == _DICTIONARY_PAGE else 5, struct(about)),
         ]
     )
-    out.add(header)
-    out.add(packed)
-    return len(header) + len(page.data)
+    for piece in (header, *pieces):
+        if len(piece):
+            out.add(piece)
+    return len(header) + page.size
 
 
 _BY_NAME = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}

@@ -31,7 +31,7 @@ def arc(a: Floats, b: Floats) -> Floats:
         huge = np.isinf(apart)
         if huge.any():
             apart = np.where(huge, np.abs(a % 360.0 - b % 360.0), apart)
-        turned = apart % 360.0
+        turned = apart % 360.0 if (apart >= 360.0).any() else apart
     return np.minimum(turned, 360.0 - turned)
 
 

@@ -262,15 +262,16 @@ def _values(
 def _fields(samples: pa.Table, eligible: NDArray[np.bool_], model: Ints, n_models: int, task: Task) -> Floats:
     """(models, 19, 4): sums of |error|, error², the same for persistence, and the count, over eligible samples."""
     answer, gold = (_cells(samples, name, task.steps) for name in ("answer", "gold"))
-    error = difference(answer, gold)
-    known = ~np.isnan(error) & eligible
-    still = np.where(known, np.nan_to_num(difference(_cells(samples, "shown", 1), gold)), 0.0)
-    error = np.where(known, error, 0.0)
+    errors, still = difference(answer, gold), difference(_cells(samples, "shown", 1), gold)
     sums = np.zeros((n_models, len(FIELDS), 4))
-    for index in range(n_models):
-        rows = slice(None) if n_models == 1 else model == index
-        for place, values in enumerate((error, error * error, still, known)):
-            sums[index, :, place] = values[:, :, rows].sum(axis=(0, 2))
+    of_models = [slice(None) if n_models == 1 else model == index for index in range(n_models)]
+    for step, place in np.ndindex(task.steps, len(FIELDS)):  # one field at a time stays in the cache
+        own = errors[step, place]
+        known = ~np.isnan(own) & eligible
+        error = np.where(known, own, 0.0)
+        persistence = np.where(known, np.nan_to_num(still[step, place]), 0.0)
+        for index, rows in enumerate(of_models):
+            sums[index, place] += [values[rows].sum() for values in (error, error * error, persistence, known)]
     return sums
 
 

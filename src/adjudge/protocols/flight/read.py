@@ -106,11 +106,13 @@ class FlightReader:
             notes[row] = NO_OUTPUT
         answer, gold = _numbers(own.column("answer"), cells), _numbers(truth.column("gold"), cells)
         shown = _numbers(truth.column("shown"), len(FIELDS))
-        for row, state in _few(own.column("shown")).items():
-            shown[row] = np.frombuffer(state)
-        validity = np.full((n, cells), VALID, dtype=np.uint8)
+        if instead := _few(own.column("shown")):
+            shown = shown.copy()
+            for row, state in instead.items():
+                shown[row] = np.frombuffer(state)
+        validity = np.full((cells, n), VALID, dtype=np.uint8)
         for row, found in _few(own.column("validity")).items():
-            validity[row] = np.frombuffer(found, dtype=np.uint8)
+            validity[:, row] = np.frombuffer(found, dtype=np.uint8)
         details = {
             (step * len(FIELDS) + position, row): text
             for row, found in _few(own.column("details")).items()
@@ -120,7 +122,7 @@ class FlightReader:
             task=self.task,
             status=status,
             answer=_by_cell(answer).reshape(self.task.steps, len(FIELDS), n),
-            validity=_by_cell(validity),
+            validity=validity,
             shown=_by_cell(shown),
             gold=_by_cell(gold).reshape(self.task.steps, len(FIELDS), n),
             notes=notes,
@@ -180,8 +182,10 @@ def _names(given: pa.ChunkedArray, known: pa.ChunkedArray | None) -> pa.StringAr
 
 def _rows_of(names: pa.StringArray, table: pa.Table, codes: NDArray[np.int32], groups: int) -> Index:
     """The row of the table for every name and group, −1 for none; the table is in the order of (key, code)."""
-    found = np.full((len(names), groups), -1, dtype=np.int64)
     keys = table.column("key").combine_chunks()
+    if groups == 1 and keys.equals(names):
+        return np.arange(len(names))
+    found = np.full((len(names), groups), -1, dtype=np.int64)
     place = pc.index_in(keys, names)
     there = place.is_valid().to_numpy(zero_copy_only=False)
     found[place.drop_null().to_numpy(), codes[there]] = np.flatnonzero(there)
@@ -204,7 +208,7 @@ def _few(column: pa.ChunkedArray) -> dict[int, Any]:
 
 
 def _numbers(column: pa.ChunkedArray, width: int) -> NDArray[np.float64]:
-    """Packed doubles as (n, width); NaN where there are none."""
+    """Packed doubles as (n, width), not to be written to; NaN where there are none."""
     packed = column.combine_chunks()
     if not len(packed):
         return np.empty((0, width))
@@ -212,7 +216,7 @@ def _numbers(column: pa.ChunkedArray, width: int) -> NDArray[np.float64]:
     buffer = packed.buffers()[1]
     found = np.frombuffer(buffer, dtype=np.float64, count=len(packed) * width, offset=packed.offset * size)
     numbers = found.reshape(len(packed), width)
-    if packed.null_count or not numbers.flags.writeable:
+    if packed.null_count:
         numbers = numbers.copy()
         numbers[packed.is_null().to_numpy(zero_copy_only=False)] = np.nan
     return numbers

@@ -57,8 +57,8 @@ class ReferenceReader:
         ]
         state = [(*self._state, name) for name in FIELDS]
         self._wanted = Wanted([("id",), ("sample_id",), ("flight_id",), *gold, *state])
-        self._gold_cells = [self._wanted.nodes[path] for path in gold]
-        self._state_cells = [self._wanted.nodes[path] for path in state]
+        self._gold_cells, self._state_cells = self._wanted.cells(gold), self._wanted.cells(state)
+        self._allowed = self._wanted.allowed(dict.fromkeys([*gold, *state], _NUMBERS))
 
     def read(self, block: Block) -> pa.Table:
         """A row a reference line: plain ones at once, the others one by one."""
@@ -88,15 +88,14 @@ class ReferenceReader:
                 )
         if self.task.shown > 1:
             found.odd |= (found.kinds("current_state") != ARRAY) | (found.numbers("current_state") != self.task.shown)
-        kinds = found.kind[[*self._gold_cells, *self._state_cells]]
-        found.odd |= ((kinds != INTEGER) & (kinds != REAL)).any(axis=0)
+        found.expect_all(self._allowed)
         rows = found.plain()
         arrays = [
             found.texts("id", rows=rows, kinds=WRITTEN),
             pa.array(block.lines[rows]),
             found.texts("flight_id", rows=rows),
-            fixed(found.number[self._gold_cells][:, rows].T, self.task.steps * len(FIELDS)),
-            fixed(found.number[self._state_cells][:, rows].T, len(FIELDS)),
+            fixed(found.records(self._gold_cells, rows), self.task.steps * len(FIELDS)),
+            fixed(found.records(self._state_cells, rows), len(FIELDS)),
             pa.array(np.full(len(rows), block.file, dtype=np.int32)),
         ]
         return pa.Table.from_arrays(arrays, schema=self.schema), found.odd

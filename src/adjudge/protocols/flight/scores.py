@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import FAIL, PASS
+from adjudge.evidence.vocabulary import CRITICAL, FAIL, PASS
 from adjudge.protocols.flight.batch import ANSWERED, FlightBatch
 from adjudge.protocols.flight.rules import FAMILIES
 
@@ -25,7 +26,7 @@ DIMENSIONS = (
 GRADES = ("A", "B", "C", "D")
 NO_GRADE = -1
 _GRADE_VALUES = np.array([1.0, 0.75, 0.5, 0.0])
-_WEIGHTS = np.array([0.5, 1.0, 3.0])
+_PASSED, _MORE_IF_CRITICAL = 0.5, 2.0  # what an atom weighs: 0.5, failed 1, failed critically 3
 # An answer of 1e308 has an error that overflows; it is kept as this, so that every sample has a number.
 LARGEST = 1e300
 # Straight lines between these points; past the last row −1 per 10 down to 5, which is one more row.
@@ -74,15 +75,15 @@ def score(
     has_reference: NDArray[np.bool_],
 ) -> Scores:
     """Both profiles for a batch."""
-    mae, rmse = _pooled(batch.errors)
-    with np.errstate(over="ignore"):
-        normalised_mae, normalised_rmse = _pooled(batch.errors / jumps[None, :, None])
-        persistence, _ = _pooled(batch.persistence_errors / jumps[None, :, None])
+    mae, rmse = _pooled(batch.errors, np.ones(len(jumps)))
+    normalised_mae, normalised_rmse = _pooled(batch.errors, jumps)
+    persistence, _ = _pooled(batch.persistence_errors, jumps)
     error = 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
     availability = np.where(eligible, 100.0 * completeness, np.nan)
-    constraint = np.where(eligible, _constraint(evidence), np.nan)
+    counts = {family: _Counts.of(evidence, family) for family in FAMILIES}
+    constraint = np.where(eligible, _constraint(counts.values()), np.nan)
     error = np.where(eligible, error, np.nan)
-    grades = _grades(batch, evidence, completeness, mae, rmse, has_reference)
+    grades = _grades(batch, counts, completeness, mae, rmse, has_reference)
     return Scores(
         mae=mae,
         rmse=rmse,
@@ -98,62 +99,75 @@ def score(
     )
 
 
-def _pooled(errors: Floats) -> tuple[Floats, Floats]:
-    """Mean absolute and root mean square over fields and steps; NaN where no pair of values exists."""
-    flat = errors.reshape(-1, errors.shape[-1])
-    known = ~np.isnan(flat)
-    count = known.sum(axis=0)
+def _pooled(errors: Floats, units: Floats) -> tuple[Floats, Floats]:
+    """Mean absolute and root mean square over fields and steps, each field in its unit; NaN where no pair of values exists.
+
+    Field by field, which stays in the cache; and np.sum would add the values of a lone sample in another order.
+    """
+    n = errors.shape[-1]
+    total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int32)
     with np.errstate(all="ignore"):
-        filled = np.where(known, flat, 0.0)
-        mae = np.minimum(_sum_rows(filled) / count, LARGEST)
-        rmse = np.minimum(np.sqrt(_sum_rows(filled * filled) / count), LARGEST)
+        for unit, row in zip(np.tile(units, len(errors)), errors.reshape(-1, n), strict=True):
+            known = ~np.isnan(row)
+            value = np.where(known, row, 0.0)
+            if unit != 1.0:
+                value /= unit
+            total += value
+            value *= value
+            squares += value
+            count += known
+        mae = np.minimum(total / count, LARGEST)
+        rmse = np.minimum(np.sqrt(squares / count), LARGEST)
     mae[count == 0] = np.nan
     rmse[count == 0] = np.nan
     return mae, rmse
 
 
-def _sum_rows(table: Floats) -> Floats:
-    """The sum of the rows, added one after the other: np.sum would add a lone column in another order."""
-    total = np.zeros(table.shape[1])
-    for row in table:
-        total += row
-    return total
+@dataclass
+class _Counts:
+    """How many atoms of a family passed, failed, and failed critically, per sample."""
+
+    passed: Floats
+    failed: Floats
+    critical: Floats
+
+    @classmethod
+    def of(cls, evidence: Evidence, family: str) -> _Counts:
+        rows = _rows(evidence, family)
+        outcome = evidence.outcome[rows]
+        failed = outcome == FAIL
+        return cls(_count(outcome == PASS), _count(failed), _count(failed & (evidence.severity[rows] == CRITICAL)))
 
 
-def _constraint(evidence: Evidence) -> Floats:
-    """100·Σw(passed)/Σw over the atoms of the six families that passed or failed; a pass weighs 0.5."""
-    rows = _rows(evidence, *FAMILIES)
-    outcome = evidence.outcome[rows]
-    passed = 0.5 * _count(outcome == PASS)
-    position, sample = np.nonzero(outcome == FAIL)
-    weights = _WEIGHTS[evidence.severity[rows][position, sample]]
-    failed = np.bincount(sample, weights=weights, minlength=evidence.n)
+def _constraint(families: Collection[_Counts]) -> Floats:
+    """100·Σw(passed)/Σw over the atoms of the six families that passed or failed."""
+    passed = _PASSED * np.sum([own.passed for own in families], axis=0)
+    failed = np.sum([own.failed + _MORE_IF_CRITICAL * own.critical for own in families], axis=0)
     with np.errstate(all="ignore"):
-        share: Floats = 100.0 * passed / (passed + failed)
-    return share
+        return np.asarray(100.0 * passed / (passed + failed))
 
 
-def _count(mask: NDArray[np.bool_]) -> NDArray[np.uint16]:
-    """How many rows hold, per sample; in small integers, which is several times faster than in large ones."""
+def _count(mask: NDArray[np.bool_]) -> Floats:
+    """How many rows hold, per sample; counted in small integers, which is several times faster than in large ones."""
     counts: NDArray[np.uint16] = np.add.reduce(mask.view(np.uint8), axis=0, dtype=np.uint16)
-    return counts
+    return counts.astype(np.float64)
 
 
-def _rows(evidence: Evidence, *families: str) -> slice | NDArray[np.intp]:
-    rows = evidence.layout.positions_of(*families)
+def _rows(evidence: Evidence, family: str) -> slice | NDArray[np.intp]:
+    rows = evidence.layout.positions_of(family)
     contiguous = rows.size and rows[-1] - rows[0] + 1 == rows.size
     return slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
 
 
 def _grades(
     batch: FlightBatch,
-    evidence: Evidence,
+    counts: Mapping[str, _Counts],
     completeness: Floats,
     mae: Floats,
     rmse: Floats,
     has_reference: NDArray[np.bool_],
 ) -> Grades:
-    rates = {family: _failure_rate(evidence, family) for family in FAMILIES}
+    rates = {family: _failure_rate(own) for family, own in counts.items()}
     protocol = _grade([rates["numeric_validity"]], 0.05, 0.15)
     protocol[(protocol == 2) & (completeness < 0.9)] = 3
     quality = np.minimum(mae_points(mae), rmse_points(rmse))
@@ -171,13 +185,10 @@ def _grades(
     return grades
 
 
-def _failure_rate(evidence: Evidence, family: str) -> Floats:
+def _failure_rate(counts: _Counts) -> Floats:
     """Failed among the atoms that passed or failed; NaN where there are none."""
-    outcome = evidence.outcome[_rows(evidence, family)]
-    failed = _count(outcome == FAIL)
     with np.errstate(all="ignore"):
-        rate: Floats = failed / (failed.astype(np.float64) + _count(outcome == PASS))
-    return rate
+        return np.asarray(counts.failed / (counts.failed + counts.passed))
 
 
 def _grade(rates: list[Floats], b: float, c: float) -> NDArray[np.int64]:
