@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core.errors import TypingError
 
-from adjudge.loops import Loop, trailing_zeros
+from adjudge.instructions import bits_below, bits_equal, eight_bytes, trailing_zeros
+from adjudge.loops import Loop
 
 STEP = 3
 TABLE = np.array([5, 7, 11], dtype=np.int64)
@@ -57,6 +58,33 @@ def test_trailing_zeros_are_those_of_the_number(bits):
     assert (
         lowest(np.array([bits], dtype=np.uint64)) == trailing_zeros(bits) == len(bin(bits)) - len(bin(bits).rstrip("0"))
     )
+
+
+@Loop
+def eight_at(data, i):
+    return eight_bytes(data, np.uintp(i))
+
+
+@Loop
+def equal_at(data, i, byte):
+    return bits_equal(data, np.uintp(i), np.uint8(byte))
+
+
+@Loop
+def below_at(data, i, byte):
+    return bits_below(data, np.uintp(i), np.uint8(byte))
+
+
+@given(st.binary(min_size=100, max_size=100), st.integers(0, 36), st.integers(0, 255))
+def test_bytes_that_are_looked_at_together(data, i, byte):
+    """At any place of an array, whatever its items."""
+    for array in (np.frombuffer(data, dtype=np.uint8), np.frombuffer(data, dtype=np.uint32)):
+        assert eight_at(array, i) == eight_bytes(array, i) == int.from_bytes(data[i : i + 8], "little")
+        equal, below = int(equal_at(array, i, byte)), int(below_at(array, i, byte))
+        assert equal == bits_equal(array, i, byte)
+        assert below == bits_below(array, i, byte)
+        assert [bool(equal >> k & 1) for k in range(64)] == [own == byte for own in data[i : i + 64]]
+        assert [bool(below >> k & 1) for k in range(64)] == [own < byte for own in data[i : i + 64]]
 
 
 def test_a_loop_may_return_whether():

@@ -11,17 +11,18 @@ import pytest
 import adjudge
 
 SOURCE = Path(adjudge.__file__).parent
-LOWER = {"errors", "loops", "stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
+LOWER = {"errors", "loops", "instructions", "stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
 # Room → what it may import. `protocols.base` is the interface that the engine drives.
 TABLE = {
     "errors": set(),
-    "loops": set(),
+    "instructions": set(),
+    "loops": {"instructions"},
     "stats": {"loops", "errors"},
     "evidence": {"errors"},
     "provenance": {"errors"},
     "verdict": {"evidence", "stats", "errors"},
     "runs": {"provenance", "evidence", "stats", "errors"},
-    "readers": {"loops", "errors"},
+    "readers": {"loops", "instructions", "errors"},
     "collect": {"readers", "runs", "provenance", "errors"},
     "protocols.base": LOWER,
     "engine": LOWER | {"protocols.base"},

@@ -2,7 +2,7 @@
 
 Importing Numba and waking its compiler takes most of a second of CPU; loading finished code takes a few hundredths. A loop
 gets arrays and numbers, allocates nothing (what it fills and what it needs for itself are arguments) and returns nothing
-or one number. Plain functions that it calls become part of it. The code is kept beside the module's bytecode, or in the
+or one number. Plain functions that it calls become part of it, those of `instructions` as the machine has them. The code is kept beside the module's bytecode, or in the
 user's cache folder, under a name that depends on everything it was made from.
 """
 
@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from adjudge.instructions import machine_instructions
+
 Kind = str  # of an argument: "u1.2C" is a contiguous array of bytes in two dimensions, "i8" a whole number
 _RETURNS = {
     "none": None,
@@ -38,11 +40,6 @@ _RETURNS = {
 def available() -> bool:
     """Whether compiled loops can be had (the `fast` extra)."""
     return importlib.util.find_spec("numba") is not None
-
-
-def trailing_zeros(bits: Any) -> Any:
-    """How many zeros stand below the lowest bit that is set; within a loop it is one instruction."""
-    return (int(bits) & -int(bits)).bit_length() - 1
 
 
 class Loop:
@@ -114,7 +111,7 @@ class _Native:
 def _code(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> _Code:
     """The machine code of a function, from the cache where it is there."""
     seal = hashlib.sha256("\n".join((_machine(), *kinds)).encode())
-    for piece in _ingredients(function, set()):
+    for piece in (*_ingredients(function, set()), *_bytecode(machine_instructions.__code__, 1)):
         seal.update(piece)
     name = f"{function.__module__}.{function.__name__}-{seal.hexdigest()[:32]}.loop"
     folders = [Path(function.__code__.co_filename).parent / "__pycache__", _user_cache()]
@@ -140,10 +137,8 @@ def _ingredients(function: Callable[..., Any], seen: set[Callable[..., Any]]) ->
     if function in seen:
         return
     seen.add(function)
-    code = function.__code__
-    yield code.co_code
-    yield repr((code.co_name, code.co_consts[1:], code.co_names, code.co_varnames)).encode()
-    for name in code.co_names:
+    yield from _bytecode(function.__code__, 1)
+    for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         if isinstance(value, Loop | types.FunctionType):
             yield from _ingredients(value.function if isinstance(value, Loop) else value, seen)
@@ -153,14 +148,23 @@ def _ingredients(function: Callable[..., Any], seen: set[Callable[..., Any]]) ->
             yield repr(value).encode()
 
 
+def _bytecode(code: types.CodeType, first: int) -> Iterator[bytes]:
+    """What a function does, and those within it, with its constants from the `first` on: one may be its docstring."""
+    inner = [value for value in code.co_consts if isinstance(value, types.CodeType)]
+    values = [value for value in code.co_consts[first:] if not isinstance(value, types.CodeType)]
+    yield code.co_code
+    yield repr((code.co_name, values, code.co_names, code.co_varnames)).encode()
+    for own in inner:
+        yield from _bytecode(own, 0)
+
+
 def _compiled(function: Callable[..., Any], kinds: tuple[Kind, ...]) -> _Code:
     """Compile with Numba, and have LLVM write the object file."""
     import llvmlite.binding as llvm
     import numba
-    from numba.cpython.unsafe import numbers
 
     njit: Any = numba.njit  # its stub does not know all options
-    ready: dict[Callable[..., Any], Any] = {trailing_zeros: numbers.trailing_zeros}
+    ready = machine_instructions()
 
     def prepared(own: Callable[..., Any], **options: Any) -> Any:
         """The function for Numba, and with it those that it calls."""

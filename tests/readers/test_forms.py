@@ -40,7 +40,8 @@ rows_alike = st.lists(
 def laid_out(texts):
     ends = np.cumsum([len(text) for text in texts]).astype(np.int32)
     starts = (ends - [len(text) for text in texts]).astype(np.int32)
-    return padded(b"".join(texts)), starts, ends
+    data = b"".join(texts)
+    return padded(data, len(data)), starts, ends
 
 
 def learnt(texts):

@@ -138,6 +138,31 @@ def test_what_is_no_json_object_is_odd(row):
         assert scanned([row]).odd[0]
 
 
+# Pieces of long strings: runs of backslashes at any place, all escapes, what is none, and what may not stand there.
+PIECES = st.sampled_from(
+    ["plain", "x" * 61, "\\\\", '\\"', "\\n", "\\t", "\\/", "\\b", "\\u00e9", "é", "\\", '"', "\\q", "\n", "\\u12"]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join))
+@example("\\" * 127)
+@example("\\" * 128)
+@example("x" * 63 + "\\" + '"' + "x" * 62)
+def test_long_strings_end_where_msgspec_finds_their_end(inner):
+    """In a string that is wanted and in one that is passed over."""
+    row = f'{{"id": "{inner}", "other": "{inner}", "a": 1}}'.encode()
+    found = scanned([row])
+    try:
+        expected = msgspec.json.decode(row)
+    except msgspec.DecodeError:
+        expected = None
+    assert found.odd[0] == (expected is None)
+    if expected is not None:
+        assert found.texts("id").to_pylist() == [expected["id"]]
+        assert found.numbers("a").tolist() == [1.0]
+
+
 def _utf8(row):
     try:
         row.decode()

@@ -12,7 +12,7 @@ import numpy as np
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.readers.records import is_json_lines, records
-from adjudge.readers.scan import is_utf8, newlines
+from adjudge.readers.scan import SLACK, is_utf8, newlines
 from adjudge.readers.sources import Source
 
 BLOCK_BYTES = 1 << 23
@@ -75,7 +75,7 @@ def _whole_lines(readinto: Callable[[memoryview], int]) -> Iterator[tuple[bytear
             last = filled if filled < size else 0
         rest = data[last:filled]
         if last:
-            padded = last + -last % 8
+            padded = last + -last % 8 + SLACK
             data[last:padded] = b" " * (padded - last)
             del data[padded:]
             yield data, last

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.instructions import eight_bytes
 from adjudge.loops import Loop
 from adjudge.readers._tokens import (
-    BITS,
     EIGHT,
     HALF,
     MIXER,
@@ -41,14 +41,9 @@ def is_entry(
         i = np.uintp(first[node, row])
         size = np.uintp(last[node, row]) - i
         whole = size >> THREE
-        begin, shift = i >> THREE, (i & SEVEN) << THREE
         differs = np.uint64(0)
-        if shift:
-            for j in range(whole):
-                differs |= store[at + j] ^ ((words[begin + j] >> shift) | (words[begin + j + ONE] << (BITS - shift)))
-        else:
-            for j in range(whole):
-                differs |= store[at + j] ^ words[begin + j]
+        for j in range(whole):
+            differs |= store[at + j] ^ eight_bytes(words, i + (j << THREE))
         at += whole
         if size & SEVEN:
             differs |= store[at] ^ last_word(words, i + (whole << THREE), size & SEVEN)
@@ -68,13 +63,7 @@ def put_entry(
         at += ONE
         i, end = np.uintp(first[node, row]), np.uintp(last[node, row])
         while i < end:
-            if end - i >= EIGHT:
-                shift = (i & SEVEN) << THREE
-                store[at] = words[i >> THREE] >> shift
-                if shift:
-                    store[at] |= words[(i >> THREE) + ONE] << (BITS - shift)
-            else:
-                store[at] = last_word(words, i, end - i)
+            store[at] = eight_bytes(words, i) if end - i >= EIGHT else last_word(words, i, end - i)
             at += ONE
             i += EIGHT
     return at

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.loops import Loop, trailing_zeros
+from adjudge.instructions import trailing_zeros
+from adjudge.loops import Loop
 from adjudge.readers._tokens import EIGHT, ESCAPES, HEX, HIGHS, NEWLINES, ONE, THREE, TWO, UNIT, Bytes, Ints, same_bytes
 
 GROUP = np.uintp(256)  # bytes that are looked at together, most of them without a newline

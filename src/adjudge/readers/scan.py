@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from adjudge.loops import available
 
+SLACK: Final = 64  # bytes behind the last one that counts
 MAX_DEPTH: Final = 64  # of the compiled loops; what is deeper is left to the ordinary reader
 ABSENT, NULL, TRUE, FALSE, INTEGER, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 """What stands at a path; a string with escapes is ESCAPED."""
@@ -173,14 +174,14 @@ class Scanned:
 def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[np.int32], *, fast: bool) -> Scanned:
     """The rows data[start:end], each one JSON object; `data` must be UTF-8. Not `fast`: every row is odd.
 
-    What has a length that is a multiple of 8 is not copied.
+    What has a length that is a multiple of 8, and `SLACK` bytes behind the last row, is not copied.
     """
     width, n = len(wanted), len(starts)
     kind = np.zeros((width, n), dtype=np.uint8)
     number = np.zeros((n, width))
     first, last = np.zeros((width, n), dtype=np.int32), np.zeros((width, n), dtype=np.int32)
     odd = np.ones(n, dtype=np.bool_)
-    view = padded(data)
+    view = padded(data, int(ends.max(initial=0)))
     if fast and available():
         from adjudge.readers import _kernels
 
@@ -191,10 +192,12 @@ def scan(wanted: Wanted, data: Buffer, starts: NDArray[np.int32], ends: NDArray[
     return Scanned(wanted, view, kind, number, odd, first, last)
 
 
-def padded(data: Buffer) -> NDArray[np.uint8]:
-    """The bytes, with zeros behind them to a multiple of 8; what has such a length is not copied."""
+def padded(data: Buffer, size: int) -> NDArray[np.uint8]:
+    """The bytes, of which `size` count, with room behind those as the loops want it; what has it is not copied."""
     view = np.frombuffer(data, dtype=np.uint8)
-    return np.concatenate([view, np.zeros(-len(view) % 8, dtype=np.uint8)]) if len(view) % 8 else view
+    if len(view) % 8 == 0 and len(view) - size >= SLACK:
+        return view
+    return np.concatenate([view, np.zeros(SLACK + -len(view) % 8, dtype=np.uint8)])
 
 
 def is_utf8(data: bytes | bytearray) -> bool:
@@ -241,7 +244,7 @@ def copied(
 
     n, there = first.size, last > 0
     # Padded, so that the strings can be scanned in their turn.
-    out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8, dtype=np.uint8)
+    out = np.empty(int((last - first).sum(dtype=np.int64)) // 8 * 8 + 8 + SLACK, dtype=np.uint8)
     offsets = np.zeros(n + 1, dtype=np.int32)
     _text_kernels.copy_texts(
         data, first, last, np.zeros(n, dtype=np.bool_) if escaped is None else escaped, out, offsets

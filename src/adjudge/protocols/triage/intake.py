@@ -132,7 +132,7 @@ class ResultIntake:
 
     def read(self, block: Block) -> pa.Table:
         """A row for every record."""
-        data = padded(block.data)
+        data = padded(block.data, int(block.ends.max(initial=0)))
         parts: list[_Part] = []
         rest = np.arange(len(block))
         if block.fast and self._forms.known:
