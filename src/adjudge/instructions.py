@@ -32,6 +32,11 @@ def bits_below(data: Any, i: Any, byte: Any) -> Any:
     return np.uint64(sum((own < byte) << place for place, own in enumerate(_bytes(data, i, 64))))
 
 
+def few_bits_below(data: Any, i: Any, byte: Any) -> Any:
+    """As `bits_below`, of 16 bytes."""
+    return np.uint64(sum((own < byte) << place for place, own in enumerate(_bytes(data, i, 16))))
+
+
 def _bytes(data: Any, i: Any, size: int) -> bytes:
     found: bytes = data.view(np.uint8)[int(i) : int(i) + size].tobytes()
     return found
@@ -45,8 +50,6 @@ def machine_instructions() -> dict[Callable[..., Any], Any]:
     from numba.extending import intrinsic
 
     byte, word = ir.IntType(8), ir.IntType(64)
-    wide = ir.VectorType(byte, 64)
-    places = ir.VectorType(ir.IntType(32), 64)
 
     def at(context: Any, builder: Any, signature: Any, given: Any, kind: Any) -> Any:
         """A pointer to what begins at byte i, where array and i are given first."""
@@ -60,14 +63,18 @@ def machine_instructions() -> dict[Callable[..., Any], Any]:
 
         return types.uint64(data, i), generate
 
-    def compare(how: str) -> Any:
+    def compare(how: str, lanes: int) -> Any:
+        wide = ir.VectorType(byte, lanes)
+        places = ir.VectorType(ir.IntType(32), lanes)
+
         def typed(_: Any, data: Any, i: Any, other: Any) -> Any:
             def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
                 own = builder.load(at(context, builder, signature, given, wide), align=1)
                 nothing = ir.Constant(wide, ir.Undefined)
                 one = builder.insert_element(nothing, given[2], ir.Constant(ir.IntType(32), 0))
-                all_alike = builder.shuffle_vector(one, nothing, ir.Constant(places, [0] * 64))
-                return builder.bitcast(builder.icmp_unsigned(how, own, all_alike), word)
+                all_alike = builder.shuffle_vector(one, nothing, ir.Constant(places, [0] * lanes))
+                bits = builder.bitcast(builder.icmp_unsigned(how, own, all_alike), ir.IntType(lanes))
+                return bits if lanes == word.width else builder.zext(bits, word)
 
             return types.uint64(data, i, other), generate
 
@@ -76,6 +83,7 @@ def machine_instructions() -> dict[Callable[..., Any], Any]:
     return {
         trailing_zeros: numbers.trailing_zeros,
         eight_bytes: intrinsic(load),
-        bits_equal: compare("=="),
-        bits_below: compare("<"),
+        bits_equal: compare("==", 64),
+        bits_below: compare("<", 64),
+        few_bits_below: compare("<", 16),
     }

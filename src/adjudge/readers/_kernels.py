@@ -23,6 +23,7 @@ from adjudge.readers._tokens import (
     FALSE,
     FIVE,
     FOUR,
+    NOTHING,
     NULL,
     OBJECT,
     ONE,
@@ -39,11 +40,11 @@ from adjudge.readers._tokens import (
     past_number,
     past_plain,
     past_string,
+    short_number,
 )
 
 # What the stack of open containers holds of each.
 NODES, LISTS, COUNTS, GUESSES = range(4)
-NOTHING = np.uintp(0)
 
 
 def kid_of_key(
@@ -54,6 +55,65 @@ def kid_of_key(
         if key_size[kid] == size and is_literal(words, begin, keys, np.uintp(key_at[kid]), np.uintp(size)):
             return kid
     return -1
+
+
+def past_record(
+    data: Bytes,
+    words: Any,
+    i: Place,
+    end: Place,
+    keys: Any,
+    key_at: Ints,
+    key_size: Ints,
+    low: Any,
+    high: Any,
+    kid_node: Ints,
+    kind: Bytes,
+    first: Ints,
+    last: Ints,
+    number: Floats,
+    row: Any,
+) -> Place:
+    """The place behind an object that has the keys of the kids low..high in their order, each with a short number.
+
+    0 for any other object, of which nothing is kept. It begins at i.
+    """
+    kid, own = low, np.uintp(row)
+    while kid < high:
+        i = past_blank(data, i + ONE, end)  # behind the brace or the comma
+        size = np.uintp(key_size[kid])
+        begin = i + ONE
+        if size == NOTHING or begin + size >= end or data[i] != 34:
+            break
+        if not is_literal(words, begin, keys, np.uintp(key_at[kid]), size):
+            break
+        i = past_blank(data, begin + size, end)
+        if i >= end or data[i] != 58:
+            break
+        i = past_blank(data, i + ONE, end)
+        begin = i
+        i, sort, value = short_number(data, i)
+        if sort == BAD:
+            break
+        node = np.uintp(kid_node[kid])
+        kind[node, own] = sort
+        number[own, node] = value
+        first[node, own] = begin
+        last[node, own] = i
+        kid += ONE
+        i = past_blank(data, i, end)
+        if i >= end or data[i] != (44 if kid < high else 125):
+            break
+        if kid == high:
+            return i + ONE
+    while kid > low:
+        kid -= ONE
+        node = np.uintp(kid_node[kid])
+        kind[node, own] = ABSENT
+        number[own, node] = 0.0
+        first[node, own] = 0
+        last[node, own] = 0
+    return NOTHING
 
 
 @Loop
@@ -94,7 +154,15 @@ def scan_rows(
             c = data[i]
             value = 0.0
             empty = False
-            if c == 34:
+            behind = NOTHING  # a record that was read at once
+            if c == 123 and node >= 0 and kid_from[node] < kid_to[node]:
+                low, high = np.uintp(kid_from[node]), np.uintp(kid_to[node])
+                behind = past_record(
+                    data, words, i, end, keys, key_at, key_size, low, high, kid_node, kind, first, last, number, row
+                )
+            if behind:
+                i, sort, value = behind, OBJECT, float(high - low)
+            elif c == 34:
                 i, sort = past_string(data, words, i + ONE, end)
                 begin += ONE
             elif c == 45 or 48 <= c <= 57:
@@ -148,10 +216,11 @@ def scan_rows(
                 number[row, node] = value
                 first[node, row] = begin
                 last[node, row] = i - ONE if sort == TEXT or sort == ESCAPED else i
-            if empty or (sort != OBJECT and sort != ARRAY):
+            if empty or behind or (sort != OBJECT and sort != ARRAY):
                 # The value is over, and with it perhaps the containers around it.
                 if not empty:
-                    stack[COUNTS, depth] += 1
+                    if depth >= 0:
+                        stack[COUNTS, depth] += 1
                     i = past_blank(data, i, end)
                 while depth >= 0 and i < end and data[i] == (93 if stack[LISTS, depth] else 125):
                     i += ONE
@@ -203,8 +272,16 @@ def scan_rows(
                 if i >= end or data[i] != 34:
                     break
                 if parent >= 0:
-                    low, high = np.int64(kid_from[parent]), np.int64(kid_to[parent])
-                    kid = kid_of_key(words, begin, np.int64(i + ONE - begin), keys, key_at, key_size, low, high)
+                    kid = kid_of_key(
+                        words,
+                        begin,
+                        np.int64(i + ONE - begin),
+                        keys,
+                        key_at,
+                        key_size,
+                        kid_from[parent],
+                        kid_to[parent],
+                    )
             if kid >= 0:
                 node = kid_node[kid]
                 stack[GUESSES, depth] = kid + 1 - kid_from[parent]

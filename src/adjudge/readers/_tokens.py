@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.instructions import bits_below, bits_equal, eight_bytes, trailing_zeros
+from adjudge.instructions import bits_below, bits_equal, eight_bytes, few_bits_below, trailing_zeros
 from adjudge.loops import Loop
 
 Bytes = NDArray[np.uint8]
@@ -39,8 +39,14 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits in no order
 QUOTES, SLASHES, SPACES, NEWLINES = (np.uint64(byte * 0x0101010101010101) for byte in b'"\\ \n')
 UNIT, NONE = np.uint64(1), np.uint64(0)
 EVEN_BITS, ODD_BITS = np.uint64(0x5555555555555555), np.uint64(0xAAAAAAAAAAAAAAAA)
+LOW_FOURS = np.uint64(0x0F0F0F0F0F0F0F0F)
+EVERY_SECOND, EVERY_FOURTH, LOW_HALF = (np.uint64(b) for b in (0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0xFFFFFFFF))
+TEN, HUNDRED, MYRIAD = (np.uint64(10**k) for k in (1, 2, 4))
+TENS = np.array([10**k for k in range(9)], dtype=np.uint64)
 WIDE = np.uintp(64)  # bytes that are looked at together
 QUOTE, SLASH, BLANK, UPRIGHT, SMALL_N, SMALL_R, SMALL_T = (np.uint8(byte) for byte in b'"\\ /nrt')
+POINT, NOUGHT, BEHIND_NINE = (np.uint8(byte) for byte in b".0:")
+NOTHING = np.uintp(0)
 
 # The value of a hexadecimal digit, 255 for any other byte; and what a byte behind a backslash stands for, 0 for nothing.
 HEX = np.full(256, 255, dtype=np.uint8)
@@ -209,6 +215,42 @@ def past_number(data: Bytes, i: Place, end: Place) -> tuple[Place, int, float]:
             found = exact_quotient(digits, POWERS[scale])
             value = found if found > 0 else np.nan
     return i, kind, -value if negative else value
+
+
+def short_number(data: Bytes, i: Place) -> tuple[Place, int, float]:
+    """As `past_number`, of a number with at most eight digits before the point and behind it; any other is BAD.
+
+    Without a branch for every digit: most numbers of a record differ in length from those in the same place before.
+    """
+    negative = data[i] == 45
+    i += np.uintp(negative)
+    others = ~(few_bits_below(data, i, BEHIND_NINE) & ~few_bits_below(data, i, NOUGHT))
+    size = np.uintp(trailing_zeros(others))
+    kind, scale = INTEGER, np.uintp(0)
+    if size == NOTHING or size > EIGHT or (size > ONE and data[i] == NOUGHT):
+        return i, BAD, 0.0
+    digits = few_digits(data, i, size)
+    i += size
+    if data[i] == POINT:
+        kind = REAL
+        others &= others - UNIT
+        scale = np.uintp(trailing_zeros(others)) - size - ONE
+        if scale == NOTHING or scale > EIGHT:
+            return i, BAD, 0.0
+        digits = digits * TENS[scale] + few_digits(data, i + ONE, scale)
+        i += scale + ONE
+    if digits > EXACT or data[i] == 101 or data[i] == 69:
+        return i, BAD, 0.0
+    value = float(digits) / POWERS[scale]
+    return i, kind, -value if negative else value
+
+
+def few_digits(data: Bytes, i: Place, size: Place) -> Any:
+    """The number that one to eight digits make: they become pairs, fours and one, all at the same time."""
+    x = (eight_bytes(data, i) & LOW_FOURS) << np.uint64((EIGHT - size) << THREE)  # as if zeros stood before them
+    x = (x * TEN + (x >> np.uint64(8))) & EVERY_SECOND
+    x = (x * HUNDRED + (x >> np.uint64(16))) & EVERY_FOURTH
+    return (x * MYRIAD + (x >> HALF)) & LOW_HALF
 
 
 def last_word(words: Any, i: Place, size: Place) -> Any:
