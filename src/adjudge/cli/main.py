@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from adjudge.engine.process import collect_rarely, one_thread_for_products
+from adjudge.engine.process import collect_rarely, leave, one_thread_for_products
 from adjudge.errors import AdjudgeError
 
 GROUP = "adjudge.commands"
@@ -101,6 +101,8 @@ def run() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    finally:
+        leave()
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -324,7 +324,7 @@ def _digest(samples: pa.Table) -> bytes:
         if name == "sample":
             whole.update("\x00".join(column.to_pylist()).encode())
         else:
-            whole.update(np.ascontiguousarray(column.flatten().to_numpy(zero_copy_only=False)).tobytes())
+            whole.update(np.ascontiguousarray(column.flatten().to_numpy(zero_copy_only=False)).data)
     return whole.digest()
 
 
