@@ -258,7 +258,7 @@ def _attribution(atoms: list[Atom]) -> tuple[Cause, ...]:
         rule, name = group
         excess = max(atom.excess for atom in members if atom.excess is not None)
         has_critical = any(atom.severity == CRITICAL for atom in members)
-        return not has_critical, -excess, rule, -1 if name is None else FIELDS.index(name)
+        return not has_critical, -round(excess, 9), rule, -1 if name is None else FIELDS.index(name)
 
     return tuple(
         Cause(

@@ -63,10 +63,15 @@ def excess(atom: Atom) -> float:
     return abs(atom.observed - limit) / (unit or 1.0)
 
 
+def _over(atom: Atom) -> float:
+    """The excess without its last digits: 0.004 over 0.002 and 0.6 over 0.3 are alike, whatever rounding made of them."""
+    return round(excess(atom), 9)
+
+
 def _worst(group: Sequence[Atom]) -> Atom:
-    return max(group, key=lambda atom: (atom.severity == "CRITICAL", excess(atom), -atom.position))
+    return max(group, key=lambda atom: (atom.severity == "CRITICAL", _over(atom), -atom.position))
 
 
 def _rank(group: Sequence[Atom], order: dict[str | None, int]) -> tuple[int, float, str, int]:
     critical = any(atom.severity == "CRITICAL" for atom in group)
-    return (0 if critical else 1, -max(excess(atom) for atom in group), group[0].rule, order[group[0].field])
+    return (0 if critical else 1, -max(map(_over, group)), group[0].rule, order[group[0].field])

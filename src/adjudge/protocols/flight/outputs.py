@@ -299,6 +299,8 @@ def _unread(row: _Row, text: str, found: Extraction, error: str | None) -> None:
 def _api_error(text: str) -> str | None:
     """The failure that a text without an answer names, if any."""
     low = text[:4000].lower()
-    named = next((phrase for phrase in _API_ERRORS if phrase in low), None)
-    match = _STATUS.search(low) if named is None else None
-    return match[0] if match else named
+    for phrase in _API_ERRORS:
+        if phrase in low:
+            return phrase
+    match = _STATUS.search(low)
+    return match[0] if match else None

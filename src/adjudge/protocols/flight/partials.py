@@ -75,8 +75,22 @@ class Partial:
     unmatched: dict[str, list[str]] = field(default_factory=dict)
 
 
-def partial(samples: pa.Table, evidence: Evidence, task: Task) -> Partial:
-    """The partial of one batch."""
+@dataclass
+class Errors:
+    """What answers, and the last shown state, are off by, shaped (steps, 19, n); angles by shortest arc, NaN for none."""
+
+    answered: Floats
+    persistence: Floats
+
+    @classmethod
+    def stored(cls, samples: pa.Table, task: Task) -> Errors:
+        """From the columns of the samples."""
+        answer, gold = (_cells(samples, name, task.steps) for name in ("answer", "gold"))
+        return cls(difference(answer, gold), difference(_cells(samples, "shown", 1), gold))
+
+
+def partial(samples: pa.Table, evidence: Evidence, task: Task, errors: Errors | None = None) -> Partial:
+    """The partial of one batch; `errors`, where they are known already, are those of the samples."""
     found, code = _dictionary(samples, "model")
     flights, flight = _dictionary(samples, "flight")
     order = np.argsort(np.array([str(name) for name in found]), kind="stable")
@@ -96,7 +110,7 @@ def partial(samples: pa.Table, evidence: Evidence, task: Task) -> Partial:
         sums=_sums(samples, columns, model * n_flights + flight, n_models * n_flights).reshape(n_models, n_flights, -1),
         atoms=rare.atoms(model, n_models),
         codes=rare.codes(model, n_models),
-        fields=_fields(samples, eligible, model, n_models, task),
+        fields=_fields(errors or Errors.stored(samples, task), eligible, model, n_models),
         histogram=_histogram(floats, eligible, model, n_models),
         only=only,
         both=both,
@@ -259,17 +273,15 @@ def _values(
     return mae[good], rmse[good], mae[bad], rmse[bad]
 
 
-def _fields(samples: pa.Table, eligible: NDArray[np.bool_], model: Ints, n_models: int, task: Task) -> Floats:
+def _fields(errors: Errors, eligible: NDArray[np.bool_], model: Ints, n_models: int) -> Floats:
     """(models, 19, 4): sums of |error|, error², the same for persistence, and the count, over eligible samples."""
-    answer, gold = (_cells(samples, name, task.steps) for name in ("answer", "gold"))
-    errors, still = difference(answer, gold), difference(_cells(samples, "shown", 1), gold)
     sums = np.zeros((n_models, len(FIELDS), 4))
     of_models = [slice(None) if n_models == 1 else model == index for index in range(n_models)]
-    for step, place in np.ndindex(task.steps, len(FIELDS)):  # one field at a time stays in the cache
-        own = errors[step, place]
+    for step, place in np.ndindex(len(errors.answered), len(FIELDS)):  # one field at a time stays in the cache
+        own = errors.answered[step, place]
         known = ~np.isnan(own) & eligible
         error = np.where(known, own, 0.0)
-        persistence = np.where(known, np.nan_to_num(still[step, place]), 0.0)
+        persistence = np.where(known, np.nan_to_num(errors.persistence[step, place]), 0.0)
         for index, rows in enumerate(of_models):
             sums[index, place] += [values[rows].sum() for values in (error, error * error, persistence, known)]
     return sums

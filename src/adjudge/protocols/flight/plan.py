@@ -19,6 +19,7 @@ from adjudge.protocols.flight.library import DEFAULT, check, load
 from adjudge.protocols.flight.measure import Partial, finish, partial
 from adjudge.protocols.flight.outputs import EXPECTED as OUTPUT
 from adjudge.protocols.flight.outputs import OutputReader
+from adjudge.protocols.flight.partials import Errors
 from adjudge.protocols.flight.read import FlightReader
 from adjudge.protocols.flight.references import EXPECTED as REFERENCE
 from adjudge.protocols.flight.references import ReferenceReader
@@ -67,6 +68,7 @@ class FlightPlan(Plan):
         self.rules = [rule.table() for rule in self.graph.rules]
         self.agent = agent(config.agent)
         self._jumps = loaded.library.jumps()
+        self._errors: tuple[Evidence | None, Errors | None] = (None, None)
         unseen = {"outputs", "reference", "confidence"}
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
@@ -93,6 +95,7 @@ class FlightPlan(Plan):
             verdicts = self.agent.adjudicate_batch(evidence, read.models, read.names)
             check_citations(verdicts, evidence, self.agent, read.models, read.names)
             scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
+            self._errors = evidence, Errors(read.batch.errors, read.batch.persistence_errors)
             yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read))
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
@@ -106,8 +109,9 @@ class FlightPlan(Plan):
         return problems + columns.differences(samples, batch, verdicts, scores)
 
     def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
-        """What one batch adds to the numbers."""
-        return partial(samples, evidence, self.task)
+        """What one batch adds to the numbers; of the batch that was judged last, the errors are known."""
+        of, errors = self._errors
+        return partial(samples, evidence, self.task, errors if of is evidence else None)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Task summary, model profiles and every estimate."""

@@ -87,6 +87,9 @@ def judge_values(
     details: dict[tuple[int, int], str] = {}
     for position, name in enumerate(FIELDS):
         given = answer.get(name)
+        if type(given) is float and not task.arrays and math.isfinite(given):
+            numbers[0][position] = given  # nearly all of them
+            continue
         shaped = (isinstance(given, list) and len(given) == task.steps) if task.arrays else not isinstance(given, list)
         for step in range(task.steps):
             if name not in answer:
