@@ -56,7 +56,7 @@ def reader(samples: int = SAMPLES, repeat: int = 5) -> Row:
     column, plain = pa.array(texts), PlainAnswers(FIELDS, 1, lists=False)
     turns = by_turns(lambda: plain.read(column), lambda: [_parsed(text) for text in texts], repeat)
     found, parsed = turns.found
-    numbers, rows = found.numbers.T.tolist(), np.flatnonzero(found.plain).tolist()
+    numbers, rows = found.numbers.tolist(), np.flatnonzero(found.plain).tolist()
     equal = bool(rows) and all(dict(zip(FIELDS, numbers[row], strict=True)) == parsed[row] for row in rows)
     against = "json.loads of the same objects"
     return _row("reader", "compiled reader", samples, "texts", turns.seconds, against, turns.ratio, equal)
