@@ -23,7 +23,7 @@ from typing import Any
 
 ATOMS = {"S1": 67, "M3": 237}
 MOST_OF_STDLIB, LEAST_OF_OBJECTS, LEAST_OF_DATACLASSES = 1.2, 15.0, 100.0
-_PROGRAM = "from adjudge.cli.main import run; run()"
+PROGRAM = "from adjudge.cli.main import run; run()"
 MOST_BYTES, MOST_MEMORY = 8.0, 1_000_000_000
 
 
@@ -109,7 +109,7 @@ def _task(folder: Path, task: str, samples: int, few: int, repeat: int) -> tuple
     files, slice_files = _files(folder, task), _files(folder / "slice", task)
     ours, stdlib, objects, dataclasses = [], [], [], []
     for _ in range(repeat):
-        ours.append(_run("ours", task, *files, folder / "run"))
+        ours.append(_cost(command(task, *files, folder / "run")))
         stdlib.append(_run("stdlib", *files))
         if task == "S1":
             objects.append(_run("objects", *slice_files, folder / "slice" / "records.jsonl"))
@@ -127,7 +127,7 @@ def _task(folder: Path, task: str, samples: int, few: int, repeat: int) -> tuple
         share = statistics.median(own.cpu / other.cpu for own, other in zip(ours, stdlib, strict=True))
         targets.append(Target("S1, CPU against json.loads", share, MOST_OF_STDLIB))
         run = folder / "slice" / "run"
-        _run("ours", task, *slice_files, run)
+        _cost(command(task, *slice_files, run))
         for what, costs, name, least in (
             ("a Struct per atom, on a slice", objects, "records", LEAST_OF_OBJECTS),
             ("a dataclass per atom, on a slice", dataclasses, "dataclasses", LEAST_OF_DATACLASSES),
@@ -150,11 +150,12 @@ def _least(costs: Sequence[Cost]) -> Cost:
 
 def _run(step: str, *arguments: object) -> Cost:
     """One step in a process of its own; its workers count as part of it. A step may print the seconds that count."""
+    return _cost([sys.executable, "-m", "benchmarks.flight", step, *map(str, arguments)])
+
+
+def _cost(words: list[str]) -> Cost:
     start = time.perf_counter()
-    command = [sys.executable, "-m", "benchmarks.flight", step, *map(str, arguments)]
-    if step == "ours":
-        command = [sys.executable, "-c", _PROGRAM, *_command(*map(str, arguments))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -171,10 +172,10 @@ def _data(task: str, samples: str, folder: str) -> None:
     write(task, int(samples), Path(folder))
 
 
-def _command(task: str, outputs: str, reference: str, out: str) -> list[str]:
-    """What a user would type; all but the report."""
-    files = ["--outputs", outputs, "--reference", reference, "--out", out]
-    return ["flight", "--task", task, *files, "--force", "--no-report", "--quiet"]
+def command(task: str, outputs: Path, reference: Path, out: Path) -> list[str]:
+    """What a user would type, without a report."""
+    files = ["--outputs", str(outputs), "--reference", str(reference), "--out", str(out)]
+    return [sys.executable, "-c", PROGRAM, "flight", "--task", task, *files, "--force", "--no-report", "--quiet"]
 
 
 def _stdlib(outputs: str, reference: str) -> None:

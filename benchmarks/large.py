@@ -20,6 +20,7 @@ from pathlib import Path
 from benchmarks._process import Cost, cost
 from benchmarks._rows import Results, Row, markdown
 from benchmarks.consistency import alike, write_pairs
+from benchmarks.flight import command
 
 RECORDS = {"consistency": 10_000_000, "flight": 5_000_000}
 BYTES = {"consistency": 1200, "flight": 4600}
@@ -50,8 +51,8 @@ def flight(folder: Path, samples: int, workers: int) -> Row:
 
     step = [sys.executable, "-m", "benchmarks.flight"]
     subprocess.run([*step, "data", "S1", str(samples), str(folder)], check=True)
-    files = [str(folder / f"{name}-S1.jsonl") for name in ("outputs", "reference")]
-    ours = cost([*step, "ours", "S1", *files, str(folder / "run"), "--workers", str(workers)])
+    words = command("S1", folder / "outputs-S1.jsonl", folder / "reference-S1.jsonl", folder / "run")
+    ours = cost([*words, "--workers", str(workers)])
     equal = adjudge.load_run(folder / "run").metrics["buckets"]["all"]["n"] == samples
     return row(f"flight S1, large, --workers {workers}", samples, "samples", ours, (None, None), equal)
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._rows import Results, Row, by_turns, markdown, timed
+from benchmarks.flight import PROGRAM, command
 
 SAMPLES = {"report": 200_000, "counts": 1_500_000, "lookup": 1_500_000, "start": 1}
 FULL = 100_000_000
 REPORT_SECONDS, REPORT_BYTES, COUNT_SECONDS, LOOKUP_SECONDS, START_SECONDS = 10.0, 5_000_000, 1.0, 0.2, 0.3
-_PROGRAM = "from adjudge.cli.main import run; run()"
 _COUNTS = "select rule, severity, count(*) from evidence group by all"
 
 
@@ -104,7 +104,7 @@ def _bound(most: float, waited: float, atoms: int) -> tuple[str, bool | None]:
 
 def start(repeat: int) -> Row:
     """`adjudge --help`, against an interpreter that imports click alone."""
-    seconds, peak, text = _child(repeat, _PROGRAM, "--help")
+    seconds, peak, text = _child(repeat, PROGRAM, "--help")
     plain, _, _ = _child(repeat, "import click")
     shown = b"Usage: adjudge" in text
     met = seconds <= START_SECONDS and shown
@@ -146,8 +146,9 @@ def _run(folder: Path, samples: int) -> Any:
     import adjudge
 
     if not (folder / "run").exists():
-        for words in (["data", "S1", samples, folder], ["ours", "S1", *_files(folder), folder / "run", 2]):
-            subprocess.run([sys.executable, "-m", "benchmarks.flight", *map(str, words)], check=True)
+        step = [sys.executable, "-m", "benchmarks.flight"]
+        subprocess.run([*step, "data", "S1", str(samples), str(folder)], check=True)
+        subprocess.run([*command("S1", *_files(folder), folder / "run"), "--workers", "2"], check=True)
         for path in _files(folder):
             path.unlink()
     return adjudge.load_run(folder / "run")

@@ -19,11 +19,12 @@ from typing import Any
 from benchmarks._process import cost
 from benchmarks._rows import Bound, Results, Row, markdown
 from benchmarks.consistency import write_pairs
+from benchmarks.flight import PROGRAM
+from benchmarks.flight import command as flight_command
 
 LEAST, MOST = 10_000, 1_000_000
 LINEAR, FLAT = 0.85, 1.5
 NAME = "scaling, "
-_PROGRAM = "from adjudge.cli.main import run; run()"
 _FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
 
 
@@ -31,20 +32,14 @@ def flight(folder: Path, records: int) -> list[str]:
     """Write the files; the command that judges them."""
     step = [sys.executable, "-m", "benchmarks.flight"]
     subprocess.run([*step, "data", "S1", str(records), str(folder)], check=True)
-    files = [word for name in ("outputs", "reference") for word in (f"--{name}", str(folder / f"{name}-S1.jsonl"))]
-    return _command("flight", "--task", "S1", *files, folder=folder)
+    return flight_command("S1", folder / "outputs-S1.jsonl", folder / "reference-S1.jsonl", folder / "run")
 
 
 def consistency(folder: Path, records: int) -> list[str]:
     """Write the file; the command that judges it."""
     write_pairs(folder / "pairs.jsonl", records, 0)
-    return _command("consistency", "--pairs", str(folder / "pairs.jsonl"), folder=folder)
-
-
-def _command(*words: str, folder: Path) -> list[str]:
-    """The command as a user calls it, without a report."""
-    said = [*words, "--out", str(folder / "run"), "--no-report", "--force", "--quiet"]
-    return [sys.executable, "-c", _PROGRAM, *said]
+    files = ["--pairs", str(folder / "pairs.jsonl"), "--out", str(folder / "run")]
+    return [sys.executable, "-c", PROGRAM, "consistency", *files, "--no-report", "--force", "--quiet"]
 
 
 WHAT: dict[str, tuple[str, Callable[[Path, int], list[str]]]] = {
