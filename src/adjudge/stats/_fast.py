@@ -11,11 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from adjudge.loops import Loop, available
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 
+UnsignedArray = npt.NDArray[np.uint64]
+
 _compiled = functools.cache(Loop)
+
+DIGITS, DIGIT_BITS = 8, 8  # of 64 bits
+_SIGN, _ALL = (np.uint64(number) for number in (1 << 63, (1 << 64) - 1))
+_LOWEST = np.uint64((1 << DIGIT_BITS) - 1)
 
 
 def kernel(function: Callable[..., Any], *, fast: bool | None = None) -> Callable[..., Any] | None:
@@ -23,6 +30,43 @@ def kernel(function: Callable[..., Any], *, fast: bool | None = None) -> Callabl
     if fast is False or not available():
         return None
     return _compiled(function)
+
+
+def sort_doubles(keys: UnsignedArray, other: UnsignedArray, counts: IntArray) -> int:
+    """Sort doubles, of which `keys` are the bits, digit by digit; 1 where the result is in `other`, 0 where in `keys`.
+
+    `counts` are zeros, for each digit as many as it has values.
+    """
+    n = keys.size
+    for k in range(n):
+        bits = keys[k]
+        # As whole numbers in the same order: the sign turned, and for negative ones all bits.
+        key = bits ^ (_ALL if bits & _SIGN else _SIGN)
+        keys[k] = key
+        for digit in range(DIGITS):
+            counts[digit, (key >> np.uint64(digit * DIGIT_BITS)) & _LOWEST] += 1
+    turns = 0
+    for digit in range(DIGITS):
+        shift = np.uint64(digit * DIGIT_BITS)
+        if counts[digit, (keys[0] >> shift) & _LOWEST] == n:
+            continue  # all alike
+        before = 0
+        for value in range(counts.shape[1]):
+            count = counts[digit, value]
+            counts[digit, value] = before
+            before += count
+        source, target = (other, keys) if turns & 1 else (keys, other)
+        for k in range(n):
+            key = source[k]
+            value = (key >> shift) & _LOWEST
+            target[counts[digit, value]] = key
+            counts[digit, value] += 1
+        turns += 1
+    found = other if turns & 1 else keys
+    for k in range(n):
+        key = found[k]
+        found[k] = key ^ (_SIGN if key & _SIGN else _ALL)
+    return turns & 1
 
 
 def mann_whitney(below: FloatArray, above: FloatArray) -> int:

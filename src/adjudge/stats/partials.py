@@ -17,6 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap, exact, ranking
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.sorting import rising
 
 ALL = ""
 """The one cluster of data without clusters."""
@@ -106,11 +107,11 @@ class Column:
     def partial(cls, values: npt.ArrayLike) -> Column:
         """Of a batch of finite values."""
         # Adding 0.0 turns -0.0 into 0.0, which otherwise could stand on either side of it.
-        return cls(np.sort(_checks.column(values, "values") + 0.0))
+        return cls(rising(_checks.column(values, "values") + 0.0))
 
     def merge(self, other: Column) -> Column:
         """The values of both parts."""
-        return Column(np.sort(np.concatenate([self.values, other.values])))
+        return Column(rising(np.concatenate([self.values, other.values])))
 
     def finish(self) -> FloatArray:
         """The sorted column."""

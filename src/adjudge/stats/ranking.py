@@ -23,6 +23,7 @@ from adjudge.stats.quantiles import normal_cdf, normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
 from adjudge.stats.ranking_bootstrap import RankedRows
 from adjudge.stats.resampling import generator
+from adjudge.stats.sorting import rising
 
 __all__ = [
     "ONE_CLASS",
@@ -76,7 +77,7 @@ def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike, *, fast: bool |
     column, positive = _columns(scores, positives)
     if _one_class(positive):
         return None
-    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
+    ups, downs = (rising(scores_of_class, fast=fast) for scores_of_class in by_class(column, positive))
     return _doubled_wins(ups, downs, fast=fast) / (2 * ups.size * downs.size)
 
 
@@ -192,7 +193,7 @@ def recall_at_fpr(
             level=level,
             method=method,
         )
-    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
+    ups, downs = (rising(scores_of_class) for scores_of_class in by_class(column, positive))
     above = _positives_above(ups, downs)
     allowed = int(largest_allowed(np.array([downs.size]), target)[0])
     hit = int(above[allowed]) if allowed < downs.size else ups.size
