@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 BUCKETS = 256
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
 HELD_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
-HELD_BYTES = 128_000_000
+HELD_BYTES = 80_000_000
 """Of one role, in memory; what comes then goes to files."""
 
 
