@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core.errors import TypingError
 
-from adjudge.instructions import bits_below, bits_equal, eight_bytes, trailing_zeros
+from adjudge.instructions import bits_below, bits_equal, eight_bytes, few_bits_below, trailing_zeros
 from adjudge.loops import Loop
 
 STEP = 3
@@ -75,6 +75,11 @@ def below_at(data, i, byte):
     return bits_below(data, np.uintp(i), np.uint8(byte))
 
 
+@Loop
+def few_below_at(data, i, byte):
+    return few_bits_below(data, np.uintp(i), np.uint8(byte))
+
+
 @given(st.binary(min_size=100, max_size=100), st.integers(0, 36), st.integers(0, 255))
 def test_bytes_that_are_looked_at_together(data, i, byte):
     """At any place of an array, whatever its items."""
@@ -83,6 +88,7 @@ def test_bytes_that_are_looked_at_together(data, i, byte):
         equal, below = int(equal_at(array, i, byte)), int(below_at(array, i, byte))
         assert equal == bits_equal(array, i, byte)
         assert below == bits_below(array, i, byte)
+        assert few_below_at(array, i, byte) == few_bits_below(array, i, byte) == below & 0xFFFF
         assert [bool(equal >> k & 1) for k in range(64)] == [own == byte for own in data[i : i + 64]]
         assert [bool(below >> k & 1) for k in range(64)] == [own < byte for own in data[i : i + 64]]
 

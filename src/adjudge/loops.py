@@ -2,8 +2,8 @@
 
 Importing Numba and waking its compiler takes most of a second of CPU; loading finished code takes a few hundredths. A loop
 gets arrays and numbers, allocates nothing (what it fills and what it needs for itself are arguments) and returns nothing
-or one number. Plain functions that it calls become part of it, those of `instructions` as the machine has them. The code is kept beside the module's bytecode, or in the
-user's cache folder, under a name that depends on everything it was made from.
+or one number. Plain functions that it calls become part of it, those of `instructions` as the machine has them. The code is
+kept beside the module's bytecode, or in the user's cache folder, under a name that depends on everything it was made from.
 """
 
 from __future__ import annotations

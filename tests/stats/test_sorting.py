@@ -17,8 +17,7 @@ def test_any_doubles(fast, some, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "MANY", 1)
         found = sorting.rising(values, fast=fast)
-    assert found.tobytes() == (np.sort(values) + 0.0).tobytes() or not fast
-    assert np.array_equal(found, np.sort(values))
+    assert (found + 0.0).tobytes() == (np.sort(values) + 0.0).tobytes()
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1.0, 1e300])

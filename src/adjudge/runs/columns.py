@@ -140,11 +140,11 @@ def _numbers(field: pa.Field, array: pa.Array, *, bounded: bool) -> Chunk:
         data = _there(field, array) + same_or_packed(np.zeros(values.size, dtype=np.uint8), 1)
         word = Page(1, values[:1].tobytes())
         return Chunk((field.name,), physical, Encoding.RLE_DICTIONARY, [Page(len(array), data)], word, bounds)
-    page = Page(len(array), _there(field, array), as_it_lies(values))
-    how = Encoding.PLAIN
+    there = _there(field, array)
     if physical == Physical.INT32 and values.size and 0 <= values[0] < _MOST and (np.diff(bits) == 1).all():
-        page = Page(len(array), _there(field, array) + counted(int(values[0]), values.size, 1))
-        how = Encoding.DELTA_BINARY_PACKED
+        page, how = Page(len(array), there + counted(int(values[0]), values.size, 1)), Encoding.DELTA_BINARY_PACKED
+    else:
+        page, how = Page(len(array), there, as_it_lies(values)), Encoding.PLAIN
     return Chunk((field.name,), physical, how, [page], bounds=bounds)
 
 
