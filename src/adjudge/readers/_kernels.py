@@ -76,7 +76,7 @@ def past_record(
 ) -> Place:
     """The place behind an object that has the keys of the kids low..high in their order, each with a short number.
 
-    0 for any other object, of which nothing is kept. It begins at i.
+    0 for any other object, which is then to be read in the ordinary way; none of the kids counts as seen. It begins at i.
     """
     kid, own = low, np.uintp(row)
     while kid < high:
@@ -108,11 +108,7 @@ def past_record(
             return i + ONE
     while kid > low:
         kid -= ONE
-        node = np.uintp(kid_node[kid])
-        kind[node, own] = ABSENT
-        number[own, node] = 0.0
-        first[node, own] = 0
-        last[node, own] = 0
+        kind[np.uintp(kid_node[kid]), own] = ABSENT
     return NOTHING
 
 
