@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core.errors import TypingError
 
-from adjudge.instructions import bits_below, bits_equal, eight_bytes, few_bits_below, trailing_zeros
+from adjudge.instructions import bits_below, bits_equal, copy_memory, eight_bytes, few_bits_below, trailing_zeros
 from adjudge.loops import Loop
 
 STEP = 3
@@ -78,6 +78,20 @@ def below_at(data, i, byte):
 @Loop
 def few_below_at(data, i, byte):
     return few_bits_below(data, np.uintp(i), np.uint8(byte))
+
+
+@Loop
+def copy_to(out, i, address, size):
+    copy_memory(out, np.int32(i), address, np.int32(size))
+
+
+@given(st.binary(max_size=300), st.integers(0, 20))
+def test_memory_is_copied_to_its_place(data, i):
+    origin = np.frombuffer(data or b" ", dtype=np.uint8)
+    found, expected = np.zeros(350, dtype=np.uint8), np.zeros(350, dtype=np.uint8)
+    copy_to(found, i, origin.ctypes.data, len(data))
+    copy_to.function(expected, i, origin.ctypes.data, len(data))
+    assert found.tobytes() == expected.tobytes() == bytes(i) + data + bytes(350 - i - len(data))
 
 
 @given(st.binary(min_size=100, max_size=100), st.integers(0, 36), st.integers(0, 255))

@@ -6,6 +6,7 @@ looked at together they must all lie in the array: nobody checks that.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,11 @@ def few_bits_below(data: Any, i: Any, byte: Any) -> Any:
     return np.uint64(sum((own < byte) << place for place, own in enumerate(_bytes(data, i, 16))))
 
 
+def copy_memory(out: Any, i: Any, address: Any, size: Any) -> None:
+    """Copy bytes from an address of this process to byte i of an array and on."""
+    out.view(np.uint8)[int(i) : int(i) + int(size)] = np.frombuffer(ctypes.string_at(int(address), int(size)), np.uint8)
+
+
 def _bytes(data: Any, i: Any, size: int) -> bytes:
     found: bytes = data.view(np.uint8)[int(i) : int(i) + size].tobytes()
     return found
@@ -63,6 +69,17 @@ def machine_instructions() -> dict[Callable[..., Any], Any]:
 
         return types.uint64(data, i), generate
 
+    def copy(_: Any, out: Any, i: Any, address: Any, size: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            to = at(context, builder, signature, given, byte)
+            origin, length = (builder.sext(number, word) if number.type != word else number for number in given[2:])
+            pointer = byte.as_pointer()
+            memcpy = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, word])
+            builder.call(memcpy, [to, builder.inttoptr(origin, pointer), length, ir.Constant(ir.IntType(1), 0)])
+            return context.get_dummy_value()
+
+        return types.none(out, i, address, size), generate
+
     def compare(how: str, lanes: int) -> Any:
         wide = ir.VectorType(byte, lanes)
         places = ir.VectorType(ir.IntType(32), lanes)
@@ -86,4 +103,5 @@ def machine_instructions() -> dict[Callable[..., Any], Any]:
         bits_equal: compare("==", 64),
         bits_below: compare("<", 64),
         few_bits_below: compare("<", 16),
+        copy_memory: intrinsic(copy),
     }

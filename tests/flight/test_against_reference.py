@@ -49,10 +49,10 @@ def block(path, records, *, fast):
 def judge(plan, outputs, references, *, fast=False):
     """Samples, evidence and rows of a handful of cases, through the real reader."""
 
-    tables = {
-        item.role: item.read(block(item.role, records, fast=fast))
-        for item, records in zip(plan.inputs(), (outputs, references), strict=True)
-    }
+    tables = {}
+    for item, records in zip(plan.inputs(), (outputs, references), strict=True):
+        rows = item.read(block(item.role, records, fast=fast))
+        tables[item.role] = rows.filter(rows.column("key").is_valid())  # as the engine does
     partition = Partition({}, ("model",), ("outputs", "reference"), tables=tables)
     (judged,) = plan.judge(partition)
     return judged

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from adjudge.errors import InputError
+from adjudge.loops import available
 from adjudge.protocols.base import Block
 from adjudge.readers.records import is_json_lines, records
 from adjudge.readers.scan import SLACK, is_utf8, newlines
@@ -55,7 +56,7 @@ def blocks_of_range(path: str, file: int, start: int, end: int) -> Iterator[tupl
     with Path(path).open("rb", buffering=0) as stream:
         stream.seek(start)
         for data, size in _whole_lines(lambda room: stream.readinto(room[: end - stream.tell()])):
-            block, count = _of_lines(path, file, data, size, line, fast=True)
+            block, count = _of_lines(path, file, data, size, line, fast=available())
             line += count
             yield block, count
 

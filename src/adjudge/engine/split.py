@@ -23,8 +23,9 @@ from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.remote import blocks_of_url
 from adjudge.engine.runner import Runner
-from adjudge.engine.spool import BUCKETS, Piece, Room, Spool, together
+from adjudge.engine.spool import BUCKETS, NONE, Piece, Room, Spool, together
 from adjudge.errors import InputError
+from adjudge.loops import available
 from adjudge.protocols.base import Block, Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
@@ -47,7 +48,7 @@ class Part:
     raw: bool
 
     def table(self) -> pa.Table:
-        """The records as columns, in the order of the input."""
+        """The records as columns, in the order of the input, each in many chunks."""
         return together([piece.rows(self.low, self.high) for piece in self.pieces])
 
     def rows(self) -> Iterator[tuple[int, int, bytes]]:
@@ -83,7 +84,7 @@ def split(
     """
     paths = [(item, path) for item in inputs for path in item.paths]
     found = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
-    fast = sum(size for size, _ in found.stamps.values()) >= WORTH_IT
+    fast = available() and sum(size for size, _ in found.stamps.values()) >= WORTH_IT
     spools = {item.role: Spool(folder, item.role, None if runner.shared else Room()) for item in inputs}
     groups: set[str] = set()
     cuts = [
@@ -216,7 +217,11 @@ def _ranges(path: str) -> list[tuple[int, int]]:
 def _take(item: Input, block: Block, spool: Spool) -> set[str]:
     """Put the records of a block into the spool; the groups that were seen."""
     table = _kept(item, block) if item.read is None else item.read(block)
-    spool.add(table, (crc32(table.column("key").combine_chunks(), fast=block.fast) >> 24).astype(np.uint8))
+    keys = table.column("key").combine_chunks()
+    bucket = (crc32(keys, fast=block.fast) >> 24).astype(np.int16)
+    if keys.null_count:
+        bucket[keys.is_null().to_numpy(zero_copy_only=False)] = NONE
+    spool.add(table, bucket)
     if "group" not in table.column_names:
         return set()
     return set(pc.unique(table.column("group")).drop_null().to_pylist())

@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from adjudge.readers.rows import in_order
+
 BUCKETS = 256
+NONE = -1  # the bucket of what is no record
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
 HELD_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
 HELD_BYTES = 80_000_000
@@ -76,15 +79,15 @@ class Spool:
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
-    _buckets: list[NDArray[np.uint8]] = field(default_factory=list)
+    _buckets: list[NDArray[np.int16]] = field(default_factory=list)
     _bytes: int = 0
 
-    def add(self, table: pa.Table, bucket: NDArray[np.uint8]) -> None:
-        """Append records."""
+    def add(self, table: pa.Table, bucket: NDArray[np.int16]) -> None:
+        """Append records; a row with the bucket NONE is none."""
         self._tables.append(table)
         self._buckets.append(bucket)
         self._bytes += table.nbytes
-        self.rows += table.num_rows
+        self.rows += int(np.count_nonzero(bucket != NONE))
         if self._bytes > (HELD_PIECE if self._held() else self.file_piece):
             self.close()
 
@@ -115,11 +118,12 @@ class Spool:
     def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
         bucket = np.concatenate(self._buckets)
         order = np.argsort(bucket, kind="stable")
-        table = together(self._tables)
+        edges = np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)
+        table = in_order(together(self._tables), order[edges[0] :])
         self._tables, self._buckets, self._bytes = [], [], 0
-        return table.take(order), np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)
+        return table, edges - edges[0]
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
-    """Records one after another; a column may be of nulls alone in some tables, and take no room there."""
-    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+    """Records one after another, as chunks; a column may be of nulls alone in some tables, and take no room there."""
+    return pa.concat_tables(tables, promote_options="default")

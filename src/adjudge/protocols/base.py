@@ -73,8 +73,8 @@ class Input:
 
     `key(path, line, json)` gives the sample id and the group (for flight, the model) or None; it may raise msgspec
     errors, to which `expected` is added. A role with `read` instead becomes columns at once: a table with a row for
-    every record of the block, its id in the column `key` and its group, if it has any, in `group`. `limited` roles are
-    cut by --limit.
+    every record of the block, its id in the column `key` and its group, if it has any, in `group`; a row without an id
+    is none, which spares a reader to copy those that are. `limited` roles are cut by --limit.
     """
 
     role: str

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.instructions import trailing_zeros
+from adjudge.instructions import copy_memory, trailing_zeros
 from adjudge.loops import Loop
 from adjudge.readers._tokens import EIGHT, ESCAPES, HEX, HIGHS, NEWLINES, ONE, THREE, TWO, UNIT, Bytes, Ints, same_bytes
 
@@ -89,6 +89,13 @@ def copy_texts(data: Bytes, first: Ints, last: Ints, escaped: NDArray[np.bool_],
             out[at] = b
             at += ONE
         offsets[row + 1] = at
+
+
+@Loop
+def copy_from(address: NDArray[np.int64], offsets: Ints, out: Bytes) -> None:
+    """Copy texts that lie anywhere in memory behind one another into `out`."""
+    for row in range(address.shape[0]):
+        copy_memory(out, offsets[row], address[row], offsets[row + 1] - offsets[row])
 
 
 @Loop

@@ -55,7 +55,7 @@ class PlainAnswers:
         self._allowed = self._wanted.allowed(kinds | {(name,): (ARRAY,) for name in fields} if lists else kinds)
 
     def read(self, texts: pa.StringArray) -> Plain:
-        """The plain answers among texts that have no null."""
+        """The plain answers among texts; a null is none."""
         from adjudge.readers import _text_kernels
 
         _, buffer, characters = texts.buffers()
@@ -74,10 +74,10 @@ class PlainAnswers:
         method = np.where(how == _text_kernels.IN_PROSE, _EMBEDDED, _WHOLE).astype(np.int8)
         fenced = np.flatnonzero(~found.odd & (how == _text_kernels.NEAR_FENCES))
         if fenced.size:
-            raw = data.tobytes()
+            raw = memoryview(characters)
             edges = (offsets[fenced], start[fenced], end[fenced], offsets[fenced + 1])
             method[fenced] = [
-                (_fenced_seen if b - a + d - c <= _SHORT else _fenced)(raw[a:b], raw[c:d])
+                (_fenced_seen if b - a + d - c <= _SHORT else _fenced)(bytes(raw[a:b]), bytes(raw[c:d]))
                 for a, b, c, d in zip(*(edge.tolist() for edge in edges), strict=True)
             ]
             found.odd |= method < 0

@@ -102,10 +102,10 @@ class Scanned:
         found: NDArray[np.float64] = self.number[:, self.wanted.nodes[path]]
         return found
 
-    def records(self, cells: Cells, rows: Rows) -> NDArray[np.float64]:
-        """The numbers at the paths of `Wanted.cells` in some rows, shaped (rows, paths)."""
+    def records(self, cells: Cells) -> NDArray[np.float64]:
+        """The numbers at the paths of `Wanted.cells`, shaped (rows, paths)."""
         own: NDArray[np.float64] = self.number[:, cells]
-        return own if len(rows) == len(own) else own[rows]
+        return own
 
     def expect(self, *path: str | int, kinds: Sequence[int]) -> None:
         """Rows with anything else at the path are odd."""

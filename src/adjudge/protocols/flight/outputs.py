@@ -21,7 +21,7 @@ from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.values import NAN, State, answer_decoder, judge_values, shown, state_values
 from adjudge.readers.answers import METHODS, PlainAnswers
 from adjudge.readers.extract import Extraction, Extractor
-from adjudge.readers.scan import ABSENT, ESCAPED, INTEGER, NULL, TEXT, WRITTEN, Wanted, scan
+from adjudge.readers.scan import ABSENT, ESCAPED, INTEGER, NULL, TEXT, WRITTEN, Scanned, Wanted, scan
 
 EXPECTED = "an output line is a JSON object with `id`, `response` and `model`"
 TEXT_LIMIT = 65_536
@@ -131,7 +131,7 @@ class OutputReader:
         return pa.concat_tables(tables)
 
     def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
-        """The plain answers of a block, and which rows are none."""
+        """A row an output, without a key where the answer is not plain; and which are not."""
         found = scan(_WANTED, block.data, block.starts, block.ends, fast=True)
         found.expect("id", kinds=WRITTEN)
         found.expect("response", kinds=(TEXT, ESCAPED))
@@ -142,36 +142,37 @@ class OutputReader:
         found.odd |= last - first > TEXT_LIMIT
         negative_zero = (found.kinds("id") == INTEGER) & (found.numbers("id") == 0)
         found.odd |= negative_zero
-        rows = found.plain()
-        texts = found.texts("response", rows=rows)
+        texts = found.texts("response")
         answers = self._plain.read(texts)
-        found.odd[rows[~answers.plain]] = True
-        kept, rows = np.flatnonzero(answers.plain), found.plain()
-        n = len(rows)
-        texts = texts if n == len(texts) else texts.take(pa.array(kept))
-        models = found.texts("model", rows=rows)
-        stem = Path(block.path).stem
-        if models.null_count or not len(models) or (np.diff(_offsets(models)) == 0).any():
-            models = pa.array([model or stem for model in models.to_pylist()], pa.string())
-        cells = self.task.steps * len(FIELDS)
+        found.odd |= ~answers.plain
+        n, cells = len(block), self.task.steps * len(FIELDS)
+        sizes = np.diff(_offsets(texts))
         columns: dict[str, Any] = {
-            "key": found.texts("id", rows=rows, kinds=WRITTEN),
-            "group": models,
-            "line": pa.array(block.lines[rows]),
-            "answer": fixed(answers.numbers[kept], cells),
+            "key": found.texts("id", kinds=WRITTEN),
+            "group": self._models(found, Path(block.path).stem),
+            "line": pa.array(block.lines),
+            "answer": fixed(answers.numbers, cells),
             "status": pa.array(np.full(n, ANSWERED, dtype=np.uint8)),
             "completeness": pa.array(np.ones(n)),
             "response": texts,
-            "characters": pa.array(np.diff(_offsets(texts)).astype(np.int64)),
-            "method": pa.array(answers.method[kept]),
-            "start": pa.array(answers.start[kept]),
-            "end": pa.array(answers.end[kept]),
+            "characters": pa.array(sizes.astype(np.int64)),
+            "method": pa.array(answers.method),
+            "start": pa.array(answers.start),
+            "end": pa.array(answers.end),
             "candidates": pa.array(np.ones(n, dtype=np.int32)),
             "extra_keys": pa.array(np.zeros(n, dtype=np.int32)),
             "file": pa.array(np.full(n, block.file, dtype=np.int32)),
         }
         arrays = [columns[field.name] if field.name in columns else pa.nulls(n, field.type) for field in self.schema]
         return pa.Table.from_arrays(arrays, schema=self.schema), found.odd
+
+    def _models(self, found: Scanned, stem: str) -> pa.StringArray:
+        """The model of every plain row; one without a name is called as the file."""
+        models = found.texts("model")
+        if not ((np.diff(_offsets(models)) == 0) & ~found.odd).any():
+            return models
+        names = zip(models.to_pylist(), found.odd.tolist(), strict=True)
+        return pa.array([None if odd else model or stem for model, odd in names], pa.string())
 
     def _one(self, line: int, text: bytes, stem: str, path: str) -> _Row:
         """One output line."""

@@ -17,6 +17,7 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.flight import references as reference_columns
 from adjudge.protocols.flight.batch import MISSING, VALID, FlightBatch
 from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.readers.rows import in_order
 
 NO_OUTPUT = "this model has no output for the sample"
 Index = NDArray[np.int64]
@@ -151,7 +152,7 @@ def _in_order(
     if codes.any():
         ranks = pc.rank(keys, tiebreaker="dense").to_numpy()
         order = np.lexsort([codes, ranks])
-    table, codes = table.take(pa.array(order)).combine_chunks(), codes[order]
+    table, codes = in_order(table, order), codes[order]
     keys = table.column("key").combine_chunks()
     if len(keys) > 1:
         same = pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False) & (codes[1:] == codes[:-1])

@@ -74,7 +74,7 @@ class ReferenceReader:
         return pa.concat_tables(tables)
 
     def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
-        """The plain lines of a block, and which rows are none."""
+        """A row a line, without a key where it is not plain; and which are not."""
         found = scan(self._wanted, block.data, block.starts, block.ends, fast=True)
         found.expect("id", kinds=WRITTEN)
         found.expect("sample_id", kinds=(TEXT, ESCAPED, INTEGER, ABSENT, NULL))
@@ -89,14 +89,13 @@ class ReferenceReader:
         if self.task.shown > 1:
             found.odd |= (found.kinds("current_state") != ARRAY) | (found.numbers("current_state") != self.task.shown)
         found.expect_all(self._allowed)
-        rows = found.plain()
         arrays = [
-            found.texts("id", rows=rows, kinds=WRITTEN),
-            pa.array(block.lines[rows]),
-            found.texts("flight_id", rows=rows),
-            fixed(found.records(self._gold_cells, rows), self.task.steps * len(FIELDS)),
-            fixed(found.records(self._state_cells, rows), len(FIELDS)),
-            pa.array(np.full(len(rows), block.file, dtype=np.int32)),
+            found.texts("id", kinds=WRITTEN),
+            pa.array(block.lines),
+            found.texts("flight_id"),
+            fixed(found.records(self._gold_cells), self.task.steps * len(FIELDS)),
+            fixed(found.records(self._state_cells), len(FIELDS)),
+            pa.array(np.full(len(block), block.file, dtype=np.int32)),
         ]
         return pa.Table.from_arrays(arrays, schema=self.schema), found.odd
 
