@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.runs.encodings import as_it_lies, bits_for, counted, differing, runs, texts
+from adjudge.runs.encodings import (
+    as_it_lies,
+    bits_for,
+    counted,
+    differing,
+    levels,
+    repeated,
+    repeated_levels,
+    runs,
+    texts,
+)
 from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, group_of
 
 WORD = pa.field("it", pa.string(), nullable=False)
@@ -47,6 +57,15 @@ def test_runs_of_words(stretches: list[tuple[int, int | None]], seed: int) -> No
     chunk = Chunk(("it",), Physical.BYTE_ARRAY, Encoding.RLE_DICTIONARY, [page], Page(len(words), texts(words)))
     found = read_back(WORD, codes.size, chunk)
     assert found.to_pylist() == [words[code] for code in codes]
+
+
+@given(st.lists(st.integers(0, 19), max_size=12), st.integers(0, 20))
+def test_repeated_values_are_their_runs(values: list[int], times: int) -> None:
+    codes, bits = np.array(values, dtype=np.int64), bits_for(20)
+    every = np.repeat(codes, times)
+    assert repeated(codes, times, bits) == runs(every, np.arange(len(codes) + 1) * times, bits)
+    there = codes < 7
+    assert repeated_levels(there, times) == levels(np.repeat(there, times).reshape(len(there), times))
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 17, 257, 70_000])

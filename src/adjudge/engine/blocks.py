@@ -86,6 +86,8 @@ def _whole_lines(readinto: Callable[[memoryview], int]) -> Iterator[tuple[bytear
 
 def _resized(data: bytearray, size: int) -> bytearray:
     """The buffer with another size, its pages warm; a new one where somebody still looks at it."""
+    if not data:
+        return bytearray(size)
     try:
         if len(data) > size:
             del data[size:]

@@ -18,6 +18,7 @@ BUCKETS = 256
 NONE = -1  # the bucket of what is no record
 TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
 HELD_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
+_WRITTEN_AT_ONCE = 1 << 18  # bytes: a column of a batch is often a few hundred
 HELD_BYTES = 80_000_000
 """Of one role, in memory; what comes then goes to files."""
 
@@ -55,7 +56,7 @@ class Piece:
 
 @functools.lru_cache(maxsize=256)
 def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
-    return pa.ipc.open_file(pa.OSFile(path))
+    return pa.ipc.open_file(pa.OSFile(path), options=pa.ipc.IpcReadOptions(use_threads=False))
 
 
 @dataclass
@@ -109,7 +110,11 @@ class Spool:
     def _spill(self) -> None:
         table, edges = self._sorted()
         path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
-        with pa.ipc.new_file(str(path), table.schema) as writer:
+        with (
+            pa.OSFile(str(path), "wb") as raw,
+            pa.BufferedOutputStream(raw, _WRITTEN_AT_ONCE) as stream,
+            pa.ipc.new_file(stream, table.schema, options=pa.ipc.IpcWriteOptions(use_threads=False)) as writer,
+        ):
             for low, high in itertools.pairwise(edges[::TOGETHER].tolist()):
                 if high > low:
                     writer.write_table(table.slice(low, high - low))

@@ -15,6 +15,8 @@ from adjudge.evidence.rule import Finding, Mask, Rule, Slot
 from adjudge.evidence.table import Evidence, Reasons
 from adjudge.evidence.vocabulary import CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS, WARNING
 
+_WARNING, _CRITICAL = np.uint8(WARNING), np.uint8(CRITICAL)  # so that a choice of them is as small as the column
+
 
 @dataclass(frozen=True)
 class _Link:
@@ -53,7 +55,8 @@ class VerifierGraph:
         outcome = np.zeros((width, n), dtype=np.uint8)
         severity = np.zeros((width, n), dtype=np.uint8)
         observed = np.empty((width, n))  # every rule fills its own slots
-        code = np.repeat(self.layout.slot_code[:, None], n, axis=1)
+        code = np.empty((width, n), dtype=np.int16)
+        code[:] = self.layout.slot_code[:, None]
         reasons = Reasons(width, n)
         with np.errstate(all="ignore"):
             for index in self._order:
@@ -145,7 +148,7 @@ def _store(
     failed = finding.failed
     outcome[own] = failed
     if failed.any():
-        severity[own] = np.where(failed, np.where(finding.critical, CRITICAL, WARNING), 0)
+        severity[own] = np.where(finding.critical, _CRITICAL, _WARNING) * failed
         for (slot, sample), text in finding.details.items():
             reasons.put(own.start + slot, np.array([sample]), text)
         for slot, samples, text in finding.shared:

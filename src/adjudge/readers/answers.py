@@ -6,7 +6,6 @@ there are steps). Every other text is left to `extract.Extractor`, which for the
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -33,14 +32,24 @@ class Plain:
     numbers: NDArray[np.float64]
 
 
-def _fenced(before: bytes, after: bytes) -> int:
-    """How an answer among fence marks was found; −1 where another was about to begin."""
-    method = found_as(before.decode(), after.decode())
-    return -1 if method is None else METHODS.index(method)
+def _fenced(characters: pa.Buffer, edges: Sequence[NDArray[np.int32]]) -> NDArray[np.int8]:
+    """How answers among fence marks were found; −1 where another was about to begin.
 
-
-_fenced_seen = functools.lru_cache(maxsize=1024)(_fenced)  # most answers stand among the same few words
-_SHORT: Final = 400
+    `edges` are where each text begins, the answer in it begins and ends, and the text ends. Most answers stand among
+    the same few words, so every pair of what stands before and behind is looked at once.
+    """
+    offsets = pa.py_buffer(np.stack(edges, axis=1))
+    pieces = pa.StringArray.from_buffers(4 * len(edges[0]) - 1, offsets, characters)
+    before, after = (pieces.take(np.arange(k, len(pieces), 4)).dictionary_encode() for k in (0, 2))
+    kinds = len(after.dictionary)
+    pairs, where = np.unique(
+        before.indices.to_numpy().astype(np.int64) * kinds + after.indices.to_numpy(), return_inverse=True
+    )
+    found = [
+        found_as(before.dictionary[k // kinds].as_py(), after.dictionary[k % kinds].as_py()) for k in pairs.tolist()
+    ]
+    methods = [-1 if method is None else METHODS.index(method) for method in found]
+    return np.array(methods, dtype=np.int8)[where]
 
 
 class PlainAnswers:
@@ -74,12 +83,7 @@ class PlainAnswers:
         method = np.where(how == _text_kernels.IN_PROSE, _EMBEDDED, _WHOLE).astype(np.int8)
         fenced = np.flatnonzero(~found.odd & (how == _text_kernels.NEAR_FENCES))
         if fenced.size:
-            raw = memoryview(characters)
-            edges = (offsets[fenced], start[fenced], end[fenced], offsets[fenced + 1])
-            method[fenced] = [
-                (_fenced_seen if b - a + d - c <= _SHORT else _fenced)(bytes(raw[a:b]), bytes(raw[c:d]))
-                for a, b, c, d in zip(*(edge.tolist() for edge in edges), strict=True)
-            ]
+            method[fenced] = _fenced(characters, (offsets[fenced], start[fenced], end[fenced], offsets[fenced + 1]))
             found.odd |= method < 0
         first = offsets[:-1]
         return Plain(~found.odd, start - first, end - first, method, found.number[:, self._cells])

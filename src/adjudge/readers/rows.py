@@ -23,8 +23,9 @@ def in_order(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
 
 
 def _is_long(column: pa.ChunkedArray) -> bool:
-    is_text = column.type in (pa.string(), pa.binary())
-    return is_text and column.num_chunks > 1 and available() and column.nbytes > LONG
+    if column.num_chunks < 2 or column.type not in (pa.string(), pa.binary()):
+        return False
+    return column.chunk(0).nbytes * column.num_chunks > LONG and available()
 
 
 def _texts(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:

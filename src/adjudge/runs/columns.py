@@ -24,6 +24,8 @@ from adjudge.runs.encodings import (
     levels,
     list_starts,
     of_those_there,
+    repeated,
+    repeated_levels,
     runs,
     same_level,
     same_or_packed,
@@ -58,6 +60,13 @@ def maybe(name: str, codes: NDArray[Any], words: Sequence[str]) -> Chunk:
     bits = bits_for(len(words))
     data = levels(there) + bytes([bits]) + runs(*of_those_there(codes, there), bits)
     return _worded(name, Page(codes.size, data), words)
+
+
+def repeated_words(name: str, codes: NDArray[Any], times: int, words: Sequence[str]) -> Chunk:
+    """As `maybe`, of one code a position, the same for so many samples."""
+    bits, there = bits_for(len(words)), codes >= 0
+    data = repeated_levels(there, times) + bytes([bits]) + repeated(codes[there], times, bits)
+    return _worded(name, Page(codes.size * times, data), words)
 
 
 def none(name: str, size: int) -> Chunk:

@@ -43,6 +43,14 @@ def runs(values: NDArray[Any], edges: NDArray[np.intp], bits: int) -> bytes:
     return bytes(out)
 
 
+def repeated(values: NDArray[Any], times: int, bits: int) -> bytes:
+    """As `runs`, of values that are each there so many times."""
+    if times < _GROUP:
+        return runs(np.repeat(values, times), np.arange(len(values) + 1) * times, bits)
+    groups = ((value, len(list(alike)) * times) for value, alike in itertools.groupby(values.tolist()))
+    return b"".join(varint(count << 1) + value.to_bytes(-(-bits // 8), "little") for value, count in groups)
+
+
 def same_or_packed(values: NDArray[Any], bits: int) -> bytes:
     """Codes of a page behind the number of their bits: one run, or all packed."""
     if values.size and (values == values[0]).all():
@@ -145,6 +153,11 @@ def levels(there: NDArray[np.bool_]) -> bytes:
     """Definition levels of a column without lists: whether there is a value, of values shaped (positions, samples)."""
     width, n = there.shape
     return _sized(runs(there.ravel(), np.arange(width + 1, dtype=np.intp) * np.intp(n), 1))
+
+
+def repeated_levels(there: NDArray[np.bool_], times: int) -> bytes:
+    """As `levels`, of positions whose values are all there or all missing."""
+    return _sized(repeated(there.astype(np.uint8), times, 1))
 
 
 def of_those_there(values: NDArray[Any], there: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES
-from adjudge.runs.columns import coded, maybe, none
-from adjudge.runs.encodings import as_it_lies, bits_for, counted, levels, runs
+from adjudge.runs.columns import coded, maybe, none, repeated_words
+from adjudge.runs.encodings import as_it_lies, bits_for, counted, levels, repeated
 from adjudge.runs.parquet import Chunk, Encoding, FileWriter, Page, Physical, Sink, group_of
 
 PAGE_VALUES = 1 << 18
@@ -49,18 +47,15 @@ def _bounds(first: int, n: int) -> tuple[bytes, bytes] | None:
     return (first.to_bytes(4, "little"), (first + n - 1).to_bytes(4, "little")) if n else None
 
 
-@lru_cache(maxsize=4)
 def _constant(layout: Layout, n: int) -> tuple[Chunk, Chunk]:
     """The columns field and step, which follow from the position."""
     steps = np.unique(layout.slot_step)
-    step = np.repeat(np.searchsorted(steps, layout.slot_step), n)
-    edges = np.arange(layout.width + 1) * n
     bits = bits_for(len(steps))
-    data = bytes([bits]) + runs(step, edges, bits)
+    data = bytes([bits]) + repeated(np.searchsorted(steps, layout.slot_step), n, bits)
     words = Page(len(steps), steps.astype("<i4").tobytes())
     return (
-        maybe("field", np.repeat(layout.slot_field[:, None], n, axis=1), layout.fields),
-        Chunk(("step",), Physical.INT32, Encoding.RLE_DICTIONARY, [Page(len(step), data)], words),
+        repeated_words("field", layout.slot_field, n, layout.fields),
+        Chunk(("step",), Physical.INT32, Encoding.RLE_DICTIONARY, [Page(layout.width * n, data)], words),
     )
 
 

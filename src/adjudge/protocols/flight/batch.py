@@ -93,6 +93,7 @@ class FlightBatch:
 def difference(values: Floats, gold: Floats) -> Floats:
     """Absolute differences, angles by shortest arc, fields along the second axis."""
     with np.errstate(over="ignore"):
-        apart = np.abs(values - gold)
+        apart = values - gold
+    np.abs(apart, out=apart)
     apart[:, ANGLE_ROWS] = arc(values[:, ANGLE_ROWS], gold[:, ANGLE_ROWS])
     return apart

@@ -204,7 +204,9 @@ class _Rare:
     def family(self, name: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Per sample: whether an atom of the family passed or failed, and whether any failed."""
         rows = self.evidence.layout.positions_of(name)
-        own = np.isin(self.position, rows)
+        in_family = np.zeros(self.evidence.layout.width, dtype=bool)
+        in_family[rows] = True
+        own = in_family[self.position]
         others = np.bincount(self.sample[own], minlength=self.n)
         failed = np.zeros(self.n, dtype=bool)
         failed[self.sample[own & (self.outcome == FAIL)]] = True
@@ -281,7 +283,9 @@ def _fields(errors: Errors, eligible: NDArray[np.bool_], model: Ints, n_models: 
         own = errors.answered[step, place]
         known = ~np.isnan(own) & eligible
         error = np.where(known, own, 0.0)
-        persistence = np.where(known, np.nan_to_num(errors.persistence[step, place]), 0.0)
+        persistence = np.where(known, errors.persistence[step, place], 0.0)
+        if not np.isfinite(persistence.sum()):  # no state was shown, or a number so large that sums of it have no end
+            persistence = np.nan_to_num(persistence)
         for index, rows in enumerate(of_models):
             sums[index, place] += [values[rows].sum() for values in (error, error * error, persistence, known)]
     return sums

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,9 +75,8 @@ def score(
     has_reference: NDArray[np.bool_],
 ) -> Scores:
     """Both profiles for a batch."""
-    mae, rmse = _pooled(batch.errors, np.ones(len(jumps)))
-    normalised_mae, normalised_rmse = _pooled(batch.errors, jumps)
-    persistence, _ = _pooled(batch.persistence_errors, jumps)
+    (mae, rmse), (normalised_mae, normalised_rmse) = _pooled(batch.errors, (np.ones(len(jumps)), jumps))
+    ((persistence, _),) = _pooled(batch.persistence_errors, (jumps,))
     error = 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
     availability = np.where(eligible, 100.0 * completeness, np.nan)
     counts = {family: _Counts.of(evidence, family) for family in FAMILIES}
@@ -99,28 +98,28 @@ def score(
     )
 
 
-def _pooled(errors: Floats, units: Floats) -> tuple[Floats, Floats]:
+def _pooled(errors: Floats, units: Sequence[Floats]) -> list[tuple[Floats, Floats]]:
     """Mean absolute and root mean square over fields and steps, each field in its unit; NaN where no pair of values exists.
 
-    Field by field, which stays in the cache; and np.sum would add the values of a lone sample in another order.
+    One pair for each set of units. Field by field, which stays in the cache; and np.sum would add the values of a lone
+    sample in another order.
     """
     n = errors.shape[-1]
-    total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int32)
+    sums, squares, count = np.zeros((len(units), n)), np.zeros((len(units), n)), np.zeros(n, dtype=np.int32)
     with np.errstate(all="ignore"):
-        for unit, row in zip(np.tile(units, len(errors)), errors.reshape(-1, n), strict=True):
+        for place, row in enumerate(errors.reshape(-1, n)):
             known = ~np.isnan(row)
-            value = np.where(known, row, 0.0)
-            if unit != 1.0:
-                value /= unit
-            total += value
-            value *= value
-            squares += value
+            error = np.where(known, row, 0.0)
             count += known
-        mae = np.minimum(total / count, LARGEST)
-        rmse = np.minimum(np.sqrt(squares / count), LARGEST)
-    mae[count == 0] = np.nan
-    rmse[count == 0] = np.nan
-    return mae, rmse
+            for index, unit in enumerate(units):
+                value = error / unit[place % len(unit)]
+                sums[index] += value
+                value *= value
+                squares[index] += value
+        sums, squares = np.minimum(sums / count, LARGEST), np.minimum(np.sqrt(squares / count), LARGEST)
+    sums[:, count == 0] = np.nan
+    squares[:, count == 0] = np.nan
+    return list(zip(sums, squares, strict=True))
 
 
 @dataclass
