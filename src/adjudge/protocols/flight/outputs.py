@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
 from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING, UNPARSED
+from adjudge.protocols.flight.facts import FACTS, NO_METHOD, Rare, fixed, plain_facts
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.values import NAN, State, answer_decoder, judge_values, shown, state_values
 from adjudge.readers.answers import METHODS, PlainAnswers
@@ -25,7 +26,6 @@ from adjudge.readers.scan import ABSENT, ESCAPED, INTEGER, NULL, TEXT, WRITTEN, 
 
 EXPECTED = "an output line is a JSON object with `id`, `response` and `model`"
 TEXT_LIMIT = 65_536
-NO_METHOD = -1
 # What a text says when the call failed and there is no answer; compared in lower case.
 _API_ERRORS = (
     *("rate limit", "rate_limit", "ratelimit", "too many requests", "timeout", "timed out", "time-out", "bad request"),
@@ -52,7 +52,7 @@ class _NamedOutput(_Output, kw_only=True, gc=False):
 
 
 class _Row(msgspec.Struct, gc=False):
-    """One output, read; the fields are the columns of the table, in their order."""
+    """One output, read."""
 
     key: str
     group: str
@@ -61,43 +61,26 @@ class _Row(msgspec.Struct, gc=False):
     status: int = ANSWERED
     completeness: float = 1.0
     response: str | None = None
-    characters: int | None = None
+    characters: int = -1
     method: int = NO_METHOD
     start: int = -1
     end: int = -1
     candidates: int = 0
     extra_keys: int = 0
-    repairs: str | None = None
-    note: str | None = None
-    shown: bytes | None = None
-    validity: bytes | None = None
-    details: str | None = None
+    rare: Rare = msgspec.field(default_factory=Rare)
 
 
 def schema(task: Task) -> pa.Schema:
-    """The columns of the table: those of `_Row`, and the file. `details` are JSON: [[step, field, text], …]."""
-    cells = task.steps * len(FIELDS)
+    """The columns of the table."""
     return pa.schema(
         [
             ("key", pa.string()),
             ("group", pa.string()),
             ("line", pa.int64()),
-            ("answer", pa.binary(8 * cells)),
-            ("status", pa.uint8()),
-            ("completeness", pa.float64()),
+            ("answer", pa.binary(8 * task.steps * len(FIELDS))),
+            ("facts", pa.binary(FACTS.itemsize)),
             ("response", pa.string()),
-            ("characters", pa.int64()),
-            ("method", pa.int8()),
-            ("start", pa.int32()),
-            ("end", pa.int32()),
-            ("candidates", pa.int32()),
-            ("extra_keys", pa.int32()),
-            ("repairs", pa.string()),
-            ("note", pa.string()),
-            ("shown", pa.binary()),
-            ("validity", pa.binary()),
-            ("details", pa.string()),
-            ("file", pa.int32()),
+            ("rare", pa.binary()),
         ]
     )
 
@@ -127,7 +110,7 @@ class OutputReader:
         if rows.size or not tables:
             stem = Path(block.path).stem
             found = block.each(rows.tolist(), lambda line, text: self._one(line, text, stem, block.path), EXPECTED)
-            tables.append(of_rows(self.schema, list(map(msgspec.structs.astuple, found)), block.file))
+            tables.append(self._table(found, block.file))
         return pa.concat_tables(tables)
 
     def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
@@ -145,26 +128,37 @@ class OutputReader:
         texts = found.texts("response")
         answers = self._plain.read(texts)
         found.odd |= ~answers.plain
-        n, cells = len(block), self.task.steps * len(FIELDS)
-        sizes = np.diff(_offsets(texts))
-        columns: dict[str, Any] = {
-            "key": found.texts("id", kinds=WRITTEN),
-            "group": self._models(found, Path(block.path).stem),
-            "line": pa.array(block.lines),
-            "answer": fixed(answers.numbers, cells),
-            "status": pa.array(np.full(n, ANSWERED, dtype=np.uint8)),
-            "completeness": pa.array(np.ones(n)),
-            "response": texts,
-            "characters": pa.array(sizes.astype(np.int64)),
-            "method": pa.array(answers.method),
-            "start": pa.array(answers.start),
-            "end": pa.array(answers.end),
-            "candidates": pa.array(np.ones(n, dtype=np.int32)),
-            "extra_keys": pa.array(np.zeros(n, dtype=np.int32)),
-            "file": pa.array(np.full(n, block.file, dtype=np.int32)),
-        }
-        arrays = [columns[field.name] if field.name in columns else pa.nulls(n, field.type) for field in self.schema]
+        facts = plain_facts(len(block), block.file)
+        facts["characters"] = np.diff(_offsets(texts))
+        facts["method"], facts["start"], facts["end"] = answers.method, answers.start, answers.end
+        arrays = [
+            found.texts("id", kinds=WRITTEN),
+            self._models(found, Path(block.path).stem),
+            pa.array(block.lines),
+            fixed(answers.numbers, 8 * self.task.steps * len(FIELDS)),
+            fixed(facts, FACTS.itemsize),
+            texts,
+            pa.nulls(len(block), pa.binary()),
+        ]
         return pa.Table.from_arrays(arrays, schema=self.schema), found.odd
+
+    def _table(self, rows: Sequence[_Row], file: int) -> pa.Table:
+        """Outputs that were read one by one."""
+        names = ("completeness", "characters", "start", "end", "candidates", "extra_keys", "status", "method")
+        facts = np.zeros(len(rows), dtype=FACTS)
+        for name in names:
+            facts[name] = [getattr(row, name) for row in rows]
+        facts["file"] = file
+        arrays = [
+            pa.array([row.key for row in rows], pa.string()),
+            pa.array([row.group for row in rows], pa.string()),
+            pa.array([row.line for row in rows], pa.int64()),
+            pa.array([row.answer for row in rows], self.schema.field("answer").type),
+            fixed(facts, FACTS.itemsize),
+            pa.array([row.response for row in rows], pa.string()),
+            pa.array([row.rare.packed() for row in rows], pa.binary()),
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def _models(self, found: Scanned, stem: str) -> pa.StringArray:
         """The model of every plain row; one without a name is called as the file."""
@@ -183,7 +177,7 @@ class OutputReader:
         row = _Row(str(line) if self.by_line else str(output.id), output.model or stem, line, self._blank)
         if output.current_state is not _ABSENT:
             # What this model was shown goes before what the reference says.
-            row.shown = self._shown_state(output.current_state)
+            row.rare.shown = self._shown_state(output.current_state)
         response = output.response
         if response is None:
             if output.error:
@@ -215,13 +209,12 @@ class OutputReader:
     def _loose(self, row: _Row, answer: dict[str, Any], repairs: tuple[str, ...]) -> None:
         numbers, codes, details = judge_values(answer, self.task)
         row.answer = self._pack_cells(*itertools.chain.from_iterable(numbers))
-        row.validity = bytes(itertools.chain.from_iterable(codes))
-        if details:
-            row.details = msgspec.json.encode([(*place, detail) for place, detail in details.items()]).decode()
+        row.rare.validity = bytes(itertools.chain.from_iterable(codes))
+        row.rare.details = [(*place, detail) for place, detail in details.items()]
         present = sum(name in answer for name in FIELDS)
         row.completeness = present / len(FIELDS)
         row.extra_keys = len(answer) - present
-        row.repairs = ",".join(repairs) or None
+        row.rare.repairs = ",".join(repairs) or None
 
     def _shown_state(self, raw: msgspec.Raw) -> bytes | None:
         """The last shown state of an output line."""
@@ -249,19 +242,6 @@ class OutputReader:
             raise InputError(f"{error}; `response` is the model's raw text", file=path, line=line) from None
 
 
-def of_rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]], file: int) -> pa.Table:
-    """A table of rows that lack only the last column, the file."""
-    columns = zip(*rows, strict=True) if rows else itertools.repeat(())
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, list(schema)[:-1], strict=False)]
-    return pa.Table.from_arrays([*arrays, pa.array(np.full(len(rows), file, dtype=np.int32))], schema=schema)
-
-
-def fixed(rows: NDArray[np.float64], width: int) -> pa.FixedSizeBinaryArray:
-    """Rows of `width` doubles, each as one value of fixed size."""
-    packed = np.ascontiguousarray(rows)
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8 * width), len(packed), [None, pa.py_buffer(packed)])
-
-
 def shown_type(task: Task) -> Any:
     """How the states that a model was shown are decoded: only the last one counts."""
     return State if task.shown == 1 else tuple[(msgspec.Raw,) * (task.shown - 1) + (State,)]  # type: ignore[misc]
@@ -279,7 +259,7 @@ def _storable(text: str) -> str:
 
 
 def _refuse(row: _Row, status: int, note: str) -> None:
-    row.status, row.note, row.completeness = status, note, 0.0
+    row.status, row.rare.note, row.completeness = status, note, 0.0
 
 
 def _unread(row: _Row, text: str, found: Extraction, error: str | None) -> None:

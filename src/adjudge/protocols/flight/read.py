@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.flight import references as reference_columns
-from adjudge.protocols.flight.batch import MISSING, VALID, FlightBatch
+from adjudge.protocols.flight.batch import VALID, FlightBatch
+from adjudge.protocols.flight.facts import Facts, facts_of, rare_of
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.readers.rows import in_order
 
@@ -26,9 +26,9 @@ _TWO_WORDS = 16  # bytes
 
 @dataclass
 class ReadBatch:
-    """A batch as columns, with what stands beside the numbers: a row of `given` for every sample.
+    """A batch as columns, with what stands beside the numbers: responses and facts of every sample.
 
-    `rows` are answer, shown state and gold once more, sample by sample, as they are stored.
+    `repairs` are those of the few rows that have any. `rows` are answer, shown state and gold once more, sample by sample, as they are stored.
     """
 
     batch: FlightBatch
@@ -36,7 +36,9 @@ class ReadBatch:
     model_codes: NDArray[np.int32]
     groups: tuple[str, ...]
     flights: pa.StringArray
-    given: pa.Table
+    responses: pa.StringArray
+    facts: Facts
+    repairs: Mapping[int, str]
     completeness: NDArray[np.float64]
     has_reference: NDArray[np.bool_]
     rows: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -102,27 +104,27 @@ class FlightReader:
         """One batch of samples: the output of each, if `given` is not −1, and what is known of it."""
         n = len(given)
         cells = self.task.steps * len(FIELDS)
-        status = own.column("status").fill_null(MISSING).to_numpy().astype(np.uint8)
-        notes = _few(own.column("note"))
-        for row in np.flatnonzero(given < 0).tolist():
-            notes[row] = NO_OUTPUT
+        facts = facts_of(own.column("facts").combine_chunks())
+        notes = dict.fromkeys(np.flatnonzero(given < 0).tolist(), NO_OUTPUT)
         answer, gold = _numbers(own.column("answer"), cells), _numbers(truth.column("gold"), cells)
         shown = _numbers(truth.column("shown"), len(FIELDS))
-        if instead := _few(own.column("shown")):
-            shown = shown.copy()
-            for row, state in instead.items():
-                shown[row] = np.frombuffer(state)
         validity = np.full((cells, n), VALID, dtype=np.uint8)
-        for row, found in _few(own.column("validity")).items():
-            validity[:, row] = np.frombuffer(found, dtype=np.uint8)
-        details = {
-            (step * len(FIELDS) + position, row): text
-            for row, found in _few(own.column("details")).items()
-            for step, position, text in msgspec.json.decode(found)
-        }
+        details, repairs = {}, {}
+        for row, rare in rare_of(own.column("rare").combine_chunks()):
+            if rare.note is not None:
+                notes[row] = rare.note
+            if rare.repairs is not None:
+                repairs[row] = rare.repairs
+            if rare.shown is not None:
+                shown = shown if shown.flags.writeable else shown.copy()
+                shown[row] = np.frombuffer(rare.shown)
+            if rare.validity is not None:
+                validity[:, row] = np.frombuffer(rare.validity, dtype=np.uint8)
+            for step, position, text in rare.details:
+                details[step * len(FIELDS) + position, row] = text
         batch = FlightBatch(
             task=self.task,
-            status=status,
+            status=facts["status"].copy(),
             answer=_by_cell(answer).reshape(self.task.steps, len(FIELDS), n),
             validity=validity,
             shown=_by_cell(shown),
@@ -136,8 +138,10 @@ class FlightReader:
             model_codes=np.tile(np.arange(len(groups), dtype=np.int32), n // len(groups)),
             groups=groups,
             flights=truth.column("flight"),
-            given=own,
-            completeness=own.column("completeness").combine_chunks().fill_null(0.0).to_numpy(),
+            responses=own.column("response").combine_chunks(),
+            facts=facts,
+            repairs=repairs,
+            completeness=facts["completeness"].copy(),
             has_reference=truth.column("gold").is_valid().to_numpy(zero_copy_only=False),
             rows=(answer, shown, gold),
         )
@@ -177,7 +181,9 @@ def _order(keys: pa.StringArray) -> Index:
 
 
 def _refuse_twice(table: pa.Table, row: int, partition: Partition, what: str) -> None:
-    both = table.slice(row, 2).select(["key", "file", "line"]).to_pylist()
+    both = table.slice(row, 2).select(["key", "line"]).to_pylist()
+    for place, file in zip(both, _files(table.slice(row, 2)), strict=True):
+        place["file"] = file
     first, second = sorted(both, key=lambda place: (place["file"], place["line"]))
     of_model = f"of model {table.column('group')[row].as_py()!r} stands here" if what else "stands in the reference"
     raise InputError(
@@ -186,6 +192,13 @@ def _refuse_twice(table: pa.Table, row: int, partition: Partition, what: str) ->
         file=partition.files[second["file"]],
         line=second["line"],
     )
+
+
+def _files(table: pa.Table) -> list[int]:
+    """The number of the file of every row."""
+    if "file" in table.column_names:
+        return list(table.column("file").to_pylist())
+    return list(facts_of(table.column("facts").combine_chunks())["file"].tolist())
 
 
 def _names(given: pa.ChunkedArray, known: pa.ChunkedArray | None) -> pa.StringArray:
@@ -214,14 +227,6 @@ def _take(table: pa.Table, rows: Index) -> pa.Table:
     if rows.size and rows[0] >= 0 and rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all():
         return table.slice(rows[0], rows.size).combine_chunks()
     return table.take(pa.array(rows, mask=rows < 0)).combine_chunks()
-
-
-def _few(column: pa.ChunkedArray) -> dict[int, Any]:
-    """The values of a column that is nearly all null, by row."""
-    if column.null_count == len(column):
-        return {}
-    rows = np.flatnonzero(column.is_valid().to_numpy())
-    return dict(zip(rows.tolist(), column.drop_null().to_pylist(), strict=True))
 
 
 def _numbers(column: pa.ChunkedArray, width: int) -> NDArray[np.float64]:

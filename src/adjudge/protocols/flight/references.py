@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Block
+from adjudge.protocols.flight.facts import fixed
 from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.outputs import fixed, of_rows, shown_type
+from adjudge.protocols.flight.outputs import shown_type
 from adjudge.protocols.flight.values import State, StateList, StateTriple, gold_values, state_values
 from adjudge.readers.scan import ABSENT, ARRAY, ESCAPED, INTEGER, NULL, OBJECT, REAL, TEXT, WRITTEN, Wanted, scan
 
@@ -70,7 +72,7 @@ class ReferenceReader:
             rows = np.flatnonzero(odd)
         if rows.size or not tables:
             found = block.each(rows.tolist(), lambda line, text: self._one(line, text, block.path), EXPECTED)
-            tables.append(of_rows(self.schema, found, block.file))
+            tables.append(_table(self.schema, found, block.file))
         return pa.concat_tables(tables)
 
     def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
@@ -93,8 +95,8 @@ class ReferenceReader:
             found.texts("id", kinds=WRITTEN),
             pa.array(block.lines),
             found.texts("flight_id"),
-            fixed(found.records(self._gold_cells), self.task.steps * len(FIELDS)),
-            fixed(found.records(self._state_cells), len(FIELDS)),
+            fixed(found.records(self._gold_cells), 8 * self.task.steps * len(FIELDS)),
+            fixed(found.records(self._state_cells), 8 * len(FIELDS)),
             pa.array(np.full(len(block), block.file, dtype=np.int32)),
         ]
         return pa.Table.from_arrays(arrays, schema=self.schema), found.odd
@@ -137,6 +139,13 @@ class ReferenceReader:
         state = data.get("current_state")
         last = state[-1] if isinstance(state, list) and state else state
         return key, data.get("flight_id"), gold, None if last is None else self._pack_state(*state_values(last))
+
+
+def _table(schema: pa.Schema, rows: Sequence[tuple[Any, ...]], file: int) -> pa.Table:
+    """A table of rows that lack only the last column, the file."""
+    columns = zip(*rows, strict=True) if rows else itertools.repeat(())
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, list(schema)[:-1], strict=False)]
+    return pa.Table.from_arrays([*arrays, pa.array(np.full(len(rows), file, dtype=np.int32))], schema=schema)
 
 
 def _reference_type(task: Task) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from adjudge.protocols.flight.batch import (
     FlightBatch,
 )
 from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.outputs import NO_METHOD
 from adjudge.protocols.flight.read import ReadBatch
 from adjudge.protocols.flight.scores import DIMENSIONS, GRADES, NO_GRADE, Scores
 from adjudge.readers.answers import METHODS
@@ -74,7 +73,7 @@ def schema(task: Task) -> pa.Schema:
 
 def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
     """The rows of one batch."""
-    batch, given = read.batch, read.given
+    batch, facts = read.batch, read.facts
     return pa.Table.from_arrays(
         [
             read.samples,
@@ -84,12 +83,12 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
             _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
             pack_citations(verdicts.cites),
-            _coded(_filled(given, "method", NO_METHOD), METHODS),
-            pa.array(_filled(given, "start", -1)),
-            pa.array(_filled(given, "end", -1)),
-            given.column("repairs").combine_chunks().dictionary_encode(),
-            pa.array(_filled(given, "candidates", 0)),
-            pa.array(_filled(given, "extra_keys", 0)),
+            _coded(facts["method"], METHODS),
+            pa.array(facts["start"]),
+            pa.array(facts["end"]),
+            _repairs(read.repairs, len(facts)),
+            pa.array(facts["candidates"]),
+            pa.array(facts["extra_keys"]),
             pa.array(read.completeness),
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
@@ -102,12 +101,8 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
 
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw responses, each cut at a bound; how long it was stands beside it."""
-    return read.given.select(["response", "characters"])
-
-
-def _filled(given: pa.Table, name: str, missing: int) -> NDArray[Any]:
-    values: NDArray[Any] = given.column(name).combine_chunks().fill_null(missing).to_numpy()
-    return values
+    characters = read.facts["characters"]
+    return pa.table({"response": read.responses, "characters": pa.array(characters, mask=characters < 0)})
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -168,6 +163,14 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
         for name, values in expected.items()
         if samples.column(name).to_pylist() != values.to_pylist()
     ]
+
+
+def _repairs(repairs: Mapping[int, str], n: int) -> pa.DictionaryArray:
+    """The repairs of the few rows that have any."""
+    words = {text: code for code, text in enumerate(dict.fromkeys(repairs.values()))}
+    codes = np.full(n, -1, dtype=np.int32)
+    codes[list(repairs)] = [words[text] for text in repairs.values()]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(list(words), pa.string()))
 
 
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
