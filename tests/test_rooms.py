@@ -11,16 +11,18 @@ import pytest
 import adjudge
 
 SOURCE = Path(adjudge.__file__).parent
-LOWER = {"errors", "loops", "instructions", "stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
+LOWER = {"errors", "installed", "loops", "instructions"}
+LOWER |= {"stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
 # Room → what it may import. `protocols.base` is the interface that the engine drives.
 TABLE = {
     "errors": set(),
+    "installed": set(),
     "instructions": set(),
-    "loops": {"instructions"},
+    "loops": {"installed", "instructions"},
     "stats": {"loops", "errors"},
-    "evidence": {"errors"},
-    "provenance": {"errors"},
-    "verdict": {"evidence", "stats", "errors"},
+    "evidence": {"installed", "errors"},
+    "provenance": {"installed", "errors"},
+    "verdict": {"installed", "evidence", "stats", "errors"},
     "runs": {"provenance", "evidence", "stats", "errors"},
     "readers": {"loops", "instructions", "errors"},
     "collect": {"readers", "runs", "provenance", "errors"},

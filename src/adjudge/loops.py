@@ -18,12 +18,12 @@ import os
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from adjudge.installed import version
 from adjudge.instructions import machine_instructions
 
 Kind = str  # of an argument: "u1.2C" is a contiguous array of bytes in two dimensions, "i8" a whole number

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-from importlib.metadata import entry_points, version
 from types import FrameType
 
 import click
 
 from adjudge.engine.process import collect_rarely, leave, one_thread_for_products
 from adjudge.errors import AdjudgeError
+from adjudge.installed import entries, entry
 
 GROUP = "adjudge.commands"
 _OWN = {
@@ -42,7 +42,7 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return sorted({*_OWN, *(entry.name for entry in entry_points(group=GROUP))})
+        return sorted({*_OWN, *(own.name for own in entries(GROUP))})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -50,11 +50,9 @@ class _Commands(click.Group):
             module = importlib.import_module(f"adjudge.cli.{cmd_name}")
             command: click.Command = getattr(module, cmd_name)
             return command
-        for entry in entry_points(group=GROUP):
-            if entry.name == cmd_name:
-                loaded: click.Command = entry.load()
-                return loaded
-        return None
+        found = entry(GROUP, cmd_name)
+        loaded: click.Command | None = None if found is None else found.load()
+        return loaded
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing any command."""
@@ -69,7 +67,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("adjudge"), prog_name="adjudge")
+@click.version_option(package_name="adjudge", prog_name="adjudge")
 def main() -> None:
     """Turn outputs you already have into verdicts that anyone can check.
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 from adjudge.errors import ConfigError
 from adjudge.evidence.rule import RuleSet
+from adjudge.installed import entries, entry
 
 GROUP = "adjudge.rules"
 
 
 def rule_sets(protocol: str, names: tuple[str, ...]) -> list[RuleSet]:
     """The named rule sets of a protocol, its own first, then the added ones by name, each once."""
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
     chosen: list[RuleSet] = []
     for name in dict.fromkeys((protocol, *sorted(names))):
-        if name not in found:
-            known = ", ".join(sorted(found)) or "none"
+        found = entry(GROUP, name)
+        if found is None:
+            known = ", ".join(own.name for own in entries(GROUP)) or "none"
             raise ConfigError(
                 f"there is no rule set {name!r} (installed: {known}); rule sets are entry points of {GROUP}"
             )
-        rules = found[name].load()
+        rules = found.load()
         if not isinstance(rules, RuleSet):
             raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(rules).__name__}, expected a RuleSet")
         if rules.protocol != protocol:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from adjudge.errors import ConfigError, InputError
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
+from adjudge.installed import entries, entry
 from adjudge.provenance.manifest import InputFile
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
@@ -213,14 +213,14 @@ class Protocol(ABC):
 
 def protocol(name: str) -> Protocol:
     """A protocol by name, ours or a user's, from the entry-point group `adjudge.protocols`."""
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in found:
-        raise ConfigError(f"there is no protocol {name!r} (installed: {', '.join(sorted(found)) or 'none'})")
+    found = entry(GROUP, name)
+    if found is None:
+        raise ConfigError(f"there is no protocol {name!r} (installed: {', '.join(names()) or 'none'})")
     try:
-        value = found[name].load()
+        value = found.load()
     except Exception as error:
         raise ConfigError(
-            f"protocol {name!r} cannot be loaded from {found[name].value}: {type(error).__name__}: {error}"
+            f"protocol {name!r} cannot be loaded from {found.value}: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(value, Protocol):
         raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(value).__name__}, expected a Protocol")
@@ -229,4 +229,4 @@ def protocol(name: str) -> Protocol:
 
 def names() -> tuple[str, ...]:
     """The installed protocols."""
-    return tuple(sorted({entry.name for entry in entry_points(group=GROUP)}))
+    return tuple(sorted({own.name for own in entries(GROUP)}))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+
+from adjudge.installed import version
 
 _NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb")
 
@@ -11,9 +12,4 @@ _NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb")
 def environment() -> dict[str, str]:
     """Names and versions; no host name, user or path, since a run is handed around."""
     found = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
-    for name in _NAMED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+    return found | {name: version(name) or "unknown" for name in _NAMED}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from adjudge.errors import CitationRefused, ConfigError
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import Severity
+from adjudge.installed import entries, entry
 from adjudge.verdict.attribution import Reason, attribute
 from adjudge.verdict.checklist import Item, checklist
 
@@ -129,10 +129,11 @@ def agent(name: str) -> EvaluatorAgent:
     """An agent by name: `rules`, or one that a package registers in the entry-point group `adjudge.agents`."""
     if name == RuleBasedAgent.name:
         return RuleBasedAgent()
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in found:
-        raise ConfigError(f"there is no evaluator agent {name!r} (installed: {', '.join(sorted({'rules', *found}))})")
-    value = found[name].load()()
+    found = entry(GROUP, name)
+    if found is None:
+        known = sorted({"rules", *(own.name for own in entries(GROUP))})
+        raise ConfigError(f"there is no evaluator agent {name!r} (installed: {', '.join(known)})")
+    value = found.load()()
     if not isinstance(value, EvaluatorAgent):
         raise ConfigError(f"entry point {name!r} of {GROUP} makes a {type(value).__name__}, expected an EvaluatorAgent")
     return value
