@@ -92,10 +92,10 @@ class VerifierGraph:
     ) -> None:
         """Make atoms not_applicable where an atom they need did not pass, with that as the reason."""
         for link in self._links[index]:
-            needed = outcome[link.needed]
-            if not needed.any():
+            missed = outcome[link.needed] != PASS
+            if not missed.any():
                 continue
-            for position, target, unmet in zip(link.own, link.needed, needed != PASS, strict=True):
+            for position, target, unmet in zip(link.own, link.needed, missed, strict=True):
                 samples = np.flatnonzero(unmet & (outcome[position] != NOT_APPLICABLE))
                 if not samples.size:
                     continue

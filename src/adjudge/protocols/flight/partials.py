@@ -178,7 +178,7 @@ class _Rare:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence, self.n = evidence, evidence.n
-        flat = np.flatnonzero(evidence.outcome)
+        flat = np.flatnonzero(evidence.outcome != PASS)
         self.position, self.sample = np.divmod(flat, max(1, evidence.n))
         self.outcome = evidence.outcome.ravel()[flat]
         self.severity = evidence.severity.ravel()[flat]
@@ -249,10 +249,13 @@ def _columns(
 def _sums(samples: pa.Table, columns: dict[str, NDArray[Any]], cell: Ints, cells: int) -> Floats:
     """(cells, COLUMNS): every column summed by cell; a column of words is counted word by word in one go."""
     sums = np.zeros((cells, len(COLUMNS)))
-    sums[:, PLACE["n"]] = np.bincount(cell, minlength=cells)
+    everything = np.bincount(cell, minlength=cells)
+    sums[:, PLACE["n"]] = everything
     for name, column in columns.items():
-        if column.dtype == bool:
-            sums[:, PLACE[name]] = np.bincount(cell[column], minlength=cells)
+        if column.dtype == bool:  # nearly all hold, or nearly none: the fewer are counted
+            most = 2 * np.count_nonzero(column) > column.size
+            counts = np.bincount(cell[~column if most else column], minlength=cells)
+            sums[:, PLACE[name]] = everything - counts if most else counts
         elif column.any():
             sums[:, PLACE[name]] = np.bincount(cell, weights=column, minlength=cells)
     words = [("bucket", "bucket", BUCKETS), *((name, f"grade.{name}", GRADES) for name in DIMENSIONS)]
