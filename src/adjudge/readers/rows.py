@@ -12,6 +12,7 @@ from adjudge.loops import available
 
 LONG: Final = 64  # bytes of a value; Arrow is as fast for shorter ones
 WORTH_IT: Final = 1_000_000  # bytes of a column
+MOST: Final = (1 << 31) - 1  # bytes that offsets of 32 bits reach
 
 
 def in_order(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
@@ -39,8 +40,11 @@ def _copied(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
 
     places = [_places(chunk) for chunk in column.chunks]
     address = np.concatenate([own for own, _ in places])[rows]
+    size = np.concatenate([sizes for _, sizes in places])[rows]
+    if size.sum(dtype=np.int64) > MOST:  # more than one array can hold: Arrow says so
+        return column.combine_chunks().take(pa.array(rows))
     offsets = np.zeros(len(rows) + 1, dtype=np.int32)
-    np.cumsum(np.concatenate([sizes for _, sizes in places])[rows], out=offsets[1:])
+    np.cumsum(size, out=offsets[1:])
     out = np.empty(offsets[-1], dtype=np.uint8)
     _text_kernels.copy_from(address, offsets, out)
     bitmap = None

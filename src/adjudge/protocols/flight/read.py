@@ -28,7 +28,8 @@ _TWO_WORDS = 16  # bytes
 class ReadBatch:
     """A batch as columns, with what stands beside the numbers: responses and facts of every sample.
 
-    `repairs` are those of the few rows that have any. `rows` are answer, shown state and gold once more, sample by sample, as they are stored.
+    `repairs` are those of the few rows that have any. `rows` are answer, shown state and gold once more, sample by
+    sample, as they are stored.
     """
 
     batch: FlightBatch
