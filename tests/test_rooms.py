@@ -25,11 +25,11 @@ TABLE = {
     "verdict": {"installed", "evidence", "stats", "errors"},
     "runs": {"provenance", "evidence", "stats", "errors"},
     "readers": {"loops", "instructions", "errors"},
-    "collect": {"readers", "runs", "provenance", "errors"},
+    "collect": {"installed", "readers", "runs", "provenance", "errors"},
     "protocols.base": LOWER,
     "engine": LOWER | {"protocols.base"},
     "compare": {"runs", "stats", "provenance", "errors"},
-    "report": {"runs", "stats", "evidence", "errors"},
+    "report": {"installed", "runs", "stats", "evidence", "errors"},
 }
 
 

@@ -111,10 +111,6 @@ class Scanned:
         """Rows with anything else at the path are odd."""
         self.odd |= ~_among(kinds)[self.kinds(*path)]
 
-    def plain(self) -> Rows:
-        """The rows that are not odd."""
-        return np.flatnonzero(~self.odd)
-
     def expect_all(self, allowed: NDArray[np.bool_]) -> None:
         """Rows with anything else at one of the paths of `Wanted.allowed` are odd; quicker than one path after another."""
         from adjudge.readers import _kernels

@@ -18,6 +18,7 @@ import msgspec
 from markupsafe import Markup
 
 from adjudge.errors import RunError
+from adjudge.installed import version
 from adjudge.report import numbers
 from adjudge.report.charts import svg
 from adjudge.report.data import data_block, digest, encode
@@ -70,7 +71,7 @@ def check(run: Run) -> list[str]:
     expected = data_block(run)
     problems += _differences(shown, expected)
     # Another version may word the page in another way; the numbers in the block are compared all the same.
-    same_version = run.manifest.environment.get("adjudge") == _version()
+    same_version = run.manifest.environment.get("adjudge") == version("adjudge")
     if not problems and same_version and _without_charts(page) != _without_charts(_page(expected)):
         problems.append(f"{REPORT}: the page does not show its data block")
     return problems
@@ -102,12 +103,6 @@ def _short(value: Any) -> str:
 
 def _without_charts(page: bytes) -> bytes:
     return _CHART.sub(b"", page)
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("adjudge")
 
 
 def _page(block: dict[str, Any]) -> bytes:
