@@ -10,17 +10,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adjudge.engine.light import without_pandas
 from adjudge.engine.metrics import metrics_document
 from adjudge.engine.plans import Recipe, recipe
-from adjudge.engine.process import give_back
 from adjudge.engine.runner import Pool, Runner, Serial
-from adjudge.engine.split import Split, split
-from adjudge.engine.work import Done, Job, quick_memory, work, written
+from adjudge.engine.split import Split, Wanted, split
+from adjudge.engine.work import Done, Job, work, written
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.readers.shape import columns_of
 from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
@@ -45,11 +44,6 @@ class Options:
 
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     """Run one evaluation and return the directory it left; on any error nothing is left."""
-    with quick_memory(), without_pandas():
-        return _evaluate(chosen, config, options)
-
-
-def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
     if options.workers < 1:
         raise ConfigError(f"workers is {options.workers}, expected 1 or more")
     if options.limit is not None and options.limit < 1:
@@ -57,12 +51,12 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
     started = datetime.now(UTC)
     clock = _Clock()
     runner = _runner(options, chosen.name)
-    plan = chosen.plan(config)
+    own, wanted = _wanted(config, options)
+    plan = chosen.plan(own)
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
     with RunWriter(out, force=options.force) as writer, runner:
         made = recipe(chosen.name, plan)
-        cut = split(plan.inputs(), writer.scratch, runner, made, limit=options.limit)
-        give_back()
+        cut = split(plan.inputs(), writer.scratch, runner, made, wanted)
         clock.lap("read")
         jobs = _jobs(made, cut, writer, runner, limited=options.limit is not None)
         partials: list[Any] = []
@@ -98,13 +92,19 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
             protocol=chosen.name,
             protocol_version=chosen.version,
             command=list(options.command),
-            config={**plan.config, "limit": options.limit, "gates": [gate.name for gate in options.gates]},
+            config={
+                **plan.config,
+                "limit": options.limit,
+                "columns": wanted.columns,
+                "json_path": wanted.json_path,
+                "gates": [gate.name for gate in options.gates],
+            },
             digests={**plan.digests, **measured.digests},
             seeds={"seed": int(plan.config.get("seed", 0))},
             inputs=[*cut.inputs, *plan.read],
             files=[],
             environment=environment(),
-            notes=measured.notes,
+            notes=[*measured.notes, *cut.notes],
             timestamp=started.isoformat(timespec="seconds"),
             timings={},
             verdict={True: "pass", False: "fail", None: None}[document["pass"]],
@@ -114,10 +114,22 @@ def _evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> 
         if options.report is not None:
             writer.finish(manifest)
             partials.clear()
-            give_back()
             page, manifest.digests["report_data"] = options.report(writer.folder)
             writer.write_bytes(REPORT, page)
         return writer.commit(manifest)
+
+
+def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any], Wanted]:
+    """The protocol's own settings, and what is said of the input, which is the same for every protocol."""
+    own = {key: value for key, value in config.items() if key not in {"columns", "json_path"}}
+    columns, path = config.get("columns") or {}, config.get("json_path")
+    if isinstance(columns, list | tuple):
+        columns = columns_of(list(columns))
+    if not isinstance(columns, dict) or not all(isinstance(name, str) for pair in columns.items() for name in pair):
+        raise ConfigError("columns is no table of OUR key = THEIR key")
+    if path is not None and not isinstance(path, str):
+        raise ConfigError(f"json_path is {path!r}, expected a path such as $.details")
+    return own, Wanted(options.limit, path, columns)
 
 
 def _runner(options: Options, protocol: str) -> Runner:

@@ -1,4 +1,4 @@
-"""Remote storage: a run made in a folder and uploaded whole, a run copied down, a range of a file for a worker.
+"""Remote storage: a run made in a folder and uploaded whole, a run copied down.
 
 The manifest goes up last and goes first when a run is replaced, so that what is half there is no run.
 """
@@ -10,14 +10,11 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from adjudge.engine.blocks import blocks_of_range
 from adjudge.errors import AdjudgeError, InputError, OutputError, RunError
-from adjudge.protocols.base import Block
-from adjudge.readers.remote import fetch, is_url, located, said
+from adjudge.readers.remote import is_url, located, said
 from adjudge.runs.writer import MANIFEST
 
 
@@ -59,22 +56,6 @@ class Copy:
             for folder in {target.parent for target in targets}:
                 folder.mkdir(parents=True, exist_ok=True)
             system.get(found, [str(target) for target in targets])
-
-
-def blocks_of_url(url: str, file: int, start: int, end: int) -> Iterator[tuple[Block, int]]:
-    """`blocks_of_range` of a remote file, whose bytes are fetched at once."""
-    with tempfile.NamedTemporaryFile(prefix="adjudge-range-") as local:
-        local.write(fetch(url, start, end))
-        local.flush()
-        if local.tell() != end - start:
-            raise InputError("changed while it was being read; run again", file=url)
-        try:
-            for block, count in blocks_of_range(local.name, file, 0, end - start):
-                yield replace(block, path=url), count
-        except InputError as error:
-            if error.file != local.name:
-                raise
-            raise InputError(error.what, file=url, line=error.line, hint=error.hint) from None
 
 
 def _folder_of(owner: object, prefix: str) -> tuple[Path, weakref.finalize[[str, bool], Any]]:

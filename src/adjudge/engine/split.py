@@ -7,31 +7,31 @@ records alone, so the order of the input, the number of workers and the number o
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.engine.blocks import blocks, blocks_of_range
-from adjudge.engine.light import without_pandas
+from adjudge.engine.noticed import Noticed
 from adjudge.engine.plans import Recipe, plan_of
-from adjudge.engine.remote import blocks_of_url
 from adjudge.engine.runner import Runner
-from adjudge.engine.spool import BUCKETS, NONE, Piece, Room, Spool, together
-from adjudge.errors import InputError
-from adjudge.loops import available
-from adjudge.protocols.base import Block, Input
+from adjudge.engine.spool import MEMORY_BYTES, SLOTS, Piece, Spool, slot_range, slots_of, together
+from adjudge.errors import ConfigError, InputError
+from adjudge.protocols.base import Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers import remote
+from adjudge.readers.blocks import Block, blocks, blocks_of_lines
+from adjudge.readers.keys import tree_of
 from adjudge.readers.records import is_json_lines
-from adjudge.readers.scan import WORTH_IT, crc32
+from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
 
 ROWS_A_PARTITION = 32_768
@@ -40,7 +40,7 @@ RANGE_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Part:
-    """The records of one role in one partition: some buckets of all pieces."""
+    """The records of one role in one partition: some slots of all pieces."""
 
     pieces: tuple[Piece, ...]
     low: int
@@ -57,6 +57,15 @@ class Part:
         return zip(*(table.column(name).to_pylist() for name in ("file", "line", "text")), strict=True)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What the user says of the input: how many records, where they sit, and what their keys are called."""
+
+    limit: int | None = None
+    json_path: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Split:
     """The whole input, cut. `groups` are all second parts of the keys (for flight, the models)."""
@@ -66,6 +75,7 @@ class Split:
     files: tuple[str, ...] = ()
     inputs: list[InputFile] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     stamps: dict[str, tuple[int, int | str]] = field(default_factory=dict)
 
     def check_unchanged(self) -> None:
@@ -75,58 +85,95 @@ class Split:
                 raise InputError("changed while it was being read; run again", file=path)
 
 
+@dataclass
+class Reading:
+    """One role while it is read."""
+
+    item: Input
+    shape: Shape
+    spool: Spool
+    groups: set[str] = field(default_factory=set)
+    noticed: Noticed = field(default_factory=Noticed)
+
+    def take(self, block: Block, before: int) -> None:
+        """Put the records of a block into the spool; `before` of the same file came earlier."""
+        table = _kept(self.item, block) if self.item.read is None else self.item.read(block)
+        self.noticed.notice(block, before, None if self.item.keys is None else tree_of(self.item.keys))
+        self.spool.add(table, slots_of(table.column("key").to_pylist()))
+        if "group" in table.column_names:
+            self.groups.update(pc.unique(table.column("group")).drop_null().to_pylist())
+
+
 def split(
-    inputs: Sequence[Input], folder: Path, runner: Runner, recipe: Recipe | None = None, *, limit: int | None = None
+    inputs: Sequence[Input], folder: Path, runner: Runner, recipe: Recipe | None = None, wanted: Wanted | None = None
 ) -> Split:
-    """Read every input once and cut it. `limit` keeps the first records of each file of a role that is `limited`.
+    """Read every input once and cut it. A limit keeps the first records of each file of a role that is `limited`.
 
     Without the recipe of its plan an input is read in this process.
     """
-    paths = [(item, path) for item in inputs for path in item.paths]
-    found = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
-    fast = available() and sum(size for size, _ in found.stamps.values()) >= WORTH_IT
-    spools = {item.role: Spool(folder, item.role, None if runner.shared else Room()) for item in inputs}
-    groups: set[str] = set()
-    cuts = [
-        _ranges(path) if runner.shared and recipe is not None and not (item.limited and limit) else []
-        for item, path in paths
+    asked = wanted or Wanted()
+    memory = 0 if runner.shared else MEMORY_BYTES
+    readings = {
+        item.role: Reading(item, shape_of(item.role, asked.json_path, asked.columns), Spool(folder, item.role, memory))
+        for item in inputs
+    }
+    paths = [(readings[item.role], path) for item in inputs for path in item.paths]
+    cut = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
+    ranges_of_files = [
+        _ranges(path)
+        if runner.shared
+        and recipe is not None
+        and reading.shape.as_it_is
+        and not (reading.item.limited and asked.limit)
+        else []
+        for reading, path in paths
     ]
     jobs = [
-        Range(recipe, item.role, path, number, *edges, folder)
-        for number, ((item, path), ranges) in enumerate(zip(paths, cuts, strict=True))
+        Range(recipe, reading.item.role, path, number, *edges, folder)
+        for number, ((reading, path), ranges) in enumerate(zip(paths, ranges_of_files, strict=True))
         for edges in ranges
         if recipe is not None
     ]
     # The ranges of all files in one queue, so that no worker waits for the end of a file.
-    taken = runner.map(read_range, jobs)
-    for number, ((item, path), ranges) in enumerate(zip(paths, cuts, strict=True)):
+    results = runner.map(read_range, jobs)
+    for number, ((reading, path), ranges) in enumerate(zip(paths, ranges_of_files, strict=True)):
         if ranges:
-            digest, count = _in_ranges(itertools.islice(taken, len(ranges)), path, spools[item.role], groups)
+            digest, size = _in_ranges(itertools.islice(results, len(ranges)), path, reading)
         else:
-            most = limit if item.limited else None
-            digest, count = _at_once(item, path, number, spools[item.role], groups, fast=fast, limit=most)
-        found.inputs.append(InputFile(role=item.role, name=remote.file_name(path), bytes=count, sha256=digest))
-    for spool in spools.values():
-        spool.close()
-    found.rows = {role: spool.rows for role, spool in spools.items()}
-    count = _partitions(max(found.rows.values(), default=0))
-    raw = {item.role: item.read is None for item in inputs}
-    for part in range(count):
-        low, high = part * BUCKETS // count, (part + 1) * BUCKETS // count
-        found.partitions.append(
-            {role: Part(tuple(spool.pieces), low, high, raw[role]) for role, spool in spools.items()}
+            digest, size = _at_once(reading, path, number, asked.limit if reading.item.limited else None)
+        cut.inputs.append(InputFile(role=reading.item.role, name=remote.file_name(path), bytes=size, sha256=digest))
+    _close(cut, readings, asked)
+    return cut
+
+
+def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
+    """Cut what was read into partitions, and say what was noticed."""
+    for reading in readings.values():
+        reading.spool.close()
+    cut.rows = {role: reading.spool.rows for role, reading in readings.items()}
+    parts = partition_count(max(cut.rows.values(), default=0))
+    for part in range(parts):
+        low, high = slot_range(part, parts)
+        cut.partitions.append(
+            {
+                role: Part(tuple(reading.spool.pieces), low, high, reading.item.read is None)
+                for role, reading in readings.items()
+            }
         )
-    found.groups = tuple(sorted(groups))
-    return found
+    cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
+    cut.notes = [note for role, reading in readings.items() for note in reading.noticed.notes(role)]
+    for ours, theirs in asked.columns.items():
+        if not any(reading.shape.seen.get(theirs) for reading in readings.values()):
+            raise ConfigError(f"--column {ours}={theirs}: no record has a key {theirs!r}")
 
 
-def _at_once(
-    item: Input, path: str, number: int, spool: Spool, groups: set[str], *, fast: bool, limit: int | None
-) -> tuple[str, int]:
+def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tuple[str, int]:
     """One file from front to back; its digest and size."""
+    before = 0
     with open_source(path) as source:
-        for block in blocks(source, number, fast=fast, limit=limit):
-            groups |= _take(item, block, spool)
+        for block in blocks(source, number, reading.shape, limit=limit):
+            reading.take(block, before)
+            before += len(block)
         while source.stream.read(1 << 20):
             pass  # the digest is that of the whole file, also under a limit
         return source.sha256, source.bytes
@@ -146,41 +193,75 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReadRange:
     """What became of a range; its lines still count from 1."""
 
     pieces: list[Piece]
     rows: int
     lines: int
     groups: set[str]
+    noticed: Noticed
 
 
-@without_pandas()
-def read_range(job: Range) -> Taken:
+def read_range(job: Range) -> ReadRange:
     """Read the lines of a range into a file of the scratch folder."""
     item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
     spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", file_piece=RANGE_BYTES)
-    groups: set[str] = set()
-    lines = 0
-    of_range = blocks_of_url if remote.is_url(job.path) else blocks_of_range
-    for block, count in of_range(job.path, job.file, job.start, job.end):
-        groups |= _take(item, block, spool)
-        lines += count
+    reading = Reading(item, Shape(), spool)
+    lines = before = 0
+    with _opened(job.path, job.start, job.end) as stream:
+        for block, count in blocks_of_lines(stream, job.path, job.file, first=job.start == 0):
+            reading.take(block, before)
+            before += len(block)
+            lines += count
     spool.close()
-    return Taken(spool.pieces, spool.rows, lines, groups)
+    return ReadRange(spool.pieces, spool.rows, lines, reading.groups, reading.noticed)
 
 
-def _in_ranges(ranges: Iterable[Taken], path: str, spool: Spool, groups: set[str]) -> tuple[str, int]:
+def _opened(path: str, start: int, end: int) -> BinaryIO:
+    """Some bytes of a file as a stream."""
+    if remote.is_url(path):
+        data = remote.fetch(path, start, end)
+        if len(data) != end - start:
+            raise InputError("changed while it was being read; run again", file=path)
+        return io.BytesIO(data)
+    return cast("BinaryIO", io.BufferedReader(_Section(path, start, end), 1 << 20))
+
+
+class _Section(io.RawIOBase):
+    """The bytes start..end of a file."""
+
+    def __init__(self, path: str, start: int, end: int) -> None:
+        self._stream = Path(path).open("rb", buffering=0)  # noqa: SIM115 -- closed with this stream
+        self._stream.seek(start)
+        self._left = end - start
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        count = self._stream.readinto(memoryview(buffer)[: self._left])
+        self._left -= count
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _in_ranges(ranges: Iterable[ReadRange], path: str, reading: Reading) -> tuple[str, int]:
     """One file, read by other processes; its digest, taken here meanwhile, and its size."""
     lines = 0
     with ThreadPoolExecutor(1) as beside:
         digest = beside.submit(_digest, path)
         try:
-            for taken in ranges:
-                spool.pieces += [replace(piece, first_line=lines) for piece in taken.pieces]
-                spool.rows += taken.rows
-                groups |= taken.groups
-                lines += taken.lines
+            for one in ranges:
+                reading.spool.pieces += [replace(piece, first_line=lines) for piece in one.pieces]
+                reading.spool.rows += one.rows
+                reading.groups |= one.groups
+                one.noticed.mended = [(file, line + lines, what) for file, line, what in one.noticed.mended]
+                reading.noticed.add(one.noticed)
+                lines += one.lines
         except InputError as error:
             if error.line is None:
                 raise
@@ -214,19 +295,6 @@ def _ranges(path: str) -> list[tuple[int, int]]:
     return list(zip(edges, [*edges[1:], size], strict=True))
 
 
-def _take(item: Input, block: Block, spool: Spool) -> set[str]:
-    """Put the records of a block into the spool; the groups that were seen."""
-    table = _kept(item, block) if item.read is None else item.read(block)
-    keys = table.column("key").combine_chunks()
-    bucket = (crc32(keys, fast=block.fast) >> 24).astype(np.int16)
-    if keys.null_count:
-        bucket[keys.is_null().to_numpy(zero_copy_only=False)] = NONE
-    spool.add(table, bucket)
-    if "group" not in table.column_names:
-        return set()
-    return set(pc.unique(table.column("group")).drop_null().to_pylist())
-
-
 def _kept(item: Input, block: Block) -> pa.Table:
     """Records as they are, beside their keys."""
     key, path = item.key, block.path
@@ -234,15 +302,16 @@ def _kept(item: Input, block: Block) -> pa.Table:
     texts: list[bytes] = []
 
     def keep(line: int, text: bytes) -> tuple[str, str | None]:
+        name = key(path, line, text)
         texts.append(text)
-        return key(path, line, text)
+        return name
 
-    keys = block.each(range(len(block)), keep, item.expected)
+    keys = block.each(keep, item.expected)
     return pa.table(
         {
             "key": pa.array([name for name, _ in keys], pa.string()),
             "group": pa.array([group for _, group in keys], pa.string()),
-            "file": pa.array(np.full(len(keys), block.file, dtype=np.int32)),
+            "file": pa.array([block.file] * len(keys), pa.int32()),
             "line": pa.array(block.lines),
             "text": pa.array(texts, pa.binary()),
         }
@@ -253,15 +322,15 @@ def _stamp(path: str) -> tuple[int, int | str]:
     if remote.is_url(path):
         return remote.stamp(path)
     try:
-        found = os.stat(path)  # noqa: PTH116 -- the same call for a path that is gone
+        status = os.stat(path)  # noqa: PTH116 -- the same call for a path that is gone
     except OSError:
         return (0, -1)
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
-def _partitions(rows: int) -> int:
+def partition_count(rows: int) -> int:
     """How many partitions: a power of two that depends on the number of records alone."""
     count = 1
-    while count < BUCKETS and rows > count * ROWS_A_PARTITION:
+    while count < SLOTS and rows > count * ROWS_A_PARTITION:
         count *= 2
     return count

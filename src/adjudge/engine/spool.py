@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,22 +13,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.readers.rows import in_order
+SLOTS = 256
+"""A record's slot is the first byte of the CRC-32 of its key; a partition is a range of slots."""
 
-BUCKETS = 256
-NONE = -1  # the bucket of what is no record
-TOGETHER = 4  # buckets in a batch of a file: few batches, and a partition reads little that is not its own
-HELD_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
-_WRITTEN_AT_ONCE = 1 << 18  # bytes: a column of a batch is often a few hundred
-HELD_BYTES = 80_000_000
+TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
+MEMORY_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
+MEMORY_BYTES = 80_000_000
 """Of one role, in memory; what comes then goes to files."""
+
+
+def slots_of(keys: Iterable[str]) -> NDArray[np.int16]:
+    """The slot of every key."""
+    return np.array([zlib.crc32(key.encode()) >> 24 for key in keys], dtype=np.int16)
+
+
+def slot_range(part: int, parts: int) -> tuple[int, int]:
+    """The slots low..high of one partition."""
+    return part * SLOTS // parts, (part + 1) * SLOTS // parts
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Records in the order of their bucket, bucket b from edges[b] to edges[b + 1]: a table, or the batches of a file.
+    """Records in the order of their slot, slot s from edges[s] to edges[s + 1]: a table, or the batches of a file.
 
-    In a file some buckets are a batch, unless they are empty. Lines count from `first_line`.
+    In a file some slots are a batch, unless they are empty. Lines count from `first_line`.
     """
 
     edges: NDArray[np.int64]
@@ -36,22 +45,22 @@ class Piece:
     first_line: int = 0
 
     def rows(self, low: int, high: int) -> pa.Table:
-        """The records of the buckets low..high."""
+        """The records of the slots low..high."""
         if self.table is not None:
-            found = self.table.slice(self.edges[low], self.edges[high] - self.edges[low])
+            rows = self.table.slice(self.edges[low], self.edges[high] - self.edges[low])
         else:
             groups = self.edges[::TOGETHER]
-            held = np.cumsum(np.concatenate([[0], np.diff(groups) > 0]))
+            batch_of_group = np.cumsum(np.concatenate([[0], np.diff(groups) > 0]))
             reader = _reader(self.path)
             first, last = low // TOGETHER, -(-high // TOGETHER)
-            batches = [reader.get_batch(k) for k in range(int(held[first]), int(held[last]))]
-            found = pa.Table.from_batches(batches, schema=reader.schema)
-            found = found.slice(self.edges[low] - groups[first], self.edges[high] - self.edges[low])
-        if self.first_line and "line" in found.column_names:
-            at = found.column_names.index("line")
-            moved = found.column(at).combine_chunks().to_numpy() + self.first_line
-            found = found.set_column(at, "line", pa.array(moved))
-        return found
+            batches = [reader.get_batch(k) for k in range(int(batch_of_group[first]), int(batch_of_group[last]))]
+            rows = pa.Table.from_batches(batches, schema=reader.schema)
+            rows = rows.slice(self.edges[low] - groups[first], self.edges[high] - self.edges[low])
+        if self.first_line and "line" in rows.column_names:
+            at = rows.column_names.index("line")
+            moved = rows.column(at).combine_chunks().to_numpy() + self.first_line
+            rows = rows.set_column(at, "line", pa.array(moved))
+        return rows
 
 
 @functools.lru_cache(maxsize=256)
@@ -60,75 +69,58 @@ def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
 
 
 @dataclass
-class Room:
-    """The memory that a spool may still take."""
-
-    left: int = field(default_factory=lambda: HELD_BYTES)
-
-
-@dataclass
 class Spool:
-    """Takes the records of one role and gives them back by bucket; `name` makes its files unique in the folder.
+    """Takes the records of one role and gives them back by slot; `name` makes its files unique in the folder.
 
-    Where other processes work (`room` is none), everything goes through files, of about `file_piece` bytes each.
+    Up to `memory` bytes stay in memory; where other processes work that is 0, and everything goes through files.
     """
 
     folder: Path
     name: str
-    room: Room | None = None
+    memory: int = 0
     file_piece: int = field(default_factory=lambda: FILE_PIECE)
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
-    _buckets: list[NDArray[np.int16]] = field(default_factory=list)
+    _slots: list[NDArray[np.int16]] = field(default_factory=list)
     _bytes: int = 0
 
-    def add(self, table: pa.Table, bucket: NDArray[np.int16]) -> None:
-        """Append records; a row with the bucket NONE is none."""
+    def add(self, table: pa.Table, slots: NDArray[np.int16]) -> None:
+        """Append records."""
         self._tables.append(table)
-        self._buckets.append(bucket)
+        self._slots.append(slots)
         self._bytes += table.nbytes
-        self.rows += int(np.count_nonzero(bucket != NONE))
-        if self._bytes > (HELD_PIECE if self._held() else self.file_piece):
+        self.rows += table.num_rows
+        if self._bytes > (MEMORY_PIECE if self.memory > 0 else self.file_piece):
             self.close()
 
     def close(self) -> None:
         """What is left becomes a piece, in memory where there is room."""
         if not self._tables:
             return
-        if self._held():
-            assert self.room is not None  # noqa: S101 -- what is held has room
-            self.room.left -= self._bytes
-            table, edges = self._sorted()
+        slots = np.concatenate(self._slots)
+        order = np.argsort(slots, kind="stable")
+        edges = np.searchsorted(slots[order], np.arange(SLOTS + 1)).astype(np.int64)
+        table = together(self._tables).take(pa.array(order))
+        if self.memory > 0:
+            self.memory -= self._bytes
             self.pieces.append(Piece(edges, table))
         else:
-            self._spill()
+            self._spill(table, edges)
+        self._tables, self._slots, self._bytes = [], [], 0
 
-    def _held(self) -> bool:
-        return self.room is not None and self.room.left > 0
-
-    def _spill(self) -> None:
-        table, edges = self._sorted()
+    def _spill(self, table: pa.Table, edges: NDArray[np.int64]) -> None:
         path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
         with (
-            pa.OSFile(str(path), "wb") as raw,
-            pa.BufferedOutputStream(raw, _WRITTEN_AT_ONCE) as stream,
+            pa.OSFile(str(path), "wb") as stream,
             pa.ipc.new_file(stream, table.schema, options=pa.ipc.IpcWriteOptions(use_threads=False)) as writer,
         ):
             for low, high in itertools.pairwise(edges[::TOGETHER].tolist()):
                 if high > low:
-                    writer.write_table(table.slice(low, high - low))
+                    writer.write_table(table.slice(low, high - low).combine_chunks())
         self.pieces.append(Piece(edges, path=str(path)))
-
-    def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
-        bucket = np.concatenate(self._buckets)
-        order = np.argsort(bucket, kind="stable")
-        edges = np.searchsorted(bucket[order], np.arange(BUCKETS + 1)).astype(np.int64)
-        table = in_order(together(self._tables), order[edges[0] :])
-        self._tables, self._buckets, self._bytes = [], [], 0
-        return table, edges - edges[0]
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
-    """Records one after another, as chunks; a column may be of nulls alone in some tables, and take no room there."""
+    """Records one after another; a column may be of nulls alone in some tables, and take no room there."""
     return pa.concat_tables(tables, promote_options="default")

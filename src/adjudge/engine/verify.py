@@ -57,7 +57,9 @@ def _files(run: Run) -> list[str]:
 def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]:
     manifest = run.manifest
     chosen = protocol(manifest.protocol)
-    config = {key: value for key, value in manifest.config.items() if key not in {"limit", "gates"}}
+    config = {
+        key: value for key, value in manifest.config.items() if key not in {"limit", "gates", "columns", "json_path"}
+    }
     plan = chosen.plan(config)
     problems = []
     if msgspec.json.decode((run.path / RULES).read_bytes())["rules"] != msgspec.json.decode(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from adjudge.engine.light import without_pandas
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.split import Part
 from adjudge.protocols.base import Judged, Partition, Plan
@@ -51,26 +46,6 @@ class Done:
     held: Path | None = None
 
 
-@contextmanager
-def quick_memory() -> Iterator[None]:
-    """Memory management for many short-lived arrays.
-
-    Without the cyclic garbage collector, which looks at all objects, and the work makes no cycles; and with Arrow on the
-    system's allocator, which gives the same pages again: its own asks the kernel for fresh ones a quarter of the time.
-    """
-    enabled, pool = gc.isenabled(), pa.default_memory_pool()
-    gc.disable()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(pool)
-        if enabled:
-            gc.enable()
-
-
-@quick_memory()
-@without_pandas()
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest; without a `plan`, for another process."""
     made = plan or plan_of(job.recipe)
@@ -96,9 +71,9 @@ def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> D
     writer = PartWriter(folder, part)
     partials: list[Any] = []
     try:
-        for samples, evidence, outputs in batches:
-            writer.add(samples, evidence, outputs)
-            partials.append(plan.partial(samples, evidence))
+        for judged in batches:
+            writer.add(judged.samples, judged.evidence, judged.outputs)
+            partials.append(plan.partial(judged.samples, judged.evidence, judged.batch))
     finally:
         files = writer.close()
     return Done(writer.samples, partials, files, writer.rows)

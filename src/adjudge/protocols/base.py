@@ -10,61 +10,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import msgspec
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from adjudge.errors import ConfigError, InputError
+from adjudge.errors import ConfigError
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
 from adjudge.installed import entries, entry
 from adjudge.provenance.manifest import InputFile
+from adjudge.readers.blocks import Block
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some records of one file: the JSON of record k is data[starts[k]:ends[k]], and stands at line lines[k].
-
-    `fast` says that the input is large enough for compiled loops (`readers.scan`) to be worth loading.
-    """
-
-    path: str
-    file: int
-    data: bytes | bytearray
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    lines: NDArray[np.int64]
-    fast: bool = False
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def each(self, rows: Iterable[int], read: Callable[[int, bytes], T], expected: str) -> list[T]:
-        """What `read(line, json)` makes of some records; one that it cannot read is an InputError with its line."""
-        found: list[T] = []
-        line, data = 0, memoryview(self.data)
-        try:
-            for row in rows:
-                line = int(self.lines[row])
-                found.append(read(line, bytes(data[self.starts[row] : self.ends[row]])))
-        except msgspec.ValidationError as error:
-            raise InputError(f"{error}; {expected}", file=self.path, line=line) from None
-        except msgspec.DecodeError as error:
-            raise InputError(f"is not JSON: {error}; {expected}", file=self.path, line=line) from None
-        except UnicodeError as error:
-            raise InputError(f"is not UTF-8: {error}", file=self.path, line=line) from None
-        except RecursionError:
-            raise InputError("is nested too deep to be read", file=self.path, line=line) from None
-        return found
 
 
 @dataclass(frozen=True)
@@ -73,8 +33,9 @@ class Input:
 
     `key(path, line, json)` gives the sample id and the group (for flight, the model) or None; it may raise msgspec
     errors, to which `expected` is added. A role with `read` instead becomes columns at once: a table with a row for
-    every record of the block, its id in the column `key` and its group, if it has any, in `group`; a row without an id
-    is none, which spares a reader to copy those that are. `limited` roles are cut by --limit.
+    every record of the block (or several), its id in the column `key` and its group, if it has any, in `group`.
+    `keys` tells which keys of a record are read: the struct it is decoded into, or a tree of names; the others are
+    named in the run's notes. `limited` roles are cut by --limit.
     """
 
     role: str
@@ -83,6 +44,7 @@ class Input:
     expected: str
     limited: bool = False
     read: Callable[[Block], pa.Table] | None = None
+    keys: Any = None
 
 
 @dataclass(frozen=True)
@@ -101,11 +63,15 @@ class Partition:
 
 
 class Judged(NamedTuple):
-    """One batch, judged: a row a sample, its evidence, and the raw outputs that `explain` shows."""
+    """One batch, judged: a row a sample, its evidence, and the raw outputs that `explain` shows.
+
+    `batch` is what the rules read, so that `partial` need not restore it from the samples.
+    """
 
     samples: pa.Table
     evidence: Evidence
     outputs: pa.Table
+    batch: Any = None
 
 
 class Named(NamedTuple):
@@ -173,8 +139,8 @@ class Plan(ABC):
         """Judge again from the run's own columns; every difference in words."""
 
     @abstractmethod
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Any:
-        """What one batch adds to the numbers."""
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Any:
+        """What one batch adds to the numbers; without the `batch` that was judged it is restored from the samples."""
 
     @abstractmethod
     def finish(self, partials: Sequence[Any]) -> Measured:

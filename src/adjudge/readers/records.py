@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.readers.shape import AS_IT_IS, Shape
 from adjudge.readers.sources import Source
+from adjudge.readers.wording import in_words
 
 _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
+_CSV_ROWS = 2048
+_DELIMITERS = ",;\t"
 
 
-def records(source: Source) -> Iterator[tuple[int, bytes]]:
+def records(source: Source, shape: Shape = AS_IT_IS) -> Iterator[tuple[int, bytes]]:
     """(line, JSON) of every record; lines count from 1, and blank lines are not records. An empty file is refused."""
     empty = True
     for number, line in _records(source):
         empty = False
-        yield number, line
+        if shape.as_it_is:
+            yield number, line
+        else:
+            for record in shape.applied(line, source.name, number):
+                yield number, record
     if empty:
         raise InputError("is empty; expected one record a line", file=source.name)
 
@@ -57,10 +67,15 @@ def _complete(head: bytes) -> bool:
 
 def _looks_like_csv(head: bytes) -> bool:
     header = head.removeprefix(_BOM).partition(b"\n")[0].decode("utf-8", "replace").strip()
-    names = [name.strip().strip('"') for name in header.split(",")]
+    names = [name.strip().strip('"') for name in header.split(_delimiter(header))]
     return len(names) > 1 and all(
         name and name.replace("_", "").replace(".", "").replace(" ", "").isalnum() for name in names
     )
+
+
+def _delimiter(header: str) -> str:
+    """What separates the names of a header: the sign that most often does."""
+    return max(_DELIMITERS, key=header.count)
 
 
 def _json_lines(source: Source) -> Iterator[tuple[int, bytes]]:
@@ -75,7 +90,7 @@ def _json_list(source: Source) -> Iterator[tuple[int, bytes]]:
     try:
         items = msgspec.json.decode(text, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"is not a JSON list: {error}", file=source.name) from None
+        raise InputError(f"is not a JSON list: {in_words(error)}", file=source.name) from None
     for number, item in enumerate(items, 1):
         yield number, msgspec.json.format(bytes(item), indent=-1)
 
@@ -90,7 +105,9 @@ def _checked(source: Source) -> bytes:
         msgspec.json.decode(text, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(
-            f"is neither JSON Lines nor one JSON document: {error}", file=source.name, line=_line_of(text, str(error))
+            f"is neither JSON Lines nor one JSON document: {in_words(error)}",
+            file=source.name,
+            line=_line_of(text, str(error)),
         ) from None
     return text
 
@@ -101,26 +118,40 @@ def _line_of(text: bytes, message: str) -> int:
 
 
 def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
-    csv.field_size_limit(_CSV_FIELD_LIMIT)
-    text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", newline="")
-    delimiter = "\t" if ".tsv" in source.name.lower() else ","
-    reader = csv.DictReader(text, delimiter=delimiter, strict=True)
+    text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", errors="replace", newline="")
+    header = source.stream.peek(1 << 16).partition(b"\n")[0].decode("utf-8", "replace")
+    reader = csv.DictReader(text, delimiter=_delimiter(header), strict=True)
+    rows = _numbered(reader, source.name)
     try:
-        for row in reader:
-            if None in row or None in row.values():
-                width = len(reader.fieldnames or ())
-                raise InputError(
-                    f"row has another number of cells than the {width} columns of the header",
-                    file=source.name,
-                    line=reader.line_num,
-                )
-            yield reader.line_num, msgspec.json.encode(row)
+        while True:
+            with _wide_fields():
+                some = list(itertools.islice(rows, _CSV_ROWS))
+            if not some:
+                return
+            yield from some
     except csv.Error as error:
         raise InputError(f"is not readable as CSV: {error}", file=source.name, line=reader.line_num) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8: {error.reason}", file=source.name, line=reader.line_num) from None
     finally:
         text.detach()  # a wrapper that is collected would close the source
+
+
+def _numbered(reader: csv.DictReader[str], name: str) -> Iterator[tuple[int, bytes]]:
+    for row in reader:
+        if None in row or None in row.values():
+            width = len(reader.fieldnames or ())
+            what = f"row has another number of cells than the {width} columns of the header"
+            raise InputError(what, file=name, line=reader.line_num)
+        yield reader.line_num, msgspec.json.encode(row)
+
+
+@contextmanager
+def _wide_fields() -> Iterator[None]:
+    """Long cells for as long as some rows are read; the limit is one for the whole process."""
+    before = csv.field_size_limit(_CSV_FIELD_LIMIT)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:
@@ -130,7 +161,7 @@ def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:
     try:
         table = pq.ParquetFile(pa.BufferReader(source.stream.read()))
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"is not readable as Parquet: {error}", file=source.name) from None
+        raise InputError(f"is not readable as Parquet: {type(error).__name__}", file=source.name) from None
     number = 0
     for batch in table.iter_batches(batch_size=4096):
         for row in batch.to_pylist():

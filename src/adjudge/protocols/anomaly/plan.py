@@ -166,9 +166,9 @@ class AnomalyPlan(Plan):
         )
         return problems + [f"samples.parquet: column {name} is not what scores.parquet gives" for name in differ]
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Any:
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Any:
         """Nothing beyond the scores, which are at hand whole."""
-        del samples, evidence
+        del samples, evidence, batch
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Every number of every detector that kept the contract."""

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency import fast, ordinary, tables
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency.policy import LABELS
+from adjudge.readers.blocks import Block
 from adjudge.readers.scan import scan
 
 

@@ -156,8 +156,9 @@ class PairPlan(Plan):
         problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
         return problems + columns.differences(samples, self.judge_of.decide(batch, again), self.judge_of.reasons)
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
+        del batch
         return partial(samples, evidence, self.judge_of.reasons)
 
     def finish(self, partials: Sequence[Any]) -> Measured:

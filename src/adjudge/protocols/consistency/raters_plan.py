@@ -93,9 +93,9 @@ class RatersPlan(Plan):
             if samples.column(name).to_pylist() != expected.column(name).to_pylist()
         ]
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> RatersPartial:
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> RatersPartial:
         """What one batch adds to the numbers."""
-        del evidence
+        del evidence, batch
         return partial(samples, self.labels, self.settings.reference)
 
     def finish(self, partials: Sequence[Any]) -> Measured:

@@ -15,12 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block
 from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING, UNPARSED
 from adjudge.protocols.flight.facts import FACTS, NO_METHOD, Rare, fixed, plain_facts
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.values import NAN, State, answer_decoder, judge_values, shown, state_values
 from adjudge.readers.answers import METHODS, PlainAnswers
+from adjudge.readers.blocks import Block
 from adjudge.readers.extract import Extraction, Extractor
 from adjudge.readers.scan import ABSENT, ESCAPED, INTEGER, NULL, TEXT, WRITTEN, Scanned, Wanted, scan
 
@@ -109,7 +109,7 @@ class OutputReader:
             rows = np.flatnonzero(odd)
         if rows.size or not tables:
             stem = Path(block.path).stem
-            found = block.each(rows.tolist(), lambda line, text: self._one(line, text, stem, block.path), EXPECTED)
+            found = block.each_of(rows.tolist(), lambda line, text: self._one(line, text, stem, block.path), EXPECTED)
             tables.append(self._table(found, block.file))
         return pa.concat_tables(tables)
 

@@ -68,7 +68,6 @@ class FlightPlan(Plan):
         self.rules = [rule.table() for rule in self.graph.rules]
         self.agent = agent(config.agent)
         self._jumps = loaded.library.jumps()
-        self._errors: tuple[Evidence | None, Errors | None] = (None, None)
         unseen = {"outputs", "reference", "confidence"}
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
@@ -95,8 +94,7 @@ class FlightPlan(Plan):
             verdicts = self.agent.adjudicate_batch(evidence, read.models, read.names)
             check_citations(verdicts, evidence, self.agent, read.models, read.names)
             scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
-            self._errors = evidence, Errors(read.batch.errors, read.batch.persistence_errors)
-            yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read))
+            yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read), read.batch)
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
@@ -108,10 +106,10 @@ class FlightPlan(Plan):
         scores = score(batch, again, verdicts.eligible, completeness, self._jumps, has_reference)
         return problems + columns.differences(samples, batch, verdicts, scores)
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
-        """What one batch adds to the numbers; of the batch that was judged last, the errors are known."""
-        of, errors = self._errors
-        return partial(samples, evidence, self.task, errors if of is evidence else None)
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
+        """What one batch adds to the numbers; of a batch that was just judged, the errors are known."""
+        errors = None if batch is None else Errors(batch.errors, batch.persistence_errors)
+        return partial(samples, evidence, self.task, errors)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Task summary, model profiles and every estimate."""

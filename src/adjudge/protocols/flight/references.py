@@ -13,11 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block
 from adjudge.protocols.flight.facts import fixed
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.outputs import shown_type
 from adjudge.protocols.flight.values import State, StateList, StateTriple, gold_values, state_values
+from adjudge.readers.blocks import Block
 from adjudge.readers.scan import ABSENT, ARRAY, ESCAPED, INTEGER, NULL, OBJECT, REAL, TEXT, WRITTEN, Wanted, scan
 
 EXPECTED = "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)"
@@ -71,7 +71,7 @@ class ReferenceReader:
             tables.append(plain)
             rows = np.flatnonzero(odd)
         if rows.size or not tables:
-            found = block.each(rows.tolist(), lambda line, text: self._one(line, text, block.path), EXPECTED)
+            found = block.each_of(rows.tolist(), lambda line, text: self._one(line, text, block.path), EXPECTED)
             tables.append(_table(self.schema, found, block.file))
         return pa.concat_tables(tables)
 

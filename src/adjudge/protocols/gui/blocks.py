@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block
 from adjudge.protocols.gui import scanned, tables
 from adjudge.protocols.gui.boxes import to_corners, upside_down
+from adjudge.readers.blocks import Block
 
 
 class BlockReader:

@@ -14,7 +14,6 @@ from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.gui import samples as columns
-from adjudge.protocols.gui.batch import GuiBatch
 from adjudge.protocols.gui.blocks import BlockReader
 from adjudge.protocols.gui.measure import finish
 from adjudge.protocols.gui.partials import Partial, partial
@@ -71,8 +70,6 @@ class GuiPlan(Plan):
         self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
         self.rules = [rule.table() for rule in self.graph.rules]
         self.agent = RuleBasedAgent()
-        # The batch that was judged last, so that its partial need not restore it from its table.
-        self._kept: tuple[pa.Table | None, GuiBatch | None] = (None, None)
         unseen = {"episodes", "predictions", "outcomes", "config_path", "backend", "model", "about"}
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
@@ -104,22 +101,19 @@ class GuiPlan(Plan):
             verdicts = self.agent.adjudicate_batch(evidence, models, names)
             check_citations(verdicts, evidence, self.agent, models, names)
             table = columns.table(read, verdicts, settings.model)
-            self._kept = (table, read.batch)
-            yield Judged(table, evidence, columns.outputs(read))
+            yield Judged(table, evidence, columns.outputs(read), read.batch)
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored actions, and compare everything that follows from them."""
         batch = columns.restore(samples, self.types, self.settings.space)
-        self._kept = (samples, batch)
         again = self.graph.evaluate(batch)
         problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
         verdicts = self.agent.adjudicate_batch(again, (), ())
         return problems + columns.differences(samples, batch, verdicts)
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
-        table, batch = self._kept
-        if table is not samples or batch is None:
+        if batch is None:
             batch = columns.restore(samples, self.types, self.settings.space)
         return partial(samples, batch, evidence, som=self.settings.dsl_mode == "som")
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.protocols.base import Block
 from adjudge.protocols.gui.kinds import WITH_KEY
 from adjudge.protocols.gui.tables import EPISODES, MILESTONES, POINTS, PREDICTIONS, in_lower_case, spoken
 from adjudge.readers.action_columns import NAMES, plain_actions
+from adjudge.readers.blocks import Block
 from adjudge.readers.scan import (
     ABSENT,
     ARRAY,

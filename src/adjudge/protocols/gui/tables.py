@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block
 from adjudge.protocols.gui.boxes import as_boxes
 from adjudge.protocols.gui.kinds import argument
 from adjudge.readers.action_dsl import Unparsed, parse
+from adjudge.readers.blocks import Block
 from adjudge.readers.gui import formats, native
 from adjudge.readers.gui.model import Action, Milestone, Outcome, Prediction, Shape
 
@@ -97,7 +97,7 @@ def episodes(block: Block, rows: Sequence[int], space: str, bbox: str) -> tuple[
 
     for row in rows:
         before = len(found)
-        block.each([row], read, "expected an episode or one step of it")
+        block.each_of([row], read, "expected an episode or one step of it")
         owner += [row] * (len(found) - before)
     return _table(found, EPISODES), owner
 
@@ -116,7 +116,7 @@ def predictions(block: Block, rows: Sequence[int], types: Sequence[str]) -> pa.T
         *action, note = spoken(raw, types)
         return (*place, *action, storable(raw), note, report)
 
-    return _table(block.each(rows, read, "expected a prediction"), PREDICTIONS)
+    return _table(block.each_of(rows, read, "expected a prediction"), PREDICTIONS)
 
 
 def outcomes(block: Block) -> pa.Table:
@@ -127,7 +127,7 @@ def outcomes(block: Block) -> pa.Table:
         outcome = _outcome.decode(text)
         return storable(str(outcome.episode_id)), block.file, line, outcome.success
 
-    found = block.each(range(len(block)), read, "expected an outcome {episode_id, success}")
+    found = block.each_of(range(len(block)), read, "expected an outcome {episode_id, success}")
     return _table(found, OUTCOMES)
 
 

@@ -107,9 +107,9 @@ class StabilityPlan(Plan):
             if samples.column(name).to_pylist() != values.to_pylist()
         ]
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
-        del evidence
+        del evidence, batch
         names = samples.column("sample").to_pylist()
         return Partial(
             batch=b.restore(samples),

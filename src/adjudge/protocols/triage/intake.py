@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.protocols.base import Block
 from adjudge.protocols.triage.batch import TIMES, Floats
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.facts import NUMBERS, Facts, Setup, code_of, packed
 from adjudge.protocols.triage.records import EXPECTED, LAST_TRIAL, Records, Row, stamped
 from adjudge.protocols.triage.slices import SliceTexts
+from adjudge.readers.blocks import Block
 from adjudge.readers.forms import Forms, Holes
 from adjudge.readers.numbered import Numbered
 from adjudge.readers.scan import (
@@ -209,7 +209,7 @@ class ResultIntake:
         return _Part(rows[kept], ids, numbers[kept], place, facts, cut, slices)
 
     def _ordinary(self, block: Block, rows: Rows) -> _Part:
-        found: list[Row] = block.each(rows.tolist(), self._records.reader(block), EXPECTED)
+        found: list[Row] = block.each_of(rows.tolist(), self._records.reader(block), EXPECTED)
         facts = {row.facts.text(): row.facts.setup for row in found}
         places = {text: place for place, text in enumerate(facts)}
         return _Part(
@@ -223,7 +223,7 @@ class ResultIntake:
         )
 
     def _example(self, block: Block, row: int) -> Row:
-        return block.each([row], self._records.reader(block), EXPECTED)[0]
+        return block.each_of([row], self._records.reader(block), EXPECTED)[0]
 
     def _learn(self, block: Block, rows: Rows) -> None:
         chosen = self._forms.examples(rows)
@@ -233,7 +233,7 @@ class ResultIntake:
             own = np.array([row.numbers], dtype=NUMBERS).view(np.float64)
             return np.concatenate([own, row.tools])
 
-        texts = block.each(chosen.tolist(), lambda _, text: text, EXPECTED)
+        texts = block.each_of(chosen.tolist(), lambda _, text: text, EXPECTED)
         self._forms.learn(texts, base)
 
     def _table(self, block: Block, part: _Part) -> pa.Table:

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.protocols.base import Block
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.facts import NO_LABEL
 from adjudge.protocols.triage.records import EXPECTED
 from adjudge.protocols.triage.slices import SliceTexts
 from adjudge.protocols.triage.words import check_label
+from adjudge.readers.blocks import Block
 from adjudge.readers.numbered import Numbered
 from adjudge.readers.scan import ABSENT, ESCAPED, NULL, TEXT, Scanned, Wanted, scan
 from adjudge.readers.triage_results import id_of, manifest_row
@@ -45,9 +45,9 @@ class ManifestIntake:
             return name, code, self._slices.text(meta) if self._slices.paths else ""
 
         def example(row: int) -> tuple[str, int, str]:
-            return block.each([row], one, EXPECTED_IN_MANIFEST)[0]
+            return block.each_of([row], one, EXPECTED_IN_MANIFEST)[0]
 
-        rows = block.each(odd.tolist(), one, EXPECTED_IN_MANIFEST)
+        rows = block.each_of(odd.tolist(), one, EXPECTED_IN_MANIFEST)
         codes, labels = self._labels.of(scanned, lambda row: example(row)[1])
         label = np.array([*labels, 0], dtype=np.int8)[codes]
         label[odd] = [row[1] for row in rows]
@@ -70,7 +70,7 @@ def read_ids(block: Block) -> pa.Table:
     """Which samples a calibration file has, and where."""
     scanned = scan(_ID, block.data, block.starts, block.ends, fast=block.fast)
     scanned.expect("id", kinds=(TEXT, ESCAPED))
-    odd = block.each(np.flatnonzero(scanned.odd).tolist(), lambda _, text: id_of(text), EXPECTED)
+    odd = block.each_of(np.flatnonzero(scanned.odd).tolist(), lambda _, text: id_of(text), EXPECTED)
     return pa.table({"key": ids(scanned, odd), "line": pa.array(block.lines), "file": _files(block)})
 
 

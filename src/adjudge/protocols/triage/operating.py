@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block, Partition
+from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Floats
 from adjudge.protocols.triage.columns import Columns, ReadBatch
 from adjudge.protocols.triage.config import Costs, TriageConfig
@@ -20,14 +19,14 @@ from adjudge.protocols.triage.intake import ResultIntake
 from adjudge.protocols.triage.partials import Ints, Scores
 from adjudge.protocols.triage.read import TriageReader, role, same_as_before
 from adjudge.protocols.triage.words import Classes
-from adjudge.readers.records import records
+from adjudge.readers.blocks import Block, blocks
+from adjudge.readers.shape import AS_IT_IS
 from adjudge.readers.sources import open_source
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.operating_point import cheapest_point, operating_point
 from adjudge.stats.proportions import wilson
 
 _REVIEWED = -1.0  # below every threshold: a record without an answer or a usable confidence goes to a person
-_BLOCK_ROWS = 2048
 
 
 class _Rows(NamedTuple):
@@ -141,10 +140,4 @@ def _blocks(paths: Sequence[str]) -> Iterator[Block]:
         if path == "-":
             raise InputError("a calibration file is read twice, so it cannot be standard input", file="-")
         with open_source(path) as source:
-            found = records(source)
-            while rows := list(itertools.islice(found, _BLOCK_ROWS)):
-                ends = np.cumsum([len(text) for _, text in rows])
-                starts = ends - [len(text) for _, text in rows]
-                lines = np.array([line for line, _ in rows], dtype=np.int64)
-                data = b"".join(text for _, text in rows)
-                yield Block(path, index, data, starts.astype(np.int32), ends.astype(np.int32), lines)
+            yield from blocks(source, index, AS_IT_IS)

@@ -46,7 +46,6 @@ class TriagePlan(Plan):
         self._reader, self._columns = TriageReader(config), Columns(config)
         self._results = [ResultIntake(config, name) for name in config.run_names()]
         self._manifest = ManifestIntake(config)
-        self._judged: tuple[pa.Table | None, Any] = None, None
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in _FILES}),
             "constraint_library": digest(verdict_words(self.classes, config.words)),
@@ -75,8 +74,7 @@ class TriagePlan(Plan):
             evidence = self.graph.evaluate(read.batch)
             verdicts = stored.adjudicate(evidence)
             samples = stored.table(read, verdicts, self.classes, self.settings.slices)
-            self._judged = samples, read.batch
-            yield Judged(samples, evidence, read.outputs)
+            yield Judged(samples, evidence, read.outputs, read.batch)
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers and compare everything that follows from them."""
@@ -85,11 +83,10 @@ class TriagePlan(Plan):
         problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
         return problems + stored.differences(samples, batch, stored.adjudicate(again))
 
-    def partial(self, samples: pa.Table, evidence: Evidence) -> Partial:
-        """What one batch adds to the numbers; the batch that was judged last need not be read from its samples again."""
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
+        """What one batch adds to the numbers."""
         del evidence
-        last, batch = self._judged
-        if samples is not last:
+        if batch is None:
             batch = stored.restore(samples, self.classes)
         return partial(samples, batch, self.classes, self.settings.slices)
 

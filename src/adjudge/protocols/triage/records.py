@@ -10,13 +10,13 @@ from typing import NamedTuple
 import msgspec
 
 from adjudge.errors import InputError
-from adjudge.protocols.base import Block
 from adjudge.protocols.triage.batch import ERRORED, HIT, MISS, PROVENANCE, UNKNOWN, UNPARSED
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.facts import NO_LABEL, OTHER_LABEL, Facts, Said, Setup
 from adjudge.protocols.triage.slices import SliceTexts
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
 from adjudge.provenance.canonical import canonical
+from adjudge.readers.blocks import Block
 from adjudge.readers.triage_results import Result, is_given, result
 
 EXPECTED = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"

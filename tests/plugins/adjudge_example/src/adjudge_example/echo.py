@@ -90,7 +90,7 @@ class EchoPlan(Plan):
         again = self.graph.evaluate(Batch(samples.column("asked").to_pylist(), samples.column("said").to_pylist()))
         return [f"evidence: {text}" for text in again.differences(evidence)]
 
-    def partial(self, samples, evidence):
+    def partial(self, samples, evidence, batch=None):
         del samples
         return (int((evidence.outcome[0] == 0).sum()), evidence.n)
 

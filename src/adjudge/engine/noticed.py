@@ -1,0 +1,76 @@
+"""What is noticed of a role while it is read: keys that nobody reads, and characters that had to be replaced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from adjudge.readers.blocks import Block
+from adjudge.readers.keys import KeyTree, unread_keys
+
+FIRST, EVERY = 10_000, 100
+"""Keys are looked at in the first records of each file, and in every so many after them."""
+
+_NAMED = 12  # keys in a note
+_LINES = 5
+
+
+@dataclass
+class Noticed:
+    """Counts over the records of a role."""
+
+    unread: Counter[str] = field(default_factory=Counter)
+    looked: int = 0
+    records: int = 0
+    mended: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def notice(self, block: Block, before: int, known: KeyTree | None) -> None:
+        """Look at a block; `before` are the records of its file that came earlier."""
+        self.records += len(block)
+        self.mended += [(block.path, line, what) for line, what in sorted(block.mended.items())]
+        if known is None:
+            return
+        records = block.records()
+        if before >= FIRST:
+            records = records[-before % EVERY :: EVERY]
+        elif before + len(records) > FIRST:
+            rest = FIRST - before
+            records = records[:rest] + records[rest + -FIRST % EVERY :: EVERY]
+        self.looked += len(records)
+        self.unread += unread_keys(records, known)
+
+    def add(self, other: Noticed) -> None:
+        """What was noticed elsewhere of the same role."""
+        self.unread += other.unread
+        self.looked += other.looked
+        self.records += other.records
+        self.mended += other.mended
+
+    def notes(self, role: str) -> list[str]:
+        """What a user should know of the role's files."""
+        return [*self._unread_note(role), *self._mended_note(role)]
+
+    def _unread_note(self, role: str) -> list[str]:
+        if not self.unread:
+            return []
+        ranked = sorted(self.unread.items(), key=lambda item: (-item[1], item[0]))
+        words = [f"`{name}` ({_share(count, self.looked)})" for name, count in ranked[:_NAMED]]
+        more = f" and {len(ranked) - _NAMED} more" if len(ranked) > _NAMED else ""
+        where = "the records" if self.looked == self.records else f"the {self.looked:,} of {self.records:,} looked at"
+        how = "" if self.looked == self.records else f": the first {FIRST:,} of each file and every {EVERY}th after"
+        return [f"{role}: nothing reads {', '.join(words)}{more}; shares of {where}{how}"]
+
+    def _mended_note(self, role: str) -> list[str]:
+        if not self.mended:
+            return []
+        kinds = sorted({what for _, _, what in self.mended})
+        places = ", ".join(f"{Path(path).name}:{line}" for path, line, _ in sorted(self.mended)[:_LINES])
+        more = f" and {len(self.mended) - _LINES:,} more" if len(self.mended) > _LINES else ""
+        lines = "1 line" if len(self.mended) == 1 else f"{len(self.mended):,} lines"
+        return [f"{role}: {lines} held {' or '.join(kinds)}, replaced or escaped: {places}{more}"]
+
+
+def _share(count: int, total: int) -> str:
+    share = 100 * count / total
+    return f"{share:.0f} %" if share >= 1 or not count else "under 1 %"

@@ -1,0 +1,212 @@
+"""From a file to blocks of records: lines of JSON with their line numbers, whatever the file's format."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.errors import InputError
+from adjudge.readers.characters import mended
+from adjudge.readers.records import is_json_lines, records
+from adjudge.readers.shape import Shape
+from adjudge.readers.sources import Source
+from adjudge.readers.wording import in_words
+
+T = TypeVar("T")
+
+BLOCK_BYTES = 1 << 21
+_BLOCK_ROWS = 2048
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass
+class Block:
+    """Some records of one file: `data` has a record a line, and `lines` says where in the file each of them stands.
+
+    `mended` are the lines whose characters had to be replaced before they could be read, and what was replaced.
+    """
+
+    path: str
+    file: int
+    data: bytes
+    lines: NDArray[np.int64]
+    mended: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def records(self) -> list[bytes]:
+        """The JSON of every record."""
+        return self.data.split(b"\n") if len(self.lines) else []
+
+    def decode(
+        self, decoder: msgspec.json.Decoder[T], expected: str, loose: Callable[[int, bytes], T] | None = None
+    ) -> list[T]:
+        """Every record as the decoder's type.
+
+        A record of another shape goes to `loose(line, json)`, which reads it in another way or raises. One that nobody
+        can read is an InputError with its line, to which `expected` is added.
+        """
+        if self.data.count(b"}\n{") == len(self) - 1 and self.data[:1] == b"{" and self.data[-1:] == b"}":
+            # One object a line, none over two lines: the decoder cannot see more or fewer records than we do.
+            try:
+                rows = decoder.decode_lines(self.data)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                pass  # read line by line, to name the line or to read it in another way
+            else:
+                if len(rows) == len(self):
+                    return rows
+
+        def read(line: int, record: bytes) -> T:
+            try:
+                return decoder.decode(record)
+            except msgspec.ValidationError:
+                if loose is None:
+                    raise
+                return loose(line, record)
+
+        return self.each(read, expected)
+
+    def each(self, read: Callable[[int, bytes], T], expected: str) -> list[T]:
+        """What `read(line, json)` makes of every record; one that it cannot read is an InputError with its line."""
+        return [
+            self._one(read, int(line), record, expected)
+            for line, record in zip(self.lines, self.records(), strict=True)
+        ]
+
+    # The rest of this class serves readers that still look at bytes themselves; it goes with the last of them.
+    fast = False
+
+    @property
+    def ends(self) -> NDArray[np.int32]:
+        """Where each record ends."""
+        return np.cumsum([len(record) + 1 for record in self.records()]).astype(np.int32) - np.int32(1)
+
+    @property
+    def starts(self) -> NDArray[np.int32]:
+        """Where each record begins."""
+        return self.ends - np.array([len(record) for record in self.records()], dtype=np.int32)
+
+    def each_of(self, rows: Iterable[int], read: Callable[[int, bytes], T], expected: str) -> list[T]:
+        """`each` of some records."""
+        records = self.records()
+        return [self._one(read, int(self.lines[row]), records[row], expected) for row in rows]
+
+    def _one(self, read: Callable[[int, bytes], T], line: int, record: bytes, expected: str) -> T:
+        try:
+            try:
+                return read(line, record)
+            except msgspec.ValidationError:
+                raise
+            except (msgspec.DecodeError, UnicodeError):
+                again, what = mended(record)
+                if not what:
+                    raise
+                self.mended[line] = what
+                return read(line, again)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise InputError(what_is_wrong(error, expected), file=self.path, line=line) from None
+
+
+def what_is_wrong(error: Exception, expected: str) -> str:
+    """Why a record cannot be read, in words."""
+    if isinstance(error, RecursionError):
+        return "is nested too deep to be read"
+    more = f"; {expected}" if expected else ""
+    return f"{'' if isinstance(error, msgspec.ValidationError) else 'is not JSON: '}{in_words(error)}{more}"
+
+
+def blocks(source: Source, file: int, shape: Shape, *, limit: int | None = None) -> Iterator[Block]:
+    """The records of a source in order, at most `limit`; blank lines are none. A source without any is refused."""
+    if shape.as_it_is and is_json_lines(source):
+        pieces: Iterator[Block] = (block for block, _ in blocks_of_lines(source.stream, source.name, file, first=True))
+    else:
+        pieces = _rewritten(source, file, shape)
+    left, empty = limit, True
+    for block in pieces:
+        empty = empty and not len(block)
+        kept = block if left is None or len(block) <= left else _first(block, left)
+        if len(kept):
+            yield kept
+        if left is not None:
+            left -= len(kept)
+            if left == 0:
+                return
+    if empty:
+        raise InputError("is empty; expected one record a line", file=source.name)
+
+
+def blocks_of_lines(stream: BinaryIO, path: str, file: int, *, first: bool) -> Iterator[tuple[Block, int]]:
+    """Blocks of JSON Lines, each with the number of its lines; they count from 1. `first`: the file begins here."""
+    line = 1
+    for data in _whole_lines(stream):
+        if first and line == 1:
+            data = data.removeprefix(_BOM)  # noqa: PLW2901 -- of the first block alone
+        count = data.count(b"\n") + (not data.endswith(b"\n"))
+        yield _of_lines(path, file, data, line, count), count
+        line += count
+
+
+def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """A stream in pieces of whole lines; a line that is longer than a piece is one."""
+    rest: list[bytes] = []
+    while piece := stream.read(BLOCK_BYTES):
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*rest, piece[:cut]])
+            rest = [piece[cut:]] if cut < len(piece) else []
+        else:
+            rest.append(piece)
+    if rest:
+        yield b"".join(rest)
+
+
+def _of_lines(path: str, file: int, data: bytes, line: int, count: int) -> Block:
+    """A block of whole lines, of which blank ones are no records."""
+    lines = np.arange(line, line + count)
+    block = Block(path, file, data.removesuffix(b"\n"), lines)
+    if data.count(b"}\n{") != count - 1 or data[:1] != b"{":
+        texts = [text.strip(b" \t\r") for text in block.data.split(b"\n")]
+        kept = [place for place, text in enumerate(texts) if text]
+        block.data, block.lines = b"\n".join([texts[place] for place in kept]), lines[kept]
+    return _in_utf8(block)
+
+
+def _in_utf8(block: Block) -> Block:
+    """The block with every character that is none replaced: a reader that skips what it does not want would not notice."""
+    try:
+        if not block.data.isascii():
+            block.data.decode()
+    except UnicodeDecodeError:
+        texts = block.records()
+        for place, text in enumerate(texts):
+            try:
+                text.decode()
+            except UnicodeDecodeError:
+                texts[place], block.mended[int(block.lines[place])] = mended(text)
+        block.data = b"\n".join(texts)
+    return block
+
+
+def _rewritten(source: Source, file: int, shape: Shape) -> Iterator[Block]:
+    """Any other format, record by record as JSON."""
+    rows = records(source, shape)
+    while some := list(itertools.islice(rows, _BLOCK_ROWS)):
+        yield _in_utf8(block_of(some, source.name, file))
+
+
+def block_of(rows: Iterable[tuple[int, bytes]], path: str = "", file: int = 0) -> Block:
+    """Records that are at hand as a block."""
+    some = list(rows)
+    lines: NDArray[Any] = np.array([line for line, _ in some], dtype=np.int64)
+    return Block(path, file, b"\n".join([record for _, record in some]), lines)
+
+
+def _first(block: Block, rows: int) -> Block:
+    return Block(block.path, block.file, b"\n".join(block.records()[:rows]), block.lines[:rows], block.mended)

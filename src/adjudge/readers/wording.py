@@ -1,0 +1,55 @@
+"""What the JSON decoder found wrong, in the words of our messages."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_MISSING = re.compile(r"Object missing required field `([^`]*)`(?: - at `\$([^`]*)`)?")
+_KIND = re.compile(r"Expected `(.+?)`, got `([^`]*)`(?: - at `\$([^`]*)`)?")
+_VALUE = re.compile(r"Invalid (?:enum )?value (.+?)(?: - at `\$([^`]*)`)?")
+_AT = re.compile(r"(.+?) - at `\$([^`]*)`")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_KINDS = {
+    "object": "an object",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "null",
+}
+
+
+def in_words(error: Exception) -> str:
+    """A decoder's error as a reader of the file understands it."""
+    text = str(error)
+    if isinstance(error, RecursionError):
+        return "it is nested too deep to be read"
+    if isinstance(error, UnicodeError):
+        return "it holds bytes that are not UTF-8"
+    if not isinstance(error, msgspec.ValidationError):
+        if "truncated" in text or "end of" in text:
+            return "it ends in the middle of a value"
+        place = _BYTE.search(text)
+        return f"it cannot be read on from byte {int(place[1]) + 1}" if place else "it is no JSON value"
+    if found := _MISSING.fullmatch(text):
+        return f"{_place(found[2], 'the record')} has no `{found[1]}`"
+    if found := _KIND.fullmatch(text):
+        return f"{_place(found[3], 'the record')} is {_kinds(found[2])}, expected {_kinds(found[1])}"
+    if found := _VALUE.fullmatch(text):
+        return f"{_place(found[2], 'the record')} is {found[1]}, which is not one of the allowed values"
+    if found := _AT.fullmatch(text):
+        return f"{_place(found[2], 'the record')}: {found[1]}"
+    return text
+
+
+def _place(path: str | None, whole: str) -> str:
+    return f"`{path.lstrip('.')}`" if path else whole
+
+
+def _kinds(names: str) -> str:
+    """Kinds as msgspec lists them: `int | null`."""
+    words = [_KINDS.get(name.strip(), name.strip()) for name in names.split("|")]
+    return " or ".join(word for word in words if word != "null" or len(words) == 1)
