@@ -26,6 +26,7 @@ from adjudge.errors import (
 
 if TYPE_CHECKING:
     from adjudge.compare.comparison import Comparison
+    from adjudge.engine.verify import Verification
     from adjudge.runs.run import Run
     from adjudge.stats.estimate import Estimate
 
@@ -121,15 +122,19 @@ def _report(folder: Path) -> tuple[bytes, str]:
     return write(load_run(folder))
 
 
-def verify(run: Run | str | Path) -> None:
-    """Recompute a run from its own tables; raises VerificationFailed with every difference when it does not hold."""
+def verify(run: Run | str | Path) -> Verification:
+    """Recompute a run from its own tables; raises VerificationFailed with every difference when it does not hold.
+
+    Of a run that another version made, the result says what was not recomputed.
+    """
     from adjudge.engine.verify import verify as recompute
     from adjudge.report.html import check
     from adjudge.runs.run import Run
 
-    problems = recompute(run if isinstance(run, Run) else load_run(run), check_report=check)
-    if problems:
-        raise VerificationFailed(problems)
+    result = recompute(run if isinstance(run, Run) else load_run(run), check_report=check)
+    if result.problems:
+        raise VerificationFailed(result.problems)
+    return result
 
 
 def __getattr__(name: str) -> Any:

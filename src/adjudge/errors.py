@@ -7,6 +7,7 @@ AdjudgeError
 ├── RunError            a run directory is missing, incomplete or of an unknown schema                     (exit 2)
 │   └── VerificationFailed   a run was recomputed and does not hold                                        (exit 1)
 ├── CitationRefused     a verdict cites nothing, or cites what does not exist or does not support it       (exit 2)
+├── PromiseBroken       a protocol's results break what the engine promises (a bug of the protocol)         (exit 4)
 ├── StatsError          a statistic was asked of data it is not defined for by contract (unknown label …)  (exit 2)
 ├── ProtocolViolation   the protocol's contract was violated; the result is INVALID                        (exit 3)
 └── NotComparable       two runs cannot be compared; carries every reason                                  (exit 3)
@@ -62,6 +63,19 @@ class VerificationFailed(RunError):
 
 class CitationRefused(AdjudgeError):
     """A verdict cites no evidence, or evidence that does not exist or does not support it."""
+
+
+class PromiseBroken(AdjudgeError):
+    """A protocol's results break what the engine promises of every run; nothing is written."""
+
+    exit_code = 4
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("the protocol's results cannot be written: " + "; ".join(problems))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.problems,))
 
 
 class StatsError(AdjudgeError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from adjudge.engine import blocks
 from adjudge.engine.runner import Serial
-from adjudge.engine.split import split
-from adjudge.errors import InputError
+from adjudge.engine.split import Wanted, raw_rows, split
+from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
+from adjudge.readers import blocks
 
 
 class Key(msgspec.Struct):
@@ -26,8 +26,10 @@ def found(tmp_path, data, *, limit=None):
     path = tmp_path / "outputs.jsonl"
     path.write_bytes(data)
     item = Input("outputs", (str(path),), key_of, "an output line is an object", limited=True)
-    cut = split([item], tmp_path, Serial(), limit=limit)
-    return sorted((line, bytes(text).strip()) for part in cut.partitions for _, line, text in part["outputs"].rows())
+    cut = split([item], tmp_path, Serial(), wanted=Wanted(limit))
+    return sorted(
+        (line, bytes(text).strip()) for part in cut.partitions for _, line, text in raw_rows(part["outputs"].table())
+    )
 
 
 def record(number):
@@ -62,7 +64,6 @@ def test_a_limit_keeps_the_first_records(tmp_path, monkeypatch):
         b'{"id":"a"}{"id":"b"}\n{"id":\n"c"}\n',
         b'{"id":"a"\n',
         b'{"model":"m"}\n',
-        b'{"id":"\xff"}\n',
     ],
 )
 def test_a_bad_record_is_named_by_its_line(tmp_path, monkeypatch, bad):
@@ -71,3 +72,48 @@ def test_a_bad_record_is_named_by_its_line(tmp_path, monkeypatch, bad):
     with pytest.raises(InputError) as caught:
         found(tmp_path, data)
     assert ":101:" in str(caught.value)
+
+
+def test_a_character_that_is_none_costs_itself_and_is_named(tmp_path):
+    path = tmp_path / "outputs.jsonl"
+    path.write_bytes(record(1) + b'\n{"id":"a\xff"}\n{"id":"b","response":"\\ud83d!"}\n' + record(2) + b"\n")
+    item = Input("outputs", (str(path),), key_of, "", keys={"id": None, "model": None})
+    cut = split([item], tmp_path, Serial())
+    texts = sorted(text for part in cut.partitions for _, _, text in raw_rows(part["outputs"].table()))
+    assert texts[:2] == [b'{"id":"a\xef\xbf\xbd"}', b'{"id":"b","response":"\\ufffd!"}']
+    assert cut.notes == [
+        "outputs: nothing reads `response` (75 %); shares of the records",
+        "outputs: 2 lines held bytes that are not UTF-8 or lone surrogates, replaced or escaped: "
+        "outputs.jsonl:2, outputs.jsonl:3",
+    ]
+
+
+@pytest.mark.parametrize("rows", [100, 10_000, 10_050, 25_000])
+def test_keys_are_looked_at_in_the_first_records_and_every_hundredth(tmp_path, rows):
+    path = tmp_path / "outputs.jsonl"
+    odd = [b'{"id":"s%d","odd":1}' % place for place in range(rows)]
+    path.write_bytes(b"\n".join(odd))
+    item = Input("outputs", (str(path),), key_of, "", keys=Key)
+    (note,) = split([item], tmp_path, Serial()).notes
+    looked = len([place for place in range(rows) if place < 10_000 or place % 100 == 0])
+    assert note.startswith("outputs: nothing reads `odd` (100 %)")
+    assert (f"the {looked:,} of {rows:,} looked at" in note) == (rows > 10_000)
+
+
+def test_columns_of_the_users_own_file(tmp_path):
+    path = tmp_path / "outputs.jsonl"
+    path.write_text('{"question": {"no": "q1"}, "who": "m"}\n{"question": {"no": "q2"}, "who": "m"}\n')
+    item = Input("outputs", (str(path),), key_of, "")
+    cut = split([item], tmp_path, Serial(), wanted=Wanted(columns={"id": "question.no", "model": "who"}))
+    assert (cut.rows, cut.groups) == ({"outputs": 2}, ("m",))
+    with pytest.raises(ConfigError, match="--column id=nr: no record has a key 'nr'"):
+        split([item], tmp_path, Serial(), wanted=Wanted(columns={"id": "nr", "model": "who"}))
+
+
+def test_records_inside_one_object(tmp_path):
+    path = tmp_path / "outputs.json"
+    path.write_text('{\n"run": 1,\n"details": [{"id": "a"}, {"id": "b"}]}')
+    item = Input("outputs", (str(path),), key_of, "")
+    assert split([item], tmp_path, Serial(), wanted=Wanted(json_path="$.details")).rows == {"outputs": 2}
+    with pytest.raises(InputError, match="has no 'rows' on the way"):
+        split([item], tmp_path, Serial(), wanted=Wanted(json_path="$.rows"))

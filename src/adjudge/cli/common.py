@@ -59,6 +59,14 @@ def run_options(command: F) -> F:
             ),
             click.option("--out", type=place, metavar="PATH", help="Run directory [runs/<protocol>-<UTC time>]."),
             click.option("--seed", type=int, help="Seed of every resampling [0]."),
+            click.option(
+                "--column",
+                "columns",
+                multiple=True,
+                metavar="OURS=THEIRS",
+                help="What a key is called in your files (id=question_id, or of one role: reference:id=key); repeat.",
+            ),
+            click.option("--json-path", metavar="$.KEY", help="Where the records sit inside one JSON object."),
             click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
             click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
             click.option(

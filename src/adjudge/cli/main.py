@@ -18,6 +18,7 @@ _OWN = {
     "collect": "run a system under test over a data set and write its outputs",
     "compare": "compare runs, only where that is valid: better, worse, equivalent, inconclusive",
     "demo": "run every protocol on generated examples",
+    "describe": "say what a file is, and which command reads it",
     "explain": "print the verdict on one sample with its evidence",
     "export": "write a run's records as JSON Lines",
     "gate": "hold a run to gates, or to a baseline",

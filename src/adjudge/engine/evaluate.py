@@ -10,17 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adjudge.engine.metrics import metrics_document
+from adjudge.engine.metrics import Counted, metrics_document
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, Wanted, split
+from adjudge.engine.versions import rule_versions
 from adjudge.engine.work import Done, Job, work, written
-from adjudge.errors import ConfigError
+from adjudge.errors import ConfigError, PromiseBroken
 from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.readers.shape import columns_of
-from adjudge.runs.writer import CHARTS, METRICS, REPORT, RULES, RunWriter
+from adjudge.runs.writer import CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
 Report = Callable[[Path], tuple[bytes, str]]
@@ -53,6 +54,8 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     runner = _runner(options, chosen.name)
     own, wanted = _wanted(config, options)
     plan = chosen.plan(own)
+    if (wanted.columns or wanted.json_path) and not plan.inputs():
+        raise ConfigError(f"--column and --json-path are not for {chosen.name}, which reads tables of its own")
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
     with RunWriter(out, force=options.force) as writer, runner:
         made = recipe(chosen.name, plan)
@@ -60,6 +63,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         clock.lap("read")
         jobs = _jobs(made, cut, writer, runner, limited=options.limit is not None)
         partials: list[Any] = []
+        counted = Counted()
         total, rows = max(cut.rows.values(), default=0), 0
         whole = plan.whole(writer.folder)
         if whole is not None:
@@ -72,6 +76,8 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             if done.held is not None:
                 done.held.unlink()
             partials += done.partials
+            counted.tally.merge(done.counted.tally)
+            counted.matching.merge(done.counted.matching)
             rows += done.rows
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
@@ -80,9 +86,12 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         writer.clear_scratch()
         clock.lap("judge")
         measured = plan.finish(partials)
-        document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *options.gates))
+        document, broken = metrics_document(chosen, plan, measured, counted, (*plan.default_gates(), *options.gates))
+        if broken:
+            raise PromiseBroken(broken)
         clock.lap("measure")
         writer.write_json(METRICS, document)
+        writer.write_json(INTAKE, {**counted.matching.to_dict(), "notes": cut.notes})
         writer.write_json(CHARTS, measured.charts)
         for name, content in plan.files(measured).items():
             writer.write_bytes(name, content)
@@ -91,6 +100,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             schema_version=SCHEMA_VERSION,
             protocol=chosen.name,
             protocol_version=chosen.version,
+            rule_versions=rule_versions(chosen.name, plan.config),
             command=list(options.command),
             config={
                 **plan.config,
@@ -104,7 +114,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             inputs=[*cut.inputs, *plan.read],
             files=[],
             environment=environment(),
-            notes=[*measured.notes, *cut.notes],
+            notes=[*document["notes"], *cut.notes],
             timestamp=started.isoformat(timespec="seconds"),
             timings={},
             verdict={True: "pass", False: "fail", None: None}[document["pass"]],

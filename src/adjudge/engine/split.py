@@ -46,15 +46,17 @@ class Part:
     low: int
     high: int
     raw: bool
+    matched: bool = True
+    limited: bool = False
 
     def table(self) -> pa.Table:
         """The records as columns, in the order of the input, each in many chunks."""
         return together([piece.rows(self.low, self.high) for piece in self.pieces])
 
-    def rows(self) -> Iterator[tuple[int, int, bytes]]:
-        """(file, line, JSON) of records that were kept as they are."""
-        table = self.table()
-        return zip(*(table.column(name).to_pylist() for name in ("file", "line", "text")), strict=True)
+
+def raw_rows(table: pa.Table) -> Iterator[tuple[int, int, bytes]]:
+    """(file, line, JSON) of records that were kept as they are."""
+    return zip(*(table.column(name).to_pylist() for name in ("file", "line", "text")), strict=True)
 
 
 @dataclass(frozen=True)
@@ -156,14 +158,27 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
         low, high = slot_range(part, parts)
         cut.partitions.append(
             {
-                role: Part(tuple(reading.spool.pieces), low, high, reading.item.read is None)
+                role: Part(
+                    tuple(reading.spool.pieces),
+                    low,
+                    high,
+                    raw=reading.item.read is None,
+                    matched=reading.item.matched,
+                    limited=reading.item.limited,
+                )
                 for role, reading in readings.items()
             }
         )
     cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
     cut.notes = [note for role, reading in readings.items() for note in reading.noticed.notes(role)]
-    for ours, theirs in asked.columns.items():
-        if not any(reading.shape.seen.get(theirs) for reading in readings.values()):
+    _refuse_unseen(asked.columns.items(), readings.values())
+
+
+def _refuse_unseen(columns: Iterable[tuple[str, str]], readings: Iterable[Reading]) -> None:
+    """A column that no record has is a mistake of the command, whatever else is wrong then."""
+    shapes = [reading.shape for reading in readings]
+    for ours, theirs in columns:
+        if not any(shape.seen.get(theirs) for shape in shapes):
             raise ConfigError(f"--column {ours}={theirs}: no record has a key {theirs!r}")
 
 
@@ -172,7 +187,11 @@ def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tup
     before = 0
     with open_source(path) as source:
         for block in blocks(source, number, reading.shape, limit=limit):
-            reading.take(block, before)
+            try:
+                reading.take(block, before)
+            except InputError:
+                _refuse_unseen(reading.shape.columns, [reading])
+                raise
             before += len(block)
         while source.stream.read(1 << 20):
             pass  # the digest is that of the whole file, also under a limit

@@ -1,21 +1,59 @@
-"""Verify: every digest from the files, every atom and verdict from the stored values, every number from the tables."""
+"""Verify: every digest from the files, every atom and verdict from the stored values, every number from the tables.
+
+A run that another version made is never called altered: what this version recomputes to the same value holds, what it
+adds is said, and what it cannot recompute is listed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from adjudge.engine.metrics import metrics_document
-from adjudge.errors import AdjudgeError, RunError
-from adjudge.protocols.base import protocol
+from adjudge.engine.differences import Difference, differences
+from adjudge.engine.matching import Matching
+from adjudge.engine.metrics import Counted, metrics_document
+from adjudge.engine.promises import problems_of
+from adjudge.engine.versions import made_by_another
+from adjudge.errors import AdjudgeError, ConfigError, RunError
+from adjudge.evidence.graph import only_rules
+from adjudge.protocols.base import Measured, Plan, Protocol, protocol
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.runs.run import Run
-from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES
+from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES
 from adjudge.verdict.gates import Gate
 
 _SHOWN = 20
+ENGINE_KEYS = frozenset({"limit", "gates", "columns", "json_path"})
+"""Keys of a manifest's configuration that are the engine's, not the protocol's."""
+
+
+@dataclass
+class Verification:
+    """What came of recomputing a run.
+
+    `problems` are ways in which it does not hold. Where another version made it, `made_by` says which, `not_recomputed`
+    is what this version computes otherwise or not at all, and `added` what it has beyond the run.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    made_by: str | None = None
+    not_recomputed: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """0 holds, 1 does not hold, 3 made by another version and not wholly recomputable here."""
+        return 1 if self.problems else 3 if self.not_recomputed else 0
+
+    def differ(self, what: str) -> None:
+        """Something was recomputed to another value."""
+        kept = self.problems if self.made_by is None else self.not_recomputed
+        if what not in kept:
+            kept.append(what)
 
 
 def verify(
@@ -23,19 +61,22 @@ def verify(
     *,
     on_progress: Callable[[int], None] | None = None,
     check_report: Callable[[Run], list[str]] | None = None,
-) -> list[str]:
-    """Every way in which the run does not hold, each naming the file and the number; empty when it holds."""
-    problems = _files(run)
+) -> Verification:
+    """Recompute a run from its own tables, and hold every digest against its files."""
+    result = Verification(_files(run))
     try:
-        problems += _recompute(run, on_progress)
+        chosen = protocol(run.manifest.protocol)
+        result.made_by = made_by_another(run.manifest, chosen)
+        _recompute(run, chosen, result, on_progress)
         if check_report is not None:
-            problems += check_report(run)
+            for problem in check_report(run):
+                result.differ(problem)
     except AdjudgeError as error:
-        problems.append(str(error))
+        result.problems.append(str(error))
     except OSError as error:
-        if not problems:
-            problems.append(f"{error.filename}: cannot be read: {error.strerror}")
-    return problems
+        if not result.problems:
+            result.problems.append(f"{error.filename}: cannot be read: {error.strerror}")
+    return result
 
 
 def _files(run: Run) -> list[str]:
@@ -54,73 +95,98 @@ def _files(run: Run) -> list[str]:
     return problems
 
 
-def _recompute(run: Run, on_progress: Callable[[int], None] | None) -> list[str]:
-    manifest = run.manifest
-    chosen = protocol(manifest.protocol)
-    config = {
-        key: value for key, value in manifest.config.items() if key not in {"limit", "gates", "columns", "json_path"}
-    }
-    plan = chosen.plan(config)
-    problems = []
-    if msgspec.json.decode((run.path / RULES).read_bytes())["rules"] != msgspec.json.decode(
-        msgspec.json.encode(plan.rules)
-    ):
-        problems.append(f"{RULES}: the rules are not those that the configuration gives with this version")
-    problems += plan.attach(run.path)
-    partials: list[Any] = []
-    rows = 0
+def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Callable[[int], None] | None) -> None:
+    plan = _plan(run, chosen, result)
+    result.problems += [] if plan is None else plan.attach(run.path)
+    counted, partials, rows = Counted(), list[Any](), 0
     for part, samples, evidence in run.batches():
-        found = [
-            f"evidence/part-{part:05d}.parquet: {text}" if text.startswith("evidence: ") else text
-            for text in plan.recheck(samples, evidence)
-        ]
-        problems += [text for text in found if text not in problems]
-        partials.append(plan.partial(samples, evidence))
+        broken = problems_of(samples, evidence)
+        result.problems += [f"samples.parquet: {text}" for text in broken if text not in result.problems]
+        if broken:
+            return
+        counted.tally.add(samples, evidence)
+        if plan is not None:
+            for text in plan.recheck(samples, evidence):
+                where = f"evidence/part-{part:05d}.parquet: " if text.startswith("evidence: ") else ""
+                result.differ(where + text)
+            partials.append(plan.partial(samples, evidence))
         rows += samples.num_rows
         if on_progress is not None:
             on_progress(rows)
-        if len(problems) > _SHOWN:
-            return problems
-    if not partials:
+        if len(result.problems) > _SHOWN:
+            return
+    if not rows:
         raise RunError(f"{run.path} holds no samples")
-    measured = plan.finish(partials)
+    if plan is None:
+        _, broken = counted.tally.closed(run.metrics["buckets"])
+        result.problems += [f"{METRICS}: {text}" for text in broken]
+        return
+    _numbers(run, chosen, plan, plan.finish(partials), counted, result)
+
+
+def _plan(run: Run, chosen: Protocol, result: Verification) -> Plan | None:
+    """The plan that made the run, with the rules it had; None where this version cannot make it."""
+    stored = msgspec.json.decode((run.path / RULES).read_bytes())["rules"]
+    config = {key: value for key, value in run.manifest.config.items() if key not in ENGINE_KEYS}
+    codes = [rule["code"] for rule in stored]
+    try:
+        with nullcontext() if result.made_by is None else only_rules(codes):
+            plan = chosen.plan(config)
+    except ConfigError as error:
+        if result.made_by is None:
+            raise
+        result.not_recomputed.append(f"all numbers: this version does not take the run's configuration: {error}")
+        return None
+    tables = msgspec.json.decode(msgspec.json.encode(plan.rules))
+    if stored == tables:
+        return plan
+    if result.made_by is None:
+        result.problems.append(f"{RULES}: the rules are not those that the configuration gives with this version")
+        return plan
+    ours = {rule["code"]: rule for rule in tables}
+    changed = [rule["code"] for rule in stored if ours.get(rule["code"]) != rule]
+    what = ", ".join(changed[:_SHOWN]) or "their order"
+    result.not_recomputed.append(f"atoms, verdicts and numbers: this version has other rules ({what})")
+    return None
+
+
+def _numbers(
+    run: Run, chosen: Protocol, plan: Plan, measured: Measured, counted: Counted, result: Verification
+) -> None:
+    """Hold metrics.json, charts, further files and digests against what the tables give."""
+    manifest, intake = run.manifest, _intake(run)
+    if intake is not None:
+        counted.matching = Matching.from_dict(intake)
     gates = [Gate.parse(text) for text in manifest.config.get("gates") or ()]
-    document = metrics_document(chosen, plan, measured, (*plan.default_gates(), *gates))
+    document, broken = metrics_document(chosen, plan, measured, counted, (*plan.default_gates(), *gates))
+    result.problems += [f"{METRICS}: {text}" for text in broken]
     stored = (run.path / METRICS).read_bytes()
-    if stored != pretty(document):
-        problems += _differences(METRICS, msgspec.json.decode(stored), msgspec.json.decode(pretty(document)))
+    again = pretty(document)
+    if stored != again:
+        for difference in differences(msgspec.json.decode(stored), msgspec.json.decode(again), _SHOWN):
+            _place(difference, result)
+        if result.made_by is None and not result.problems:
+            result.problems.append(f"{METRICS}: is not written as this version writes it")
     if (run.path / CHARTS).read_bytes() != pretty(measured.charts):
-        problems.append(f"{CHARTS}: the charts are not those that the tables give")
+        result.differ(f"{CHARTS}: the charts are not those that the tables give")
     for name, content in plan.files(measured).items():
         if not (run.path / name).is_file() or (run.path / name).read_bytes() != content:
-            problems.append(f"{name}: is not what the tables give")
+            result.differ(f"{name}: is not what the tables give")
     for name, value in {**plan.digests, **measured.digests}.items():
         if manifest.digests.get(name) != value:
-            problems.append(f"{MANIFEST}: digest {name} is not that of the content")
-    return problems
+            result.differ(f"{MANIFEST}: digest {name} is not that of the content")
+    if result.made_by is None and manifest.notes != [*document["notes"], *((intake or {}).get("notes") or ())]:
+        result.problems.append(f"{MANIFEST}: the notes are not those that the tables give")
 
 
-def _differences(where: str, stored: Any, again: Any) -> list[str]:
-    """The numbers that differ, by their path."""
-    found: list[str] = []
-
-    def walk(path: str, a: Any, b: Any) -> None:
-        if len(found) >= _SHOWN or (a == b and type(a) is type(b)):
-            return
-        if isinstance(a, dict) and isinstance(b, dict):
-            for key in sorted(a.keys() | b.keys()):
-                walk(f"{path}.{key}", a.get(key), b.get(key))
-        elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-            for index, (x, y) in enumerate(zip(a, b, strict=True)):
-                name = x.get("name") if isinstance(x, dict) else None
-                walk(f"{path}[{f'{name}, ' + str(x.get('slice')) if name else index}]", x, y)
-        else:
-            found.append(f"{where}: {path.removeprefix('.')} is {_short(a)}, recomputed {_short(b)}")
-
-    walk("", stored, again)
-    return found or [f"{where}: is not written as this version writes it"]
+def _intake(run: Run) -> dict[str, Any] | None:
+    path = run.path / INTAKE
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if path.is_file() else None
 
 
-def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:59] + "…"
+def _place(difference: Difference, result: Verification) -> None:
+    """A number that differs is a problem, or in a run of another version one that is not recomputed."""
+    if result.made_by is not None and difference.added:
+        result.added.append(difference.path)
+    else:
+        result.differ(f"{METRICS}: {difference.words}")

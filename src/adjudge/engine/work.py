@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from adjudge.engine.matching import Matching
+from adjudge.engine.metrics import Counted
 from adjudge.engine.plans import Recipe, plan_of
-from adjudge.engine.split import Part
+from adjudge.engine.promises import problems_of
+from adjudge.engine.split import Part, raw_rows
+from adjudge.errors import PromiseBroken
 from adjudge.protocols.base import Judged, Partition, Plan
 from adjudge.provenance.manifest import RunFile
 from adjudge.runs.table_file import Batch, stored
@@ -43,20 +47,25 @@ class Done:
     partials: list[Any]
     files: list[RunFile]
     rows: int
+    counted: Counted
     held: Path | None = None
 
 
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest; without a `plan`, for another process."""
     made = plan or plan_of(job.recipe)
+    tables = {role: part.table() for role, part in job.parts.items()}
     partition = Partition(
-        rows={role: part.rows() for role, part in job.parts.items() if part.raw},
-        tables={role: part.table() for role, part in job.parts.items() if not part.raw},
+        rows={role: raw_rows(tables[role]) for role, part in job.parts.items() if part.raw},
+        tables={role: tables[role] for role, part in job.parts.items() if not part.raw},
         groups=job.groups,
         files=job.files,
         limited=job.limited,
     )
+    keys = {role: tables[role].column("key") for role, part in job.parts.items() if part.matched}
+    limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
     found = written(made, made.judge(partition), job.folder, job.part)
+    found.counted.matching = Matching.of(keys, limited)
     if plan is not None:
         return found
     if job.slot is not None:
@@ -70,10 +79,15 @@ def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> D
     """Write the evidence and outputs of a partition and return the rest."""
     writer = PartWriter(folder, part)
     partials: list[Any] = []
+    counted = Counted()
     try:
         for judged in batches:
+            broken = problems_of(judged.samples, judged.evidence)
+            if broken:
+                raise PromiseBroken(broken)
+            counted.tally.add(judged.samples, judged.evidence)
             writer.add(judged.samples, judged.evidence, judged.outputs)
             partials.append(plan.partial(judged.samples, judged.evidence, judged.batch))
     finally:
         files = writer.close()
-    return Done(writer.samples, partials, files, writer.rows)
+    return Done(writer.samples, partials, files, writer.rows, counted)

@@ -198,9 +198,11 @@ class Rule:
 class RuleSet:
     """A named set of rules for one protocol, found through the entry-point group `adjudge.rules`.
 
-    `build` receives the protocol's own context (for flight: the task and the constraint library).
+    `build` receives the protocol's own context (for flight: the task and the constraint library). A change of what the
+    rules find changes the `version`, so that older runs are not taken for altered ones.
     """
 
     name: str
     protocol: str
     build: Callable[[Any], Sequence[Rule]]
+    version: str = "1"

@@ -35,7 +35,7 @@ class Input:
     errors, to which `expected` is added. A role with `read` instead becomes columns at once: a table with a row for
     every record of the block (or several), its id in the column `key` and its group, if it has any, in `group`.
     `keys` tells which keys of a record are read: the struct it is decoded into, or a tree of names; the others are
-    named in the run's notes. `limited` roles are cut by --limit.
+    named in the run's notes. `limited` roles are cut by --limit; roles that are `matched` should have the same ids.
     """
 
     role: str
@@ -45,6 +45,7 @@ class Input:
     limited: bool = False
     read: Callable[[Block], pa.Table] | None = None
     keys: Any = None
+    matched: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,12 +148,31 @@ class Plan(ABC):
         """All numbers, from the partials in order."""
 
 
+@dataclass(frozen=True)
+class Role:
+    """What a role's records look like, for `describe`: the keys that are read, those without which it is none of them.
+
+    `needs` are sets of alternatives, one of each must be there. `flags` is how the command takes such a file.
+    """
+
+    keys: Any
+    needs: tuple[tuple[str, ...], ...]
+    flags: str
+
+
 class Protocol(ABC):
-    """The value that ties together a reader, rules, an adjudication policy, measures, charts and default gates."""
+    """The value that ties together a reader, rules, an adjudication policy, measures, charts and default gates.
+
+    A change of what it computes changes the `version`, so that older runs are not taken for altered ones.
+    """
 
     name: str
     version: str
     title: str
+
+    def roles(self) -> Mapping[str, Role]:
+        """The kinds of records it reads, by role."""
+        return {}
 
     @abstractmethod
     def plan(self, config: Mapping[str, Any]) -> Plan:

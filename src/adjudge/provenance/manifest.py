@@ -32,6 +32,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     schema_version: str
     protocol: str
     protocol_version: str
+    rule_versions: dict[str, str] = {}
     command: list[str]
     config: dict[str, Any]
     digests: dict[str, str]

@@ -75,10 +75,11 @@ class Block:
 
     def each(self, read: Callable[[int, bytes], T], expected: str) -> list[T]:
         """What `read(line, json)` makes of every record; one that it cannot read is an InputError with its line."""
-        return [
-            self._one(read, int(line), record, expected)
-            for line, record in zip(self.lines, self.records(), strict=True)
-        ]
+        records = self.records()
+        rows = [self._one(read, place, records, expected) for place in range(len(records))]
+        if self.mended:
+            self.data = b"\n".join(records)
+        return rows
 
     # The rest of this class serves readers that still look at bytes themselves; it goes with the last of them.
     fast = False
@@ -96,19 +97,21 @@ class Block:
     def each_of(self, rows: Iterable[int], read: Callable[[int, bytes], T], expected: str) -> list[T]:
         """`each` of some records."""
         records = self.records()
-        return [self._one(read, int(self.lines[row]), records[row], expected) for row in rows]
+        return [self._one(read, row, records, expected) for row in rows]
 
-    def _one(self, read: Callable[[int, bytes], T], line: int, record: bytes, expected: str) -> T:
+    def _one(self, read: Callable[[int, bytes], T], place: int, records: list[bytes], expected: str) -> T:
+        """One record; where its characters have to be mended, it is so in `records` too."""
+        line = int(self.lines[place])
         try:
             try:
-                return read(line, record)
+                return read(line, records[place])
             except msgspec.ValidationError:
                 raise
             except (msgspec.DecodeError, UnicodeError):
-                again, what = mended(record)
+                again, what = mended(records[place])
                 if not what:
                     raise
-                self.mended[line] = what
+                records[place], self.mended[line] = again, what
                 return read(line, again)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise InputError(what_is_wrong(error, expected), file=self.path, line=line) from None

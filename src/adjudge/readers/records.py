@@ -20,6 +20,13 @@ _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
 _CSV_ROWS = 2048
 _DELIMITERS = ",;\t"
+_NAMES = {
+    "_json_lines": "JSON Lines",
+    "_json_list": "a JSON list",
+    "_json_document": "one JSON document",
+    "_csv": "CSV",
+    "_parquet": "Parquet",
+}
 
 
 def records(source: Source, shape: Shape = AS_IT_IS) -> Iterator[tuple[int, bytes]]:
@@ -39,6 +46,11 @@ def records(source: Source, shape: Shape = AS_IT_IS) -> Iterator[tuple[int, byte
 def is_json_lines(source: Source) -> bool:
     """Whether the input is one JSON record a line (or nothing that is known, which is then refused line by line)."""
     return _format(source) is _json_lines
+
+
+def format_name(source: Source) -> str:
+    """What kind of file a source is, in words."""
+    return _NAMES[_format(source).__name__]
 
 
 def _records(source: Source) -> Iterator[tuple[int, bytes]]:

@@ -8,6 +8,7 @@ import msgspec
 
 _MISSING = re.compile(r"Object missing required field `([^`]*)`(?: - at `\$([^`]*)`)?")
 _KIND = re.compile(r"Expected `(.+?)`, got `([^`]*)`(?: - at `\$([^`]*)`)?")
+_BOUND = re.compile(r"Expected `(\w+)` ([<>=].+?)(?: - at `\$([^`]*)`)?")
 _VALUE = re.compile(r"Invalid (?:enum )?value (.+?)(?: - at `\$([^`]*)`)?")
 _AT = re.compile(r"(.+?) - at `\$([^`]*)`")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -38,6 +39,8 @@ def in_words(error: Exception) -> str:
         return f"{_place(found[2], 'the record')} has no `{found[1]}`"
     if found := _KIND.fullmatch(text):
         return f"{_place(found[3], 'the record')} is {_kinds(found[2])}, expected {_kinds(found[1])}"
+    if found := _BOUND.fullmatch(text):
+        return f"{_place(found[3], 'the record')} is out of range, expected {_kinds(found[1])} {found[2]}"
     if found := _VALUE.fullmatch(text):
         return f"{_place(found[2], 'the record')} is {found[1]}, which is not one of the allowed values"
     if found := _AT.fullmatch(text):

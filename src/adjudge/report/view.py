@@ -106,7 +106,7 @@ def warnings(run: Run) -> list[str]:
     for item in run.metrics["estimates"]:
         for text in item.get("warnings") or ():
             found.setdefault(re.sub(r"\d+", "#", text), []).append(text)
-    notes = [str(note) for note in run.metrics.get("notes") or ()]
+    notes = [str(note) for note in run.manifest.notes]
     unmatched = run.metrics.get("unmatched") or {}
     if isinstance(unmatched, dict):
         for kind, names in unmatched.items():

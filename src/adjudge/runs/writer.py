@@ -22,11 +22,12 @@ from adjudge.runs.evidence_file import EvidenceFile
 from adjudge.runs.new_file import NewFile
 from adjudge.runs.table_file import Batch, TableFile
 
-SAMPLES, METRICS, RULES, CHARTS, MANIFEST, REPORT = (
+SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT = (
     "samples.parquet",
     "metrics.json",
     "rules.json",
     "charts.json",
+    "intake.json",
     "manifest.json",
     "report.html",
 )

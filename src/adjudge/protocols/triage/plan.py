@@ -64,7 +64,9 @@ class TriagePlan(Plan):
             files = tuple(settings.manifest)
             roles.append(Input("manifest", files, None, EXPECTED_IN_MANIFEST, read=self._manifest.read))
         if settings.calibration:
-            roles.append(Input("calibration", tuple(settings.calibration), None, EXPECTED, read=read_ids))
+            roles.append(
+                Input("calibration", tuple(settings.calibration), None, EXPECTED, read=read_ids, matched=False)
+            )
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:

@@ -1,0 +1,127 @@
+"""`adjudge describe`: what a file is, its keys, which command reads it, and what would be ignored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from adjudge.protocols.base import Role
+    from adjudge.readers.describe import Description
+
+_KEYS = 40  # listed
+_NEAR = 3
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True)
+@click.option("--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What a key is called in the file.")
+@click.option("--json-path", metavar="$.KEY", help="Where the records sit inside one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the description as JSON on stdout.")
+def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | None, as_json: bool) -> int:
+    """Say what FILES are: format, records, keys with types and examples, the command that reads them, ignored keys."""
+    from adjudge.readers.describe import describe as look
+    from adjudge.readers.shape import columns_of, shape_of
+
+    documents = []
+    for path in files:
+        description = look(path, shape_of("", json_path, columns_of(list(columns))))
+        readers = _readers(description)
+        if as_json:
+            documents.append(_document(description, readers))
+        else:
+            click.echo(_text(description, readers))
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(documents), indent=2).decode())
+    return 0
+
+
+def _readers(description: Description) -> list[dict[str, Any]]:
+    """The roles that could read the file, best first: what they need and is missing, and what they would ignore."""
+    from adjudge.protocols.base import names, protocol
+    from adjudge.readers.keys import tree_of, unread_keys
+
+    chosen = []
+    for name in names():
+        for role, reads in protocol(name).roles().items():
+            tree = tree_of(reads.keys)
+            ignored = unread_keys(description.samples, tree) if tree is not None else {}
+            chosen.append(
+                {
+                    "protocol": name,
+                    "role": role,
+                    "command": f"adjudge {name} {reads.flags}".replace("FILE", description.path),
+                    "missing": [" or ".join(each) for each in _missing(description, reads)],
+                    "ignored": {key: ignored[key] for key in sorted(ignored)},
+                    "read": sum(1 for key in description.keys if "." not in key and key not in ignored),
+                }
+            )
+    return sorted(chosen, key=lambda each: (len(each["missing"]), -each["read"], each["protocol"], each["role"]))
+
+
+def _missing(description: Description, reads: Role) -> list[tuple[str, ...]]:
+    return [each for each in reads.needs if not any(key in description.keys for key in each)]
+
+
+def _percent(count: int, description: Description) -> str:
+    from adjudge.report import numbers
+
+    return numbers.number(count / description.looked, percent=True)
+
+
+def _document(description: Description, readers: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "file": description.path,
+        "format": description.format,
+        "bytes": description.size,
+        "records": description.records,
+        "looked_at": description.looked,
+        "keys": [
+            {"key": key.name, "records": key.count, "types": dict(key.types), "example": key.example}
+            for key in description.keys.values()
+        ],
+        "lists_of_objects": description.inside,
+        "read_by": [each for each in readers if not each["missing"]],
+    }
+
+
+def _text(description: Description, readers: list[dict[str, Any]]) -> str:
+    from adjudge.report import numbers
+    from adjudge.report.table import table
+    from adjudge.report.untrusted import line
+
+    looked = "" if description.looked == description.records else f", {numbers.count(description.looked)} looked at"
+    size = numbers.size(description.size)
+    blocks = [f"{description.path}: {description.format}, {numbers.count(description.records)} records{looked}, {size}"]
+    rows = [
+        [
+            line(key.name, 40),
+            _percent(key.count, description),
+            "/".join(sorted(key.types)),
+            line(key.example, 40),
+        ]
+        for key in list(description.keys.values())[:_KEYS]
+    ]
+    if rows:
+        more = len(description.keys) - len(rows)
+        blocks.append(
+            table(["key", "in", "type", "example"], rows, left=4) + (f"\n… and {more} more keys" if more > 0 else "")
+        )
+    blocks += [
+        f"{numbers.count(count)} objects stand under {line(path, 60)}: --json-path '$.{line(path, 60)}' reads them as records"
+        for path, count in description.inside.items()
+        if description.records == 1
+    ]
+    fitting = [each for each in readers if not each["missing"]]
+    for each in fitting[:_NEAR]:
+        names = ", ".join(f"{line(key, 40)} ({_percent(count, description)})" for key, count in each["ignored"].items())
+        blocks.append(f"Read by  {each['command']}\n         ignored: {names or 'nothing'}")
+    if not fitting:
+        near = [f"adjudge {each['protocol']} ({each['role']}) misses {', '.join(each['missing'])}" for each in readers]
+        blocks.append(
+            "No command reads this as it is (--column OURS=THEIRS names a key):\n  " + "\n  ".join(near[:_NEAR])
+        )
+    return "\n\n".join(blocks) + "\n"

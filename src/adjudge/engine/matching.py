@@ -1,0 +1,98 @@
+"""How far the roles of the input are about the same samples: ids in every role, and ids that only one role has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.protocols.base import Named
+from adjudge.stats.estimate import Estimate
+
+LITTLE = 0.5
+"""A smaller share of ids in every role than this is a warning."""
+
+_METHOD = "counted"
+
+
+@dataclass
+class Matching:
+    """Ids over all partitions: how many there are, in every role, and in one role alone."""
+
+    ids: int = 0
+    matched: int = 0
+    of_role: Counter[str] = field(default_factory=Counter)
+    only_in: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, keys: Mapping[str, pa.ChunkedArray], limited: Sequence[str]) -> Matching:
+        """The ids of one partition; under a limit, those of the limited roles alone."""
+        by_role = {role: pc.unique(column) for role, column in keys.items()}
+        if limited:
+            kept = pc.unique(pa.chunked_array([by_role[role] for role in limited if role in by_role], pa.string()))
+            by_role = {role: ids.filter(pc.is_in(ids, value_set=kept)) for role, ids in by_role.items()}
+        matching = cls()
+        if len(by_role) < 2:
+            return matching
+        everything = pa.chunked_array(list(by_role.values()), pa.string()).value_counts()
+        roles_of_id = everything.field("counts").to_numpy()
+        matching.ids = len(roles_of_id)
+        matching.matched = int((roles_of_id == len(by_role)).sum())
+        alone = everything.field("values").filter(pc.equal(everything.field("counts"), 1))
+        for role, ids in by_role.items():
+            matching.of_role[role] = len(ids)
+            matching.only_in[role] = pc.sum(pc.is_in(ids, value_set=alone)).as_py() or 0
+        return matching
+
+    def merge(self, other: Matching) -> None:
+        """Add the ids of another partition."""
+        self.ids += other.ids
+        self.matched += other.matched
+        self.of_role.update(other.of_role)
+        self.only_in.update(other.only_in)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for the run."""
+        return {
+            "ids": self.ids,
+            "matched": self.matched,
+            "roles": {
+                role: {"ids": self.of_role[role], "only_in": self.only_in[role]} for role in sorted(self.of_role)
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Matching:
+        """The counts that `to_dict` wrote."""
+        roles = data["roles"]
+        return cls(
+            int(data["ids"]),
+            int(data["matched"]),
+            Counter({role: int(counts["ids"]) for role, counts in roles.items()}),
+            Counter({role: int(counts["only_in"]) for role, counts in roles.items()}),
+        )
+
+    def estimates(self) -> list[Named]:
+        """`matched`, the share of ids that every role has, and `only_in_ROLE`, ids that one role alone has."""
+        if not self.ids:
+            return []
+        share = Estimate(value=self.matched / self.ids, n=self.ids, method=_METHOD)
+        return [
+            Named("matched", "", share),
+            *(
+                Named(f"only_in_{role}", "", Estimate(value=float(count), n=self.ids, method=_METHOD))
+                for role, count in sorted(self.only_in.items())
+            ),
+        ]
+
+    def notes(self) -> list[str]:
+        """A warning where the roles have little in common."""
+        if not self.ids or self.matched / self.ids >= LITTLE:
+            return []
+        roles = " and ".join(f"{self.of_role[role]:,} in {role}" for role in sorted(self.of_role))
+        none = "no id stands" if not self.matched else f"only {self.matched:,} of {self.ids:,} ids stand"
+        return [f"{none} in every role of the input ({roles}): are these files about the same samples?"]

@@ -1,0 +1,213 @@
+"""What the engine promises of every run, whoever wrote the protocol: held when a run is written, and again by `verify`.
+
+Every sample has an id, a model, a bucket and a verdict; every verdict cites atoms that exist, and one that did not pass
+cites at least one atom that did not pass; the buckets are the six words and add up to n, for every model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.layout import Layout
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, NOT_APPLICABLE, PASS
+
+WORDS = ("sample", "model", "bucket", "verdict")
+"""Columns of text that every sample has; only a row that is no sample of the data set has no bucket."""
+
+_NAMED = 6  # rules in a note
+
+
+def problems_of(samples: pa.Table, evidence: Evidence) -> list[str]:
+    """Which promises one batch breaks, each with the first sample that does."""
+    problems = _columns(samples, evidence.n)
+    return problems or _citations(samples, evidence)
+
+
+def _columns(samples: pa.Table, n: int) -> list[str]:
+    """Columns that are missing, of another type, or empty."""
+    problems = []
+    for name in (*WORDS, "cites"):
+        if name not in samples.column_names:
+            problems.append(f"samples have no column {name!r}")
+            continue
+        column = samples.column(name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        text = pa.types.is_binary(kind) if name == "cites" else pa.types.is_string(kind)
+        if not text:
+            problems.append(f"column {name!r} of the samples is {column.type}, expected {_expected(name)}")
+        elif column.null_count and name != "bucket":
+            problems.append(f"column {name!r} of the samples is empty on {column.null_count} rows")
+    if samples.num_rows != n:
+        problems.append(f"there are {samples.num_rows} samples and evidence for {n}")
+    if not problems:
+        known = set(_words(samples, "bucket")[1])
+        problems += [f"bucket {word!r} is not one of {', '.join(BUCKETS)}" for word in sorted(known - {*BUCKETS})]
+    return problems
+
+
+def _expected(name: str) -> str:
+    return "binary" if name == "cites" else "text"
+
+
+def _citations(samples: pa.Table, evidence: Evidence) -> list[str]:
+    """Verdicts that cite nothing, what is not there, or nothing that did not pass."""
+    width, n = evidence.outcome.shape
+    if not n:
+        return []
+    column = samples.column("cites").combine_chunks()
+    size = -(-width // 8)
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + n + 1]
+    if (np.diff(offsets) != size).any():
+        return [f"cites are not {size} bytes a sample, a bit for each of its {width} atoms"]
+    cited = np.frombuffer(column.buffers()[2], dtype=np.uint8)[offsets[0] : offsets[-1]].reshape(n, size)
+    beyond = np.zeros(size, dtype=np.uint8)
+    beyond[-1] = 0xFF << (width - 8 * (size - 1)) & 0xFF
+    not_passed = _packed(evidence.outcome != PASS)
+    bucket, words = _words(samples, "bucket")
+    passed = np.isin(bucket, [place for place, word in enumerate(words) if word == "passed"])
+    wrong = {
+        "cites no evidence": ~cited.any(axis=1),
+        "cites an atom that does not exist": (cited & beyond).any(axis=1),
+        "did not pass, but cites no atom that did not pass": ~passed & ~(cited & not_passed).any(axis=1),
+    }
+    return [
+        f"the verdict on {_name(samples, int(np.argmax(rows)))} {what} ({int(rows.sum())} of {n} samples)"
+        for what, rows in wrong.items()
+        if rows.any()
+    ]
+
+
+def _packed(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Truths shaped (positions, samples) as citations are: (samples, bytes)."""
+    packed = pack_citations(bits)
+    return np.frombuffer(packed.buffers()[2], dtype=np.uint8).reshape(bits.shape[1], -1)
+
+
+def _name(samples: pa.Table, row: int) -> str:
+    return f"{samples.column('model')[row].as_py()}/{samples.column('sample')[row].as_py()}"
+
+
+def _words(samples: pa.Table, name: str) -> tuple[NDArray[np.int64], list[str]]:
+    """A column of words as codes, −1 for none, and the words."""
+    column = samples.column(name).combine_chunks()
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return coded.indices.fill_null(-1).to_numpy().astype(np.int64), coded.dictionary.to_pylist()
+
+
+@dataclass
+class Tally:
+    """Counts over all batches: samples by model and bucket, and the atoms of every position that could be judged."""
+
+    buckets: Counter[tuple[str, str]] = field(default_factory=Counter)
+    outside: int = 0
+    """Rows that are no samples of the data set: they have no bucket and count nowhere."""
+    samples: int = 0
+    applied: dict[int, int] = field(default_factory=dict)
+    reasons: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def add(self, samples: pa.Table, evidence: Evidence) -> None:
+        """Count one batch."""
+        model, models = _words(samples, "model")
+        bucket, words = _words(samples, "bucket")
+        inside = bucket >= 0
+        pairs, counts = np.unique(model[inside] * len(words) + bucket[inside], return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self.buckets[models[pair // len(words)], words[pair % len(words)]] += count
+        self.outside += int(np.count_nonzero(~inside))
+        self.samples += evidence.n
+        judged = (evidence.outcome != NOT_APPLICABLE).sum(axis=1)
+        for position, count in enumerate(judged.tolist()):
+            self.applied[position] = self.applied.get(position, 0) + count
+            if not self.applied[position]:
+                self._note_reasons(position, evidence)
+
+    def _note_reasons(self, position: int, evidence: Evidence) -> None:
+        codes = evidence.reasons.codes
+        counter = self.reasons.setdefault(position, Counter())
+        if codes is not None:
+            values, counts = np.unique(codes[position], return_counts=True)
+            for code, count in zip(values.tolist(), counts.tolist(), strict=True):
+                if code >= 0:
+                    counter[evidence.reasons.texts[code]] += count
+
+    def merge(self, other: Tally) -> None:
+        """Add the counts of other batches."""
+        self.buckets += other.buckets
+        self.outside += other.outside
+        self.samples += other.samples
+        for position, count in other.applied.items():
+            self.applied[position] = self.applied.get(position, 0) + count
+        for position, counter in other.reasons.items():
+            self.reasons.setdefault(position, Counter()).update(counter)
+
+    def closed(self, buckets: Mapping[str, Any]) -> tuple[dict[str, dict[str, int]], list[str]]:
+        """The protocol's buckets with all six words, and where they are not what the samples give."""
+        by_model: dict[str, Counter[str]] = {"all": Counter()}
+        for (model, bucket), count in self.buckets.items():
+            by_model.setdefault(model, Counter())[bucket] += count
+            if model != "all":
+                by_model["all"][bucket] += count
+        written: dict[str, dict[str, int]] = {}
+        problems: list[str] = []
+        if "all" not in buckets:
+            problems.append("buckets have no row `all`")
+        for name, counts in buckets.items():
+            words = {bucket: int(counts.get(bucket, 0)) for bucket in BUCKETS}
+            written[name] = words | {"n": int(counts.get("n", sum(words.values())))}
+            unknown = sorted(counts.keys() - {*BUCKETS, "n"})
+            if unknown:
+                problems.append(f"buckets of {name}: {unknown[0]!r} is not one of {', '.join(BUCKETS)}")
+            if sum(words.values()) != written[name]["n"]:
+                problems.append(f"buckets of {name} add up to {sum(words.values())}, but n is {written[name]['n']}")
+            elif name not in by_model:
+                problems.append(f"buckets of {name}: no sample has that model")
+            elif words != {bucket: by_model[name][bucket] for bucket in BUCKETS}:
+                problems.append(f"buckets of {name} are not those of its samples")
+        return written, problems
+
+    def notes(self, layout: Layout) -> list[str]:
+        """Verifiers and rules that could be applied nowhere, and rows that count nowhere."""
+        notes = []
+        if self.outside:
+            notes.append(
+                f"{self.outside:,} rows are about nothing in the data set: they have no bucket and count nowhere"
+            )
+        if not self.samples:
+            return notes
+        idle = [position for position in range(layout.width) if not self.applied.get(position)]
+        families: dict[str, list[int]] = {}
+        for position, place in enumerate(layout.positions):
+            families.setdefault(place.rule["family"], []).append(position)
+        for family, positions in families.items():
+            if set(positions) <= set(idle):
+                notes.append(f"verifier {family} was nowhere applicable{self._why(positions)}")
+                idle = [position for position in idle if position not in positions]
+        by_reason: dict[str, list[str]] = {}
+        for position in idle:
+            code = str(layout.positions[position].rule["code"])
+            if all(not self.applied.get(place) for place in layout.positions_of(code).tolist()):
+                by_reason.setdefault(self._why([position]), []).append(code)
+        for reason, codes in by_reason.items():
+            names = list(dict.fromkeys(codes))
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            notes.append(f"nowhere applicable: {', '.join(names[:_NAMED])}{more}{reason}")
+        return notes
+
+    def _why(self, positions: Sequence[int]) -> str:
+        """The most frequent reason, in words."""
+        counter: Counter[str] = Counter()
+        for position in positions:
+            counter.update(self.reasons.get(position, Counter()))
+        if not counter:
+            return ""
+        text = min(counter, key=lambda reason: (-counter[reason], reason))
+        return f" ({text})" if len(counter) == 1 else f" (mostly: {text})"
