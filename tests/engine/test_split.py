@@ -83,8 +83,10 @@ def test_a_character_that_is_none_costs_itself_and_is_named(tmp_path):
     assert texts[:2] == [b'{"id":"a\xef\xbf\xbd"}', b'{"id":"b","response":"\\ufffd!"}']
     assert cut.notes == [
         "outputs: nothing reads `response` (75 %); shares of the records",
-        "outputs: 2 lines held bytes that are not UTF-8 or lone surrogates, replaced or escaped: "
-        "outputs.jsonl:2, outputs.jsonl:3",
+        (
+            "outputs: 2 lines held bytes that are not UTF-8 or lone surrogates, replaced or escaped: "
+            "outputs.jsonl:2, outputs.jsonl:3"
+        ),
     ]
 
 

@@ -117,9 +117,9 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
             return
     if not rows:
         raise RunError(f"{run.path} holds no samples")
+    _, broken = counted.tally.closed(run.metrics["buckets"])
+    result.problems += [f"{METRICS}: {text}" for text in broken]
     if plan is None:
-        _, broken = counted.tally.closed(run.metrics["buckets"])
-        result.problems += [f"{METRICS}: {text}" for text in broken]
         return
     _numbers(run, chosen, plan, plan.finish(partials), counted, result)
 
@@ -159,7 +159,7 @@ def _numbers(
         counted.matching = Matching.from_dict(intake)
     gates = [Gate.parse(text) for text in manifest.config.get("gates") or ()]
     document, broken = metrics_document(chosen, plan, measured, counted, (*plan.default_gates(), *gates))
-    result.problems += [f"{METRICS}: {text}" for text in broken]
+    result.problems += [f"{METRICS}: {text}" for text in broken if f"{METRICS}: {text}" not in result.problems]
     stored = (run.path / METRICS).read_bytes()
     again = pretty(document)
     if stored != again:
@@ -186,6 +186,8 @@ def _intake(run: Run) -> dict[str, Any] | None:
 
 def _place(difference: Difference, result: Verification) -> None:
     """A number that differs is a problem, or in a run of another version one that is not recomputed."""
+    if result.made_by is not None and difference.path == "protocol_version":
+        return  # `made_by` says it
     if result.made_by is not None and difference.added:
         result.added.append(difference.path)
     else:

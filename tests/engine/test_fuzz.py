@@ -1,0 +1,124 @@
+"""Damaged rows of every role of every protocol: each is judged or named in an error, and none ends in a traceback.
+
+ADJUDGE_FUZZ says how many rows a protocol; `make fuzz` takes 100,000.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import adjudge
+from adjudge.errors import AdjudgeError
+from adjudge.protocols.base import protocol
+from adjudge.readers.blocks import block_of
+
+ROWS = int(os.environ.get("ADJUDGE_FUZZ", "1200"))
+PROTOCOLS = ("flight", "triage", "consistency", "gui", "stability")
+CHUNK = 400
+ODD = [
+    *("", "x", "\ud800", "a\x00b", "ÿ" * 5000, "\u202e", "NaN", "1e999", "null", "🙂", "=1+1"),
+    *(0, -1, 1e308, -1e308, 10**30, True, None, [], {}, [[]], [None], {"a": {}}, ["x", 1, None]),
+]
+
+
+def damaged(rng: random.Random, record: dict) -> bytes:
+    """One record as it should not be."""
+    kind = rng.randrange(8)
+    text = json.dumps(record)
+    if kind == 0:
+        return text[: rng.randrange(len(text))].encode()
+    if kind == 1:
+        data = bytearray(text.encode())
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        return bytes(data).replace(b"\n", b" ")
+    if kind == 2:
+        return (text[:-1] + ', "deep": ' + "[" * rng.choice([10, 2000]) + "]" * 2000 + "}").encode()
+    if kind == 3:
+        return rng.choice([b"null", b"[]", b"3", b'"x"', b"{}", b"{{}}", b"\xff\xfe", b"{'id': 1}"])
+    path = _somewhere(rng, record)
+    if kind == 4:
+        _put(record, path, rng.choice(ODD))
+    elif kind == 5:
+        _put(record, path, None, drop=True)
+    elif kind == 6:
+        _put(record, path, "\udfff" + "x" * rng.choice([1, 100_000]))
+    else:
+        record[rng.choice(["extra", "ID", "Model", "\u00e9"])] = rng.choice(ODD)
+    return json.dumps(record, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
+
+
+def _somewhere(rng: random.Random, value: object) -> list:
+    path: list = []
+    while True:
+        if isinstance(value, dict) and value:
+            step = rng.choice(sorted(value))
+        elif isinstance(value, list) and value:
+            step = rng.randrange(len(value))
+        else:
+            return path
+        path.append(step)
+        value = value[step]
+        if rng.random() < 0.4:
+            return path
+
+
+def _put(record: dict, path: list, value: object, *, drop: bool = False) -> None:
+    if not path:
+        return
+    for step in path[:-1]:
+        record = record[step]
+    if drop:
+        del record[path[-1]]
+    else:
+        record[path[-1]] = value
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_damaged_rows_are_judged_or_named(name, tmp_path):
+    rng = random.Random(f"fuzz {name}")  # noqa: S311 -- no secret
+    config = {**protocol(name).example(tmp_path / "example", 3), "resamples": 100}
+    inputs = protocol(name).plan(config).inputs()
+    share = ROWS // len(inputs)
+    for item in inputs:
+        lines = [line for path in item.paths for line in Path(path).read_text().splitlines()]
+        damaged_rows = [damaged(rng, json.loads(rng.choice(lines))) for _ in range(share)]
+        accepted = [row for row in damaged_rows if _readable(item, row)]
+        assert 0 < len(accepted) < len(damaged_rows)  # or the damage is no test
+        for start in range(0, len(accepted), CHUNK):
+            _judge(name, config, item, accepted[start : start + CHUNK], tmp_path)
+
+
+def _readable(item, row: bytes) -> bool:
+    """Whether a row alone is read; one that is not must be named with its line."""
+    block = block_of([(7, row)], "rows.jsonl")
+    try:
+        if item.read is not None:
+            item.read(block)
+        else:
+            block.each(lambda line, text: item.key("rows.jsonl", line, text), item.expected)
+    except AdjudgeError as error:
+        assert "rows.jsonl:7: " in str(error), str(error)
+        return False
+    return True
+
+
+def _judge(name: str, config: dict, item, rows: list[bytes], folder: Path) -> None:
+    """Rows that can be read alone, in one evaluation: a run whose buckets add up, or an error that names something."""
+    path = folder / "rows.jsonl"
+    path.write_bytes(b"\n".join(rows))
+    changed = {**config, item.role: [str(path)]}
+    if name == "triage":
+        changed = {**config, "results": [[str(path)]]} if item.role == "results" else changed
+    try:
+        run = adjudge.evaluate(name, changed, out=folder / "run", force=True, report=False)
+    except AdjudgeError as error:
+        assert len(str(error)) > 20
+        assert error.exit_code in {2, 3}, str(error)
+        return
+    assert run.metrics["buckets"]["all"]["n"] > 0

@@ -1,0 +1,124 @@
+"""A run that another version made is never called altered: what holds holds, what cannot be recomputed is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import adjudge
+from adjudge.cli.main import main
+from adjudge.engine.verify import verify
+from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot
+from adjudge.evidence.vocabulary import Scope
+from adjudge.protocols.base import Named, protocol
+from adjudge.provenance.canonical import file_digest
+from adjudge.stats.estimate import Estimate
+
+OLD = Path(__file__).parent / "old_runs"
+RUNS = sorted(path.parent for path in OLD.glob("*/*/manifest.json"))
+
+
+def test_there_are_runs_of_an_older_version():
+    assert {path.name for path in RUNS} == {"consistency", "flight", "triage"}
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_an_old_run_still_verifies(path):
+    result = verify(adjudge.load_run(path))
+    assert (result.problems, result.not_recomputed, result.exit_code) == ([], [], 0)
+    assert result.made_by.startswith(f"adjudge {path.parent.name} (here ")
+
+
+def another_rule(context):
+    return [
+        *rule_sets("triage", ())[0].build(context),
+        Rule(
+            code="plausible.confidence",
+            title="the confidence is not suspiciously round",
+            scope=Scope.SAMPLE,
+            slots=(Slot(None, 0),),
+            passed="it is not",
+            failed="it is {observed}",
+            quantity=lambda batch: batch.confidence[None],
+            limits=Limits(high=0.999),
+        ),
+    ]
+
+
+@pytest.fixture
+def grown(monkeypatch):
+    """This version with one more metric and one more rule in triage, and a version of its own."""
+    from adjudge.protocols.triage import plan as module
+    from adjudge.protocols.triage.plan import TriagePlan
+
+    sets = [RuleSet("triage", "triage", another_rule)]
+    monkeypatch.setattr(module, "rule_sets", lambda *_: sets)
+    finish = TriagePlan.finish
+
+    def more(self, partials):
+        measured = finish(self, partials)
+        measured.estimates.append(Named("a_new_metric", "", Estimate(value=1.0, n=1, method="counted")))
+        measured.metrics["a_new_metric"] = 1.0
+        return measured
+
+    monkeypatch.setattr(TriagePlan, "finish", more)
+    monkeypatch.setattr(type(protocol("triage")), "version", "99")
+
+
+def test_an_old_run_verifies_after_a_metric_and_an_optional_rule_were_added(grown):
+    path = next(path for path in RUNS if path.name == "triage")
+    result = verify(adjudge.load_run(path))
+    assert (result.problems, result.not_recomputed) == ([], [])
+    assert "estimates[a_new_metric, ]" in result.added
+    assert "triage 1 (here 99)" in result.made_by
+
+
+def rewritten(path: Path, change) -> Path:
+    """A copy of a run in which metrics.json was changed and every digest fits again."""
+    metrics = json.loads((path / "metrics.json").read_text())
+    change(metrics)
+    (path / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
+    manifest = json.loads((path / "manifest.json").read_text())
+    for entry in manifest["files"]:
+        entry |= {"bytes": (path / entry["path"]).stat().st_size, "sha256": file_digest(path / entry["path"])}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    return path
+
+
+def raise_value(metrics):
+    metrics["estimates"][0]["value"] = 0.99
+
+
+def test_a_number_of_another_version_that_is_not_recomputed_is_listed_and_not_called_altered(tmp_path):
+    run = shutil.copytree(next(path for path in RUNS if path.name == "flight"), tmp_path / "run")
+    result = verify(adjudge.load_run(rewritten(run, raise_value)))
+    assert (result.problems, result.exit_code) == ([], 3)
+    (what,) = result.not_recomputed
+    assert what.startswith("metrics.json: estimates[eligibility_rate, model=")
+    done = CliRunner().invoke(main, ["verify", str(run)], standalone_mode=False)
+    assert done.return_value == 3
+    assert "not all of it can be recomputed here" in done.stderr
+    assert "not recomputed: metrics.json: estimates[eligibility_rate" in done.stderr
+
+
+def add_to_a_bucket(metrics):
+    metrics["buckets"]["all"]["passed"] += 5
+
+
+def test_broken_promises_do_not_hold_whatever_version_is_named(tmp_path):
+    run = shutil.copytree(next(path for path in RUNS if path.name == "flight"), tmp_path / "run")
+    rewritten(run, add_to_a_bucket)
+    result = verify(adjudge.load_run(run))
+    assert result.exit_code == 1
+    assert result.problems == ["metrics.json: buckets of all add up to 65, but n is 60"]
+
+
+def test_files_that_are_not_those_of_the_manifest_do_not_hold_whatever_version_is_named(tmp_path):
+    run = shutil.copytree(next(path for path in RUNS if path.name == "flight"), tmp_path / "run")
+    (run / "charts.json").write_text("[]")
+    assert verify(adjudge.load_run(run)).problems == ["charts.json: its content is not the one in the manifest"]
