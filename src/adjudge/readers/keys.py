@@ -12,8 +12,8 @@ from msgspec import inspect
 KeyTree = Mapping[str, Any]
 """The keys that are read; the value is the tree of a nested object, or None where all of it is read."""
 
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_NESTED = (dict, list)
+_ANY = msgspec.json.Decoder()
 
 
 def tree_of(kind: Any) -> KeyTree | None:
@@ -38,25 +38,23 @@ def unread_keys(records: Iterable[bytes], known: KeyTree) -> Counter[str]:
     for record in records:
         unread: set[str] = set()
         try:
-            _look(record, known, "", unread)
+            _look(_ANY.decode(record), known, "", unread)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue  # whoever reads the record says what is wrong with it
         counts.update(unread)
     return counts
 
 
-def _look(record: bytes | msgspec.Raw, known: KeyTree, prefix: str, unread: set[str]) -> None:
-    begins = bytes(memoryview(record)[:1])
-    if begins == b"[":
-        for item in _LIST.decode(record):
+def _look(value: Any, known: KeyTree, prefix: str, unread: set[str]) -> None:
+    if type(value) is list:
+        for item in value:
             _look(item, known, prefix, unread)
-    elif begins == b"{":
-        values = _OBJECT.decode(record)
-        if not values.keys() <= known.keys():
-            unread.update(prefix + name for name in values.keys() - known.keys())
-        for name, inner in known.items():
-            if inner is not None and name in values:
-                _look(values[name], inner, f"{prefix}{name}.", unread)
+    elif type(value) is dict:
+        if not value.keys() <= known.keys():
+            unread.update(prefix + name for name in value.keys() - known.keys())
+        for name, inner in value.items():
+            if type(inner) in _NESTED and (nested := known.get(name)) is not None:
+                _look(inner, nested, f"{prefix}{name}.", unread)
 
 
 def _tree(kind: inspect.Type) -> KeyTree | None:
