@@ -39,7 +39,11 @@ BAD_EPISODES = [
     (episode(DONE, milestones=[{"name": "m", "step": 4, "type": "done"}]), {}, ["'m' is about step 4"]),
     (episode(DONE, milestones=[{"name": "m", "step": 0, "type": "dne"}]), {}, ["'dne' is unknown"]),
     ({"episode_id": "e", "steps": [{"step": 3, "action": DONE}] * 2}, {}, ["step 3 twice"]),
-    ({"episode_id": "e", "steps": [{"step": "x", "action": DONE}]}, {}, ["Expected `int`", "expected an episode"]),
+    (
+        {"episode_id": "e", "steps": [{"step": "x", "action": DONE}]},
+        {},
+        ["`steps[0].step` is text, expected a whole number", "expected an episode"],
+    ),
     ({"steps": []}, {}, ["neither `episode_id`"]),
     ({"episode_id": "e", "step": 0}, {}, ["neither `steps` nor `action`"]),
 ]
@@ -67,7 +71,10 @@ BAD_PREDICTIONS = [
     ([{"episode_id": "e", "step": 0, "raw": "DONE()"}] * 2, ["predictions.jsonl:2", "step 0 is predicted a second"]),
     ([{"episode_id": "E", "step": 0, "raw": "DONE()"}], ["'E' is not among the episodes", "--unmatched report"]),
     ([{"episode_id": "e", "step": 7, "raw": "DONE()"}], ["no prediction is for a recorded step"]),
-    ([{"episode_id": "e", "step": 0, "raw": 3}], ["Expected `str | null`"]),
+    (
+        [{"episode_id": "e", "step": 0, "raw": 3}],
+        ["predictions.jsonl:1: `raw` is a whole number, expected text; expected a prediction"],
+    ),
 ]
 
 

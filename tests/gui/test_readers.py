@@ -15,8 +15,7 @@ from adjudge.runs.run import Run
 
 
 def episode(record, space="normalized", bbox="xyxy"):
-    found, _ = formats.episode(msgspec.json.encode(record), space, bbox)
-    return found
+    return formats.episode(msgspec.json.encode(record), space, bbox)
 
 
 OLDER = {
@@ -112,11 +111,11 @@ def test_openadapt_pixels_without_a_screen_cannot_be_normalised():
 
 
 def test_openadapt_broken_records_are_refused():
-    with pytest.raises(Shape, match="`action` is missing"):
+    with pytest.raises(Shape, match="step 0 is not readable: the record has no `action`"):
         episode({"episode_id": "e", "instruction": "x", "steps": [{"step_index": 0}]})
-    with pytest.raises(Shape, match="step 0 is 3"):
+    with pytest.raises(Shape, match="step 0 is not readable: the record is a whole number, expected an object"):
         episode({"id": "e", "steps": [3]})
-    with pytest.raises(Shape, match="not readable"):
+    with pytest.raises(Shape, match=r"`action\.coordinates` is a whole number"):
         episode(
             {
                 "episode_id": "e",
@@ -125,6 +124,17 @@ def test_openadapt_broken_records_are_refused():
             },
             "pixel",
         )
+    sized = [{"step_index": k, "observation": {"screen_size": [9, 9 - k]}, "action": {"type": "wait"}} for k in (0, 1)]
+    with pytest.raises(Shape, match="step 1 has another screen_size"):
+        episode({"episode_id": "e", "instruction": "x", "steps": sized})
+    sized[0]["observation"]["screen_size"] = [9]
+    with pytest.raises(Shape, match="step 0: screen_size has 1 numbers, expected 2"):
+        episode({"episode_id": "e", "instruction": "x", "steps": sized})
+    flat = {"step_index": 0, "observation": {"screen_size": [0, 5]}, "action": CURRENT["steps"][0]["action"]}
+    with pytest.raises(Shape, match="pixels on a screen of 0 × 5"):
+        episode({"episode_id": "e", "instruction": "x", "steps": [flat]})
+    with pytest.raises(Shape, match="step 0 is not readable: `step` is text, expected a whole number"):
+        episode({"id": "e", "steps": [{"step": "first", "action": {"type": "wait"}}]})
 
 
 SAMPLE = {

@@ -14,7 +14,7 @@ from adjudge.protocols.gui.evalfile import denominator, load, metrics_of, migrat
 from adjudge.protocols.gui.picture import write_picture
 from adjudge.protocols.gui.plot import comparison
 from adjudge.readers.gui import formats
-from adjudge.readers.gui.model import TYPES
+from adjudge.readers.gui.model import TYPES, SingleStep
 from adjudge.runs.run import Run
 
 pytestmark = pytest.mark.realdata
@@ -62,8 +62,8 @@ def test_plotting_them_shows_what_is_null(openadapt, tmp_path):
 
 def test_openadapt_episodes_of_the_older_shape_are_read(openadapt):
     [record] = json.loads((openadapt / "sample_data.json").read_text())
-    found, whole = formats.episode(json.dumps(record).encode(), "normalized", "xyxy")
-    assert whole
+    found = formats.episode(json.dumps(record).encode(), "normalized", "xyxy")
+    assert not isinstance(found, SingleStep)
     assert (found.episode_id, found.scenario) == ("episode_001", "login_workflow")
     assert [step.action.type for step in found.steps] == ["click", "type", "click", "type", "click", "done"]
     assert (found.steps[4].action.x, found.steps[4].action.y) == (0.5, 0.7)

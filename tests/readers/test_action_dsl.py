@@ -43,6 +43,9 @@ def same(a, b):
         ("TYPE('x')", Action("type", argument="x")),
         (r'TYPE("a \"b\" \\ \n é")', Action("type", argument='a "b" \\ \n é')),
         (r'TYPE("\u00e9\x41\q")', Action("type", argument="éAq")),
+        # Two escapes of one character, and half of such a pair.
+        (r'TYPE("\ud83d\ude00")', Action("type", argument="😀")),
+        (r'TYPE("a\ud800b")', Action("type", argument="a\ufffdb")),
         ('TYPE([3], "x")', Action("type", argument="x", element="3")),
         ('TYPE("")', Action("type", argument="")),
         ('KEY("ctrl+c")', Action("key", argument="ctrl+c")),
@@ -170,6 +173,51 @@ def test_the_fast_path_knows_the_plain_forms(action):
     if plain and bare:
         assert same(parse_plain(render(action)), action)
         assert same(parse_plain(f"I see a form.\nAction: {render(action)}"), action)
+
+
+PLAIN = [
+    "click ( X = -1e-1 , Y = 2E-1 )",
+    "double_click(x=0.123456789012345678, y=3)",
+    "Right_Click([ 12 ])",
+    'TYPE(text = "CLICK([3])")',
+    'select( [ 7 ] , text="ü…")',
+    "DONE( )",
+    "  action : DONE()\n",
+    "Action: CLICK([3])",
+    "I look, ünd see Action: nothing. Then\nAction: CLICK(x=0.1, y=0.2) ",
+    "I look. ACTION: WAIT()",
+]
+OTHER = [
+    *("", "Action:", "DONE", "DONE()x", "done(1)", 'KEY(key="enter")', 'SCROLL([3], "up")', "CLICK([])", "CLICK([3]"),
+    *(
+        'CLICK("3")',
+        "CLICK(x=1e999, y=1)",
+        "CLICK(x=0.5)",
+        "CLICK(x=0.5, y=0.5, end_x=1)",
+        'TYPE("a\\"b")',
+        "TYPE('x')",
+    ),
+    *('TYPE("x', 'TYPE([3] "x")', "clicks(x=1, y=1)", "action DONE()", "f(1)\nAction: DONE()", "xAction: DONE()"),
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_forms_take_the_fast_path(text):
+    assert same(parse_plain(text), tokenize(text))
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_all_others_are_left_to_the_tokenizer(text):
+    assert parse_plain(text) is None
+
+
+@pytest.mark.parametrize("part", ["Action: ", " ", "Action:\n ", "a ", "click ", '"', "CLICK(x=", "1", "action : "])
+def test_long_texts_take_no_longer_than_their_length(part):
+    """A regular expression that tries every way to cut the text would not come back from this."""
+    for end in ("", "(", "CLICK(x=1, y=2", 'TYPE("x'):
+        text = part * 20_000 + end
+        assert parse_plain(text) is None
+        parse(text)
 
 
 @settings(max_examples=150, deadline=None)

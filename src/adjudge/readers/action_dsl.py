@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 POINTING = ("click", "double_click", "right_click", "hover")
 WITH_TEXT = ("type", "select", "open", "answer")
 ALONE = ("wait", "done", "fail")
@@ -33,11 +35,9 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _KEYWORDS = frozenset({"x", "y", "end_x", "end_y", "text", "key", "direction", "element"})
 _PAIRS = (("x", "y"), ("end_x", "end_y"))
-_MARKER = "Action:"
-
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _PLAIN = re.compile(
-    rf"""\s*(?:action\s*:\s*)?(?:
+    rf"""(?:[^(]*[ \n]action:|\s*action\s*:)?\s*(?:
       ({"|".join(POINTING)})\s*\(\s*(?:x\s*=\s*{_NUMBER}\s*,\s*y\s*=\s*{_NUMBER}|\[\s*(\d+)\s*\])\s*\)
     | (type|select|open|answer|key|scroll)\s*\(\s*(?:\[\s*(\d+)\s*\]\s*,\s*)?(text\s*=\s*)?"([^"\\]*)"\s*\)
     | ({"|".join(ALONE)})\s*\(\s*\)
@@ -46,7 +46,7 @@ _PLAIN = re.compile(
 )
 
 
-class Action(NamedTuple):
+class Action(msgspec.Struct, frozen=True, gc=False):
     """One parsed action. `argument` is the text, key or direction; a coordinate that is not there is NaN."""
 
     type: str
@@ -84,24 +84,17 @@ def parse_plain(text: str) -> Action | None:
     """
     found = _PLAIN.fullmatch(text)
     if found is None:
-        marker = text.rfind(_MARKER)
-        if marker < 1 or text[marker - 1] not in " \n" or text.find("(", 0, marker) >= 0:
-            return None
-        found = _PLAIN.fullmatch(text, marker)
-        if found is None:
-            return None
-    pointing, x, y, element, spoken, target, keyword, words, alone = found.groups()
-    if pointing is not None:
-        if element is not None:
-            return Action(pointing.lower(), element=element)
+        return None
+    pointing, x, y, mark, spoken, element, keyword, words, alone = found.groups()
+    if x is not None:
         across, down = float(x), float(y)
         return Action(pointing.lower(), across, down) if math.isfinite(across) and math.isfinite(down) else None
-    if spoken is not None:
-        name = spoken.lower()
-        if name in {"key", "scroll"} and (target is not None or keyword is not None):
-            return None
-        return Action(name, argument=words, element=target)
-    return Action(alone.lower())
+    if spoken is None:
+        return Action((pointing or alone).lower(), element=mark)
+    name = spoken.lower()
+    if name in {"key", "scroll"} and (element is not None or keyword is not None):
+        return None
+    return Action(name, argument=words, element=element)
 
 
 def tokenize(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
@@ -266,8 +259,11 @@ def _next(text: str, place: int) -> tuple[str, str, int, int]:
 
 
 def _unescaped(quoted: str) -> str:
+    """The text between the quotes. Two escapes can spell one character; half of such a pair alone is none (U+FFFD)."""
     body = quoted[1:-1]
-    return _ESCAPE.sub(_character, body) if "\\" in body else body
+    if "\\" not in body:
+        return body
+    return _ESCAPE.sub(_character, body).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _character(found: re.Match[str]) -> str:

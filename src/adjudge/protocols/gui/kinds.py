@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from adjudge.readers.gui.model import Action
-
 POINTING = ("click", "double_click", "right_click", "hover")
 DRAG = ("drag",)
 WITH_TEXT = ("type", "select", "click_and_type")
@@ -11,15 +9,6 @@ WITH_OPTIONAL_TEXT = ("open", "answer", "open_app", "close_app", "goto")
 WITH_KEY = ("key", "hotkey", "scroll")
 ON_ELEMENT = (*POINTING, *DRAG, "type", "select")
 NOTHING = ("wait", "done")  # what an agent that never acts gets right
-
-_OTHER = frozenset({"key", "hotkey", "scroll"})
-
-
-def argument(action: Action, kind: str) -> str | None:
-    """The key, direction or text of an action, by its type."""
-    if kind not in _OTHER:
-        return action.text
-    return action.direction if kind == "scroll" else action.key
 
 
 def same_key(word: str | None) -> str | None:

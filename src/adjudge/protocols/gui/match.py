@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
-from adjudge.protocols.gui.blocks import unknown_type
-from adjudge.protocols.gui.tables import MILESTONES, OUTCOMES
+from adjudge.protocols.gui.rows import MILESTONES, OUTCOMES, unknown_type
 from adjudge.readers.gui.model import Milestone
 
 Ints = NDArray[np.int64]

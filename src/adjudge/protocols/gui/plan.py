@@ -14,13 +14,14 @@ from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.gui import samples as columns
-from adjudge.protocols.gui.blocks import BlockReader
 from adjudge.protocols.gui.measure import finish
 from adjudge.protocols.gui.partials import Partial, partial
 from adjudge.protocols.gui.read import GuiReader, ReadBatch
+from adjudge.protocols.gui.rows import RowReader
 from adjudge.protocols.gui.rules import GuiContext
 from adjudge.provenance.canonical import digest
-from adjudge.readers.gui.model import BOXES, SPACES, TYPES
+from adjudge.readers.gui import formats
+from adjudge.readers.gui.model import BOXES, SPACES, TYPES, Outcome
 from adjudge.verdict.agent import RuleBasedAgent, check_citations
 
 BATCH_ROWS = 32768
@@ -80,13 +81,28 @@ class GuiPlan(Plan):
     def inputs(self) -> Sequence[Input]:
         """Episodes, predictions and outcomes, keyed by episode."""
         settings = self.settings
-        reader = BlockReader(self.types, space=settings.space, bbox=settings.bbox)
+        reader = RowReader(self.types, space=settings.space, bbox=settings.bbox)
         roles = [
-            Input("episodes", tuple(settings.episodes), None, "", limited=True, read=reader.episodes),
-            Input("predictions", tuple(settings.predictions), None, "", read=reader.predictions),
+            Input(
+                "episodes",
+                tuple(settings.episodes),
+                None,
+                "",
+                limited=True,
+                read=reader.episodes,
+                keys=formats.EPISODE_KEYS,
+            ),
+            Input(
+                "predictions",
+                tuple(settings.predictions),
+                None,
+                "",
+                read=reader.predictions,
+                keys=formats.PREDICTION_KEYS,
+            ),
         ]
         if settings.outcomes:
-            roles.append(Input("outcomes", tuple(settings.outcomes), None, "", read=reader.outcomes))
+            roles.append(Input("outcomes", tuple(settings.outcomes), None, "", read=reader.outcomes, keys=Outcome))
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
-from adjudge.protocols.gui.blocks import box_counts
 from adjudge.protocols.gui.match import Ints, Matched, match
+from adjudge.protocols.gui.rows import POINTS, box_counts
 from adjudge.protocols.gui.spaces import Floats, inside, outside_words
-from adjudge.protocols.gui.tables import POINTS
 
 
 @dataclass

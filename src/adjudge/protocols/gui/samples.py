@@ -15,7 +15,7 @@ from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.gui.batch import ANSWERED, STATUSES, UNMATCHED, GuiBatch
 from adjudge.protocols.gui.read import ReadBatch, codes
-from adjudge.protocols.gui.tables import POINTS
+from adjudge.protocols.gui.rows import POINTS
 from adjudge.readers.gui.model import Milestone
 from adjudge.verdict.agent import Verdicts
 

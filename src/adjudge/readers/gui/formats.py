@@ -1,59 +1,65 @@
-"""Which format a record is in, told by its keys, and its key for matching."""
+"""The formats of a record, told apart by its keys: our own is decoded at once, the others are read here, one by one."""
 
 from __future__ import annotations
 
 import msgspec
 
 from adjudge.readers.gui import mind2web, native, openadapt
-from adjudge.readers.gui.model import Episode, Prediction, Shape
+from adjudge.readers.gui.model import Action, Episode, Outcome, Prediction, Shape, State
+from adjudge.readers.keys import merged, tree_of
+
+EPISODE_KEYS = merged(tree_of(Episode), native.STEP_KEYS, mind2web.EPISODE_KEYS, openadapt.KEYS)
+PREDICTION_KEYS = {
+    **dict.fromkeys(Prediction.__struct_fields__),
+    # The box of a predicted element is not read.
+    "action": {**dict.fromkeys(Action.__struct_fields__), "element": {"id": None}},
+    "state": tree_of(State),
+    **mind2web.PREDICTION_KEYS,
+}
 
 _NONE = msgspec.Raw(b"")
 
 
-class _Id(msgspec.Struct, gc=False):
-    """The keys that name an episode."""
+class _Keys(msgspec.Struct, gc=False):
+    """The keys that name an episode, and those that tell formats apart."""
 
     episode_id: str | int | None = None
     id: str | int | None = None
     annotation_id: str | None = None
-
-
-class _Shape(_Id, gc=False):
-    """With those that tell formats apart."""
-
     instruction: msgspec.Raw = _NONE
     steps: msgspec.Raw = _NONE
 
 
-_id = msgspec.json.Decoder(_Id)
-_shape = msgspec.json.Decoder(_Shape)
+_keys = msgspec.json.Decoder(_Keys)
 
 
-def key(text: bytes) -> str:
-    """The episode a record of any format belongs to."""
-    found = _id.decode(text)
-    for name in (found.episode_id, found.annotation_id, found.id):
-        if name is not None:
-            return str(name)
-    raise Shape("has neither `episode_id` nor `annotation_id` nor `id`")
-
-
-def episode(text: bytes, space: str, bbox: str) -> tuple[Episode, bool]:
-    """One record as an episode in the declared space and box order, and whether it holds the whole episode."""
-    found = _shape.decode(text)
-    if found.annotation_id is not None:
-        return mind2web.episode(text, space, bbox), False
-    if not bytes(found.steps):
-        return native.step_row(text), False
-    if bytes(found.instruction):
-        return openadapt.current(text, space, bbox), True
-    if found.episode_id is None:
-        return openadapt.older(text), True
-    return native.episode(text), True
+def episode(text: bytes, space: str, bbox: str) -> Episode:
+    """One record as an episode in the declared space and box order, a SingleStep where it is one step of it."""
+    keys = _named(text)
+    if keys.annotation_id is not None:
+        return mind2web.episode(text, space, bbox)
+    if not bytes(keys.steps):
+        return native.step_row(text)
+    if bytes(keys.instruction):
+        return openadapt.current(text, space, bbox)
+    return openadapt.older(text) if keys.episode_id is None else native.EPISODE.decode(text)
 
 
 def prediction(text: bytes) -> Prediction:
     """One record as a prediction."""
-    if b'"annotation_id"' in text:
-        return mind2web.prediction(text)
-    return native.prediction(text)
+    _named(text)
+    return mind2web.prediction(text) if b'"annotation_id"' in text else native.prediction(text)
+
+
+def outcome(text: bytes) -> Outcome:
+    """One record as an outcome."""
+    _named(text)
+    return native.OUTCOME.decode(text)
+
+
+def _named(text: bytes) -> _Keys:
+    """The keys of a record, of which one must name the episode."""
+    keys = _keys.decode(text)
+    if keys.episode_id is None and keys.annotation_id is None and keys.id is None:
+        raise Shape("has neither `episode_id` nor `annotation_id` nor `id`")
+    return keys

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgspec
 
-from adjudge.readers.gui.model import Action, Element, Episode, Prediction, Shape, Step, need
+from adjudge.readers.gui.model import Action, Element, Prediction, Shape, SingleStep, Step, need
+from adjudge.readers.keys import tree_of
 
 _OPERATIONS = ("click", "type", "select", "hover", "key", "wait", "done")
 _DIRECTIONS = ("up", "down", "left", "right")
@@ -24,7 +26,11 @@ class _Sample(msgspec.Struct):
     domain: str | None = None
 
 
-def episode(text: bytes, space: str, bbox: str) -> Episode:
+EPISODE_KEYS = tree_of(_Sample)
+PREDICTION_KEYS = dict.fromkeys(["annotation_id", "step", *itertools.chain(*_PREDICTED)])
+
+
+def episode(text: bytes, space: str, bbox: str) -> SingleStep:
     """One sample as an episode of one step. Its boxes are pixels, xywh, and no screen size is recorded."""
     if (space, bbox) != ("pixel", "xywh"):
         raise Shape(
@@ -35,7 +41,7 @@ def episode(text: bytes, space: str, bbox: str) -> Episode:
     if action is None:
         raise Shape(f"operation {found.operation!r} is not one of {', '.join(_OPERATIONS)}, scroll <direction>")
     action.element = Element(None, found.bbox) if found.bbox else None
-    return Episode(found.annotation_id, [Step(found.step, action)], found.domain, found.task, None, "web")
+    return SingleStep(found.annotation_id, [Step(found.step, action)], found.domain, found.task, None, "web")
 
 
 def prediction(text: bytes) -> Prediction:

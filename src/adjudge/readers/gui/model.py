@@ -47,14 +47,14 @@ class Screen(msgspec.Struct, gc=False):
     height: float
 
 
-class Element(msgspec.Struct):
+class Element(msgspec.Struct, gc=False):
     """A screen element: its mark or id, and its box or boxes."""
 
     id: str | int | None = None
     bbox: list[float | list[float]] | None = None
 
 
-class Action(msgspec.Struct):
+class Action(msgspec.Struct, gc=False):
     """One action, recorded or predicted."""
 
     type: str
@@ -68,14 +68,14 @@ class Action(msgspec.Struct):
     element: Element | None = None
 
 
-class Step(msgspec.Struct):
+class Step(msgspec.Struct, gc=False):
     """One step of an episode."""
 
     step: int
     action: Action
 
 
-class Milestone(msgspec.Struct, omit_defaults=True):
+class Milestone(msgspec.Struct, omit_defaults=True, gc=False):
     """Something an episode must reach: the right type at a step, near enough or on an element where that is asked."""
 
     name: str
@@ -85,7 +85,7 @@ class Milestone(msgspec.Struct, omit_defaults=True):
     element: str | int | None = None
 
 
-class Episode(msgspec.Struct):
+class Episode(msgspec.Struct, gc=False):
     """A recorded episode."""
 
     episode_id: str | int
@@ -97,13 +97,17 @@ class Episode(msgspec.Struct):
     milestones: list[Milestone] | None = None
 
 
-class State(msgspec.Struct):
+class SingleStep(Episode, gc=False):
+    """One step of an episode whose other steps stand in other records."""
+
+
+class State(msgspec.Struct, gc=False):
     """What the model says of its own state."""
 
     success: bool | None = None
 
 
-class Prediction(msgspec.Struct):
+class Prediction(msgspec.Struct, gc=False):
     """What the agent did at a step: an action, or the model's text."""
 
     episode_id: str | int
@@ -113,7 +117,7 @@ class Prediction(msgspec.Struct):
     state: State | None = None
 
 
-class Outcome(msgspec.Struct):
+class Outcome(msgspec.Struct, gc=False):
     """The end state of the agent's own run of an episode."""
 
     episode_id: str | int

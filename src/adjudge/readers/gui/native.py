@@ -5,12 +5,55 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from adjudge.readers.gui.model import Action, Element, Episode, Milestone, Prediction, Screen, Shape, Step
+from adjudge.readers.gui.model import (
+    Action,
+    Element,
+    Episode,
+    Milestone,
+    Outcome,
+    Prediction,
+    Screen,
+    Shape,
+    SingleStep,
+    Step,
+)
+from adjudge.readers.keys import tree_of
 
-_episode = msgspec.json.Decoder(Episode)
-PREDICTION = msgspec.json.Decoder(Prediction)
 _FLAT = ("type", "x", "y", "end_x", "end_y", "text", "key", "direction")
+
+
+class _Episode(Episode, gc=False):
+    """An episode, and no record that has the marks of another format."""
+
+    id: str | int | None = None
+    annotation_id: None = None
+    instruction: UnsetType = UNSET
+
+
+class _Prediction(Prediction, gc=False):
+    """A prediction: an action or the model's text, never both."""
+
+    id: str | int | None = None
+    annotation_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse two answers, and none."""
+        if (self.action is None) == (self.raw is None):
+            raise ValueError
+
+
+class _Outcome(Outcome, gc=False):
+    """An outcome; its other names, if it has any, must be names too."""
+
+    id: str | int | None = None
+    annotation_id: str | None = None
+
+
+EPISODE: msgspec.json.Decoder[Episode] = msgspec.json.Decoder(_Episode)
+PREDICTION: msgspec.json.Decoder[Prediction] = msgspec.json.Decoder(_Prediction)
+OUTCOME: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(_Outcome)
 
 
 class _Row(msgspec.Struct):
@@ -38,14 +81,13 @@ class _Row(msgspec.Struct):
     bbox: list[float | list[float]] | None = None
 
 
-def episode(text: bytes) -> Episode:
-    """An episode with its steps."""
-    return _episode.decode(text)
+STEP_KEYS = tree_of(_Row)
+_row = msgspec.json.Decoder(_Row, strict=False)
 
 
-def step_row(text: bytes) -> Episode:
+def step_row(text: bytes) -> SingleStep:
     """A row with one step, as an episode of that step."""
-    row = msgspec.json.decode(text, type=_Row, strict=False)
+    row = _row.decode(text)
     action = row.action
     if action is None:
         if row.type is None:
@@ -56,14 +98,14 @@ def step_row(text: bytes) -> Episode:
     screen = row.screen
     if screen is None and row.screen_width is not None and row.screen_height is not None:
         screen = Screen(row.screen_width, row.screen_height)
-    return Episode(
+    return SingleStep(
         row.episode_id, [Step(row.step, action)], row.scenario, row.goal, screen, row.platform, row.milestones
     )
 
 
 def prediction(text: bytes) -> Prediction:
-    """A prediction: an action or the model's text, never both."""
-    found = PREDICTION.decode(text)
+    """A prediction, or what is wrong with it in words."""
+    found = msgspec.json.decode(text, type=Prediction)
     if found.action is not None and found.raw is not None:
         raise Shape("has both `action` and `raw`; a prediction has one of them")
     if found.action is None and found.raw is None:
