@@ -214,7 +214,7 @@ def test_the_columns_of_an_episode():
     first, second, third = reader().episodes(block(PLAIN_EPISODES)).to_pylist()
     assert (first["key"], first["file"], first["line"], first["step"], first["whole"]) == ("é", 3, 7, 0, True)
     assert (TYPES[first["kind"]], first["x"], first["y"], first["element"]) == ("click", 0.5, 1.0, "7")
-    assert (first["boxes"], first["argument"], np.isnan(first["width"])) == ([0, 0.25, 1, 1], None, True)
+    assert (first["boxes"], first["argument"], first["width"]) == ([0, 0.25, 1, 1], None, None)
     assert (second["line"], second["step"], second["argument"], second["boxes"]) == (7, 2, "ü", None)
     assert (third["key"], third["line"], third["argument"], third["scenario"]) == ("4", 8, "up", "s")
     assert (third["width"], third["height"], third["goal"], third["platform"]) == (100.0, 50.5, None, None)

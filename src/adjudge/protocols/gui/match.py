@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,276 +13,242 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
-from adjudge.protocols.gui.rows import MILESTONES, OUTCOMES, unknown_type
+from adjudge.protocols.gui.rows import MILESTONES, OUTCOMES, Ints, unknown_type
 from adjudge.readers.gui.model import Milestone
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-_ABOUT = ("scenario", "goal", "platform", "screen", "milestones")
+_ABOUT = {
+    "scenario": ("scenario",),
+    "goal": ("goal",),
+    "platform": ("platform",),
+    "screen": ("width", "height"),
+    "milestones": ("milestones",),
+}
 
 
 @dataclass
 class Side:
-    """The rows of one role: their table, the place of each row's episode among all names, and its step's rank."""
+    """The rows of one role, and for each of them the place of its episode among `names`."""
 
     table: pa.Table
     episode: Ints
-    step: Ints
+    names: pa.StringArray
+    files: tuple[str, ...]
 
-    def place(self, row: int, partition: Partition) -> tuple[str, int]:
+    def numbers(self, name: str) -> NDArray[Any]:
+        """A column of numbers."""
+        values: NDArray[Any] = self.table.column(name).to_numpy()
+        return values
+
+    def first(self) -> Ints:
+        """The first row of every episode, −1 where it has none."""
+        return _first(self.episode, len(self.names))
+
+    def name(self, row: int) -> str:
+        """The episode of a row, as messages show it."""
+        return repr(self.names[int(self.episode[row])].as_py())
+
+    def where(self, row: int) -> tuple[str, int]:
         """File and line of a row."""
-        return partition.files[self.table.column("file")[row].as_py()], self.table.column("line")[row].as_py()
+        return self.files[self.table.column("file")[row].as_py()], self.table.column("line")[row].as_py()
+
+    def wrong(self, row: int, text: str, hint: str | None = None) -> InputError:
+        """An error about a row's episode; `text` follows its name."""
+        path, line = self.where(row)
+        return InputError(f"episode {self.name(row)}{text}", file=path, line=line, hint=hint)
 
 
 @dataclass
 class Matched:
-    """`names` are all episodes in order. Row k of the result is step `told[k]` and prediction `said[k]`, −1 for none.
+    """Row k of the result is step `recorded_row[k]` and prediction `predicted_row[k]`, −1 for none, of `episode[k]`.
 
     `about` is, for each of the attributes of an episode, the recorded row that says it (−1 for none), by episode;
-    `outcomes` the row of the outcome.
+    `outcome_row` the row of its outcome. `milestones` are those of a row of the result.
     """
 
-    names: pa.StringArray
     recorded: Side
     predicted: Side
-    told: Ints
-    said: Ints
+    outcomes: Side
+    recorded_row: Ints
+    predicted_row: Ints
     episode: Ints
     about: dict[str, Ints]
-    outcomes: Ints
-    outcome_table: pa.Table
+    outcome_row: Ints
     milestones: dict[int, list[Milestone]]
 
 
 def match(partition: Partition, types: tuple[str, ...], *, unmatched: str) -> Matched:
     """All rows of a partition, by episode; steps first, then predictions for steps that the episode does not have."""
+    recorded, predicted, outcomes = _sides(partition)
+    steps = np.concatenate([recorded.numbers("step"), predicted.numbers("step")])
+    rank = np.unique(steps, return_inverse=True)[1]
+    key = np.concatenate([recorded.episode, predicted.episode]) * (int(rank.max(initial=0)) + 1) + rank
+    recorded_key, predicted_key = np.split(key, [recorded.episode.size])
+    order, said = np.argsort(recorded_key, kind="stable"), np.argsort(predicted_key, kind="stable")
+    recorded_key, predicted_key = recorded_key[order], predicted_key[said]
+
+    _refuse_twice(recorded)
+    about = _about(recorded, order)
+    _refuse_repeated_step(recorded, order, recorded_key)
+    milestones = _milestones(recorded, order, about["milestones"], types)
+    _refuse_repeated_prediction(predicted, said, predicted_key)
+    outcome_row = _outcome_rows(outcomes)
+    known = recorded.first() >= 0
+    if unmatched == "refuse":
+        _refuse_unknown(predicted, known)
+    _refuse_unknown(outcomes, known)
+
+    at = np.searchsorted(recorded_key, predicted_key)
+    hit = np.append(recorded_key, -1)[at] == predicted_key
+    answers = np.full(order.size, -1, dtype=np.int64)
+    answers[at[hit]] = said[hit]
+    extra = said[~hit]
+    episode = np.concatenate([recorded.episode[order], predicted.episode[extra]])
+    by_episode = np.argsort(episode, kind="stable")
+    recorded_row = np.concatenate([order, np.full(extra.size, -1)])[by_episode]
+    place = np.empty(order.size, dtype=np.int64)
+    place[recorded_row[recorded_row >= 0]] = np.flatnonzero(recorded_row >= 0)
+    return Matched(
+        recorded,
+        predicted,
+        outcomes,
+        recorded_row,
+        np.concatenate([answers, extra])[by_episode],
+        episode[by_episode],
+        about,
+        outcome_row,
+        {int(place[row]): wanted for row, wanted in milestones.items()},
+    )
+
+
+def _sides(partition: Partition) -> tuple[Side, Side, Side]:
+    """Episodes, predictions and outcomes, with the places of their episodes among all names in order."""
     tables = [partition.tables["episodes"], partition.tables["predictions"]]
     tables.append(partition.tables.get("outcomes", OUTCOMES.empty_table()))
-    names, codes = _codes(tables)
+    keys = pa.concat_arrays([chunk for table in tables for chunk in table.column("key").chunks]).dictionary_encode()
+    order = pc.sort_indices(keys.dictionary).to_numpy()
+    names = keys.dictionary.take(pa.array(order))
+    codes = np.split(np.argsort(order)[keys.indices.to_numpy()], np.cumsum([table.num_rows for table in tables[:2]]))
+    recorded, *others = (Side(*each, names, partition.files) for each in zip(tables, codes, strict=True))
     if partition.limited:
         # Predictions and outcomes of episodes that a limit cut off are no concern of this run.
-        known = _among(codes[0], len(names))
-        for index in (1, 2):
-            rows = np.flatnonzero(known[codes[index]])
-            tables[index], codes[index] = tables[index].take(rows), codes[index][rows]
-    steps = [_numbers(table, "step") for table in tables[:2]]
-    ranks = np.unique(np.concatenate(steps), return_inverse=True)[1]
-    recorded = Side(tables[0], codes[0], ranks[: len(steps[0])])
-    predicted = Side(tables[1], codes[1], ranks[len(steps[0]) :])
-    width = int(ranks.max(initial=0)) + 1
-    _refuse_twice(recorded, names, partition)
-    told_key = recorded.episode * width + recorded.step
-    told = np.argsort(told_key, kind="stable")
-    told_key = told_key[told]
-    about = _about(recorded, told, names, partition)
-    _refuse_repeated_step(recorded, told, told_key, names, partition)
-    milestones = _milestones(recorded, told, about["milestones"], names, types, partition)
-    said_key = predicted.episode * width + predicted.step
-    said = np.argsort(said_key, kind="stable")
-    said_key = said_key[said]
-    _refuse_repeated_prediction(predicted, said, said_key, names, partition)
-    outcomes = _outcomes(tables[2], codes[2], names, partition)
-    there = _among(recorded.episode, len(names))
-    if unmatched == "refuse":
-        _refuse_unknown(predicted.table, predicted.episode, there, names, partition)
-    _refuse_unknown(tables[2], codes[2], there, names, partition)
-    at = np.searchsorted(told_key, said_key)
-    hit = told_key[np.minimum(at, told.size - 1)] == said_key if told.size else np.zeros(said.size, dtype=np.bool_)
-    answer = np.full(told.size, -1, dtype=np.int64)
-    answer[at[hit]] = said[hit]
-    extra = said[~hit]
-    episode = recorded.episode[told]
-    if extra.size:
-        sort = np.concatenate([episode * 2, predicted.episode[extra] * 2 + 1])
-        order = np.argsort(sort, kind="stable")
-        moved = np.empty(told.size, dtype=np.int64)
-        moved[order[order < told.size]] = np.flatnonzero(order < told.size)
-        milestones = {int(moved[row]): wanted for row, wanted in milestones.items()}
-        told = np.concatenate([told, np.full(extra.size, -1)])[order]
-        answer = np.concatenate([answer, extra])[order]
-        episode = sort[order] // 2
-    return Matched(names, recorded, predicted, told, answer, episode, about, outcomes, tables[2], milestones)
-
-
-def _codes(tables: list[pa.Table]) -> tuple[pa.StringArray, list[Ints]]:
-    """All episode names in order, and for the rows of each table the place of their name."""
-    keys = pa.concat_arrays([chunk for table in tables for chunk in table.column("key").chunks])
-    encoded = keys.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    codes = rank[encoded.indices.to_numpy()]
-    edges = np.cumsum([table.num_rows for table in tables])
-    return encoded.dictionary.take(pa.array(order)), list(np.split(codes, edges[:-1]))
-
-
-def _numbers(table: pa.Table, name: str) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = table.column(name).to_numpy()
-    return found
-
-
-def _among(codes: Ints, size: int) -> Mask:
-    found = np.zeros(size, dtype=np.bool_)
-    found[codes] = True
-    return found
+        known = recorded.first() >= 0
+        for side in others:
+            rows = np.flatnonzero(known[side.episode])
+            side.table, side.episode = side.table.take(rows), side.episode[rows]
+    return recorded, others[0], others[1]
 
 
 def _first(codes: Ints, size: int) -> Ints:
-    """The first row of each code, −1 where there is none."""
-    found = np.full(size, -1, dtype=np.int64)
-    found[codes[::-1]] = np.arange(codes.size - 1, -1, -1)
-    return found
+    """The first place of each code, −1 where there is none."""
+    places = np.full(size, -1, dtype=np.int64)
+    places[codes[::-1]] = np.arange(codes.size - 1, -1, -1)
+    return places
 
 
-def _refuse_twice(recorded: Side, names: pa.StringArray, partition: Partition) -> None:
+def _refuse_twice(recorded: Side) -> None:
     """An episode stands in one record, or in records of a single step each."""
-    table, code = recorded.table, recorded.episode
-    file, line = _numbers(table, "file"), _numbers(table, "line")
-    first = _first(code, len(names))[code]
-    whole = table.column("whole").to_numpy()
+    file, line, whole = (recorded.numbers(name) for name in ("file", "line", "whole"))
+    first = recorded.first()[recorded.episode]
     again = (file != file[first]) | (line != line[first])
-    mixed = again & (whole | whole[first])
-    if not mixed.any():
-        return
-    both = again & whole & whole[first]
-    if both.any():
-        row = int(np.flatnonzero(both)[0])
-        path, number = recorded.place(row, partition)
-        other = ":".join(map(str, recorded.place(int(first[row]), partition)))
-        name = names[int(code[row])].as_py()
-        raise InputError(f"episode {name!r} stands here a second time; first at {other}", file=path, line=number)
-    own = np.flatnonzero(code == code[np.flatnonzero(mixed)[0]])
-    entire, single = (int(own[whole[own] == sort][0]) for sort in (True, False))
-    path, number = recorded.place(single, partition)
-    other = ":".join(map(str, recorded.place(entire, partition)))
-    raise InputError(
-        f"episode {names[int(code[single])].as_py()!r} stands whole at {other} and here as a single step",
-        file=path,
-        line=number,
-    )
+    both = np.flatnonzero(again & whole & whole[first])
+    if both.size:
+        row = int(both[0])
+        raise recorded.wrong(row, f" stands here a second time; first at {_shown(recorded, int(first[row]))}")
+    mixed = np.flatnonzero(again & (whole | whole[first]))
+    if mixed.size:
+        rows = np.flatnonzero(recorded.episode == recorded.episode[mixed[0]])
+        entire, single = (int(rows[whole[rows] == kind][0]) for kind in (True, False))
+        raise recorded.wrong(single, f" stands whole at {_shown(recorded, entire)} and here as a single step")
 
 
-def _about(recorded: Side, told: Ints, names: pa.StringArray, partition: Partition) -> dict[str, Ints]:
+def _shown(side: Side, row: int) -> str:
+    return ":".join(map(str, side.where(row)))
+
+
+def _about(recorded: Side, order: Ints) -> dict[str, Ints]:
     """The row that says each attribute of an episode; the rows of one episode must not disagree."""
-    found = {}
-    for name in _ABOUT:
-        if name == "screen":
-            rows = told[~np.isnan(_numbers(recorded.table, "width"))[told]]
-        else:
-            column = recorded.table.column(name).combine_chunks()
-            if column.null_count == len(column):
-                found[name] = np.full(len(names), -1, dtype=np.int64)
-                continue
-            rows = told[column.is_valid().to_numpy(zero_copy_only=False)[told]]
-        says = _first(recorded.episode[rows], len(names))
-        says[says >= 0] = rows[says[says >= 0]]
-        found[name] = says
-        if rows.size == np.count_nonzero(says >= 0):
+    about = {}
+    for name, columns in _ABOUT.items():
+        values = [recorded.table.column(column).combine_chunks() for column in columns]
+        rows = order[values[0].is_valid().to_numpy(zero_copy_only=False)[order]]
+        place = _first(recorded.episode[rows], len(recorded.names))
+        about[name] = says = np.where(place < 0, -1, np.append(rows, -1)[place])
+        later = rows[says[recorded.episode[rows]] != rows]
+        if not later.size:
             continue
-        for row in rows[says[recorded.episode[rows]] != rows].tolist():
-            own = int(recorded.episode[row])
-            if _value(recorded.table, name, row) != _value(recorded.table, name, int(says[own])):
-                path, line = recorded.place(row, partition)
-                first = int(told[np.searchsorted(recorded.episode[told], own)])
-                raise InputError(
-                    f"episode {names[own].as_py()!r} has another {name} here than in its step "
-                    f"{recorded.table.column('step')[first].as_py()}",
-                    file=path,
-                    line=line,
-                )
-    return found
+        first = says[recorded.episode[later]]
+        unequal = [pc.not_equal(own.take(later), own.take(first)).to_numpy(zero_copy_only=False) for own in values]
+        different = later[np.logical_or.reduce(unequal)]
+        if different.size:
+            row = int(different[0])
+            text = f" has another {name} here than in its step {_first_step(recorded, order, row)[1]}"
+            raise recorded.wrong(row, text)
+    return about
 
 
-def _value(table: pa.Table, name: str, row: int) -> object:
-    if name == "screen":
-        return table.column("width")[row].as_py(), table.column("height")[row].as_py()
-    return table.column(name)[row].as_py()
+def _first_step(recorded: Side, order: Ints, row: int) -> tuple[int, int]:
+    """The row of the first step of a row's episode, and the number of that step."""
+    first = int(order[np.searchsorted(recorded.episode[order], recorded.episode[row])])
+    return first, recorded.table.column("step")[first].as_py()
 
 
-def _refuse_repeated_step(recorded: Side, told: Ints, key: Ints, names: pa.StringArray, partition: Partition) -> None:
+def _refuse_repeated_step(recorded: Side, order: Ints, key: Ints) -> None:
     twice = np.flatnonzero(key[1:] == key[:-1])
     if twice.size:
-        row = int(told[twice[0]])
-        own = int(recorded.episode[row])
-        first = int(told[np.searchsorted(recorded.episode[told], own)])
-        path, line = recorded.place(first, partition)
+        row = int(order[twice[0]])
         step = recorded.table.column("step")[row].as_py()
-        raise InputError(
-            f"episode {names[own].as_py()!r} has step {step} twice; a step number stands once", file=path, line=line
-        )
+        first = _first_step(recorded, order, row)[0]
+        raise recorded.wrong(first, f" has step {step} twice; a step number stands once")
 
 
-def _milestones(
-    recorded: Side,
-    told: Ints,
-    says: Ints,
-    names: pa.StringArray,
-    types: tuple[str, ...],
-    partition: Partition,
-) -> dict[int, list[Milestone]]:
-    """By place in `told`: the milestones of a step. They must be about steps that are there, of known types."""
-    found: dict[int, list[Milestone]] = {}
-    if not (says >= 0).any():
-        return found
-    steps = _numbers(recorded.table, "step")[told]
-    edges = np.searchsorted(recorded.episode[told], np.arange(len(names) + 1))
-    for own in np.flatnonzero(says >= 0).tolist():
-        row = int(says[own])
-        low, high = edges[own], edges[own + 1]
-        for milestone in MILESTONES.decode(recorded.table.column("milestones")[row].as_py()):
-            what = f"episode {names[own].as_py()!r}: milestone {milestone.name!r}"
-            at = low + int(np.searchsorted(steps[low:high], milestone.step))
-            if at == high or steps[at] != milestone.step:
-                path, line = recorded.place(int(told[low]), partition)
-                raise InputError(f"{what} is about step {milestone.step}, which is not there", file=path, line=line)
+def _milestones(recorded: Side, order: Ints, says: Ints, types: tuple[str, ...]) -> dict[int, list[Milestone]]:
+    """The milestones of recorded rows. They must be about steps that are there, of known types."""
+    milestones: dict[int, list[Milestone]] = {}
+    episodes = np.flatnonzero(says >= 0)
+    if not episodes.size:
+        return milestones
+    steps = recorded.numbers("step")[order]
+    edges = np.searchsorted(recorded.episode[order], np.arange(len(recorded.names) + 1))
+    for episode in episodes.tolist():
+        low, high = edges[episode], edges[episode + 1]
+        rows = dict(zip(steps[low:high].tolist(), order[low:high].tolist(), strict=True))
+        first = int(order[low])
+        for milestone in MILESTONES.decode(recorded.table.column("milestones")[int(says[episode])].as_py()):
+            what = f": milestone {milestone.name!r}"
+            if milestone.step not in rows:
+                raise recorded.wrong(first, f"{what} is about step {milestone.step}, which is not there")
             if milestone.type not in types:
-                raise unknown_type(milestone.type, f"{what}: type", types, *recorded.place(int(told[low]), partition))
-            found.setdefault(int(at), []).append(milestone)
-    return found
+                what = f"episode {recorded.name(first)}{what}: type"
+                raise unknown_type(milestone.type, what, types, *recorded.where(first))
+            milestones.setdefault(rows[milestone.step], []).append(milestone)
+    return milestones
 
 
-def _refuse_repeated_prediction(
-    predicted: Side, said: Ints, key: Ints, names: pa.StringArray, partition: Partition
-) -> None:
+def _refuse_repeated_prediction(predicted: Side, order: Ints, key: Ints) -> None:
     twice = np.flatnonzero(key[1:] == key[:-1])
     if twice.size:
-        first, row = int(said[twice[0]]), int(said[twice[0] + 1])
-        path, line = predicted.place(row, partition)
-        raise InputError(
-            f"episode {names[int(predicted.episode[row])].as_py()!r}, step {predicted.table.column('step')[row].as_py()} "
-            f"is predicted a second time; first at {':'.join(map(str, predicted.place(first, partition)))}",
-            file=path,
-            line=line,
-        )
+        first, row = (int(order[twice[0] + k]) for k in (0, 1))
+        step = predicted.table.column("step")[row].as_py()
+        raise predicted.wrong(row, f", step {step} is predicted a second time; first at {_shown(predicted, first)}")
 
 
-def _outcomes(table: pa.Table, codes: Ints, names: pa.StringArray, partition: Partition) -> Ints:
+def _outcome_rows(outcomes: Side) -> Ints:
     """The outcome of each episode, −1 for none."""
-    found = _first(codes, len(names))
-    again = np.flatnonzero(found[codes] != np.arange(codes.size))
+    rows = outcomes.first()
+    again = np.flatnonzero(rows[outcomes.episode] != np.arange(outcomes.episode.size))
     if again.size:
-        row = int(again[0])
-        raise InputError(
-            f"episode {names[int(codes[row])].as_py()!r} has a second outcome",
-            file=partition.files[table.column("file")[row].as_py()],
-            line=table.column("line")[row].as_py(),
-        )
-    return found
+        raise outcomes.wrong(int(again[0]), " has a second outcome")
+    return rows
 
 
-def _refuse_unknown(table: pa.Table, codes: Ints, there: Mask, names: pa.StringArray, partition: Partition) -> None:
+def _refuse_unknown(side: Side, known: Mask) -> None:
     """A prediction or an outcome of an episode that was not recorded; the first of the first such episode."""
-    unknown = codes[~there[codes]]
-    if not unknown.size:
-        return
-    name = int(unknown.min())
-    row = int(np.flatnonzero(codes == name)[0])
-    known = names.filter(pa.array(there))[:5000].to_pylist()
-    close = difflib.get_close_matches(names[name].as_py(), known, n=1)
-    hint = f"Did you mean {close[0]!r}?" if close else "(--unmatched report counts and lists such predictions instead.)"
-    raise InputError(
-        f"episode {names[name].as_py()!r} is not among the episodes.",
-        file=partition.files[table.column("file")[row].as_py()],
-        line=table.column("line")[row].as_py(),
-        hint=hint,
-    )
+    unknown = side.episode[~known[side.episode]]
+    if unknown.size:
+        row = int(np.flatnonzero(side.episode == unknown.min())[0])
+        names = side.names.filter(pa.array(known))[:5000].to_pylist()
+        close = difflib.get_close_matches(side.names[int(unknown.min())].as_py(), names, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else ""
+        reported = "(--unmatched report counts and lists such predictions instead.)"
+        raise side.wrong(row, " is not among the episodes.", hint or reported)

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
-from adjudge.protocols.gui.match import Ints, Matched, match
-from adjudge.protocols.gui.rows import POINTS, box_counts
+from adjudge.protocols.gui.match import Matched, match
+from adjudge.protocols.gui.rows import POINTS, Ints, box_counts
 from adjudge.protocols.gui.spaces import Floats, inside, outside_words
 
 
@@ -45,90 +44,87 @@ class GuiReader:
 
     def read(self, partition: Partition) -> Iterator[ReadBatch]:
         """Batches of whole episodes, about equal in rows."""
-        found = match(partition, self.types, unmatched=self.unmatched)
-        n = found.episode.size
+        matched = match(partition, self.types, unmatched=self.unmatched)
+        n = matched.episode.size
         if not n:
             return
-        ends = np.append(np.flatnonzero(found.episode[1:] != found.episode[:-1]) + 1, n)
+        ends = np.append(np.flatnonzero(matched.episode[1:] != matched.episode[:-1]) + 1, n)
         wanted = np.arange(1, -(-n // self.batch_rows) + 1) * n // -(-n // self.batch_rows)
         low = 0
         for high in np.unique(ends[np.searchsorted(ends, wanted)]).tolist():
-            yield self._batch(found, low, high, partition)
+            yield self._batch(matched, low, high)
             low = high
 
-    def _batch(self, found: Matched, low: int, high: int, partition: Partition) -> ReadBatch:
-        told, said, episode = found.told[low:high], found.said[low:high], found.episode[low:high]
-        recorded, predicted = found.recorded.table, found.predicted.table
+    def _batch(self, matched: Matched, low: int, high: int) -> ReadBatch:
+        rows, answers = matched.recorded_row[low:high], matched.predicted_row[low:high]
+        episode = matched.episode[low:high]
+        recorded, predicted = matched.recorded.table, matched.predicted.table
         first, last = int(episode[0]), int(episode[-1]) + 1
-        words = _taken(predicted, "type", said)
+        words = _taken(predicted, "type", answers)
         status = np.full(high - low, ANSWERED, dtype=np.uint8)
         status[words.is_null().to_numpy(zero_copy_only=False)] = UNPARSED
-        status[said < 0] = MISSING
-        status[told < 0] = UNMATCHED
-        boxes = _taken(recorded, "boxes", told)
-        steps = np.where(told >= 0, _values(recorded, "step", told, 0), _values(predicted, "step", said, 0))
-        notes = _taken(predicted, "note", said)
-        screen = found.about["screen"][episode]
+        status[answers < 0] = MISSING
+        status[rows < 0] = UNMATCHED
+        boxes = _taken(recorded, "boxes", rows)
+        screen = matched.about["screen"][episode]
         batch = GuiBatch(
             types=self.types,
             space=self.space,
             status=status,
-            kind=_values(recorded, "kind", told, -1).astype(np.int16),
+            kind=_values(recorded, "kind", rows, -1).astype(np.int16),
             said=codes(words, self.types),
             words=words,
-            target=np.stack([_values(recorded, name, told, np.nan) for name in POINTS]),
-            point=np.stack([_values(predicted, name, said, np.nan) for name in POINTS]),
+            target=np.stack([_values(recorded, name, rows, np.nan) for name in POINTS]),
+            point=np.stack([_values(predicted, name, answers, np.nan) for name in POINTS]),
             screen=np.stack([_values(recorded, name, screen, np.nan) for name in ("width", "height")]),
             boxes=boxes.flatten().to_numpy().reshape(-1, 4),
             box_row=np.repeat(np.arange(high - low), box_counts(boxes)),
-            element=_taken(recorded, "element", told),
-            said_element=_taken(predicted, "element", said),
-            argument=_taken(recorded, "argument", told),
-            said_argument=_taken(predicted, "argument", said),
-            milestones={row - low: wanted for row, wanted in found.milestones.items() if low <= row < high},
-            notes=_noted(notes),
+            element=_taken(recorded, "element", rows),
+            said_element=_taken(predicted, "element", answers),
+            argument=_taken(recorded, "argument", rows),
+            said_argument=_taken(predicted, "argument", answers),
+            milestones={row - low: wanted for row, wanted in matched.milestones.items() if low <= row < high},
+            notes=_noted(_taken(predicted, "note", answers)),
         )
         read = ReadBatch(
             batch=batch,
-            episodes=found.names[first:last],
-            scenarios=_taken(recorded, "scenario", found.about["scenario"][first:last]),
-            platforms=_taken(recorded, "platform", found.about["platform"][first:last]),
-            outcomes=_taken(found.outcome_table, "success", found.outcomes[first:last]),
+            episodes=matched.recorded.names[first:last],
+            scenarios=_taken(recorded, "scenario", matched.about["scenario"][first:last]),
+            platforms=_taken(recorded, "platform", matched.about["platform"][first:last]),
+            outcomes=_taken(matched.outcomes.table, "success", matched.outcome_row[first:last]),
             row=(episode - first).astype(np.int32),
-            steps=steps,
-            self_reports=_taken(predicted, "self_report", said),
-            texts=_taken(predicted, "raw", said),
+            steps=np.where(rows >= 0, _values(recorded, "step", rows, 0), _values(predicted, "step", answers, 0)),
+            self_reports=_taken(predicted, "self_report", answers),
+            texts=_taken(predicted, "raw", answers),
         )
-        self._refuse_outside(read, _values(predicted, "structured", said, fill=False), (found, low), partition)
+        self._refuse_outside(read, matched, low)
         return read
 
-    def _refuse_outside(
-        self, read: ReadBatch, structured: NDArray[np.bool_], where: tuple[Matched, int], partition: Partition
-    ) -> None:
+    def _refuse_outside(self, read: ReadBatch, matched: Matched, low: int) -> None:
         """Half a point, or a value outside the declared space, in an episode or a structured action."""
         batch = read.batch
-        found, low = where
-        every = np.ones(batch.n, dtype=np.bool_)
-        recorded, predicted = (found.recorded, found.told), (found.predicted, found.said)
-        for points, screen, rows, choose, (side, row_of) in (
-            (batch.target, batch.screen, np.arange(batch.n), every, recorded),
-            (batch.boxes.T, batch.screen[:, batch.box_row], batch.box_row, every[batch.box_row], recorded),
-            (batch.point, batch.screen, np.arange(batch.n), structured, predicted),
+        answers = matched.predicted_row[low : low + batch.n]
+        structured = _values(matched.predicted.table, "structured", answers, fill=False)
+        every, rows = np.ones(batch.n, dtype=np.bool_), np.arange(batch.n)
+        recorded, predicted = (matched.recorded, matched.recorded_row), (matched.predicted, matched.predicted_row)
+        for points, place, choose, (side, row_of) in (
+            (batch.target, rows, every, recorded),
+            (batch.boxes.T, batch.box_row, every, recorded),
+            (batch.point, rows, structured, predicted),
         ):
+            screen = batch.screen[:, place]
             gap = np.isnan(points)
-            bad = ((gap[0] != gap[1]) | (gap[2] != gap[3]) | ~inside(self.space, points, screen)) & choose
-            if bad.any():
-                first = int(np.flatnonzero(bad)[0])
-                row = int(rows[first])
-                half = gap[0, first] != gap[1, first] or gap[2, first] != gap[3, first]
+            half = (gap[0] != gap[1]) | (gap[2] != gap[3])
+            bad = np.flatnonzero((half | ~inside(self.space, points, screen)) & choose[place])
+            if bad.size:
+                first = int(bad[0])
+                row = int(place[first])
                 text = (
                     "has one coordinate of a point without the other"
-                    if half
+                    if half[first]
                     else outside_words(self.space, points[:, first], screen[:, first]) + " (--space)"
                 )
-                path, line = side.place(int(row_of[low + row]), partition)
-                name = read.episodes[int(read.row[row])].as_py()
-                raise InputError(f"episode {name!r}, step {read.steps[row]}: {text}", file=path, line=line)
+                raise side.wrong(int(row_of[low + row]), f", step {read.steps[row]}: {text}")
 
 
 def codes(words: pa.StringArray, types: tuple[str, ...]) -> NDArray[np.int16]:

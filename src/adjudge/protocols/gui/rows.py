@@ -277,7 +277,7 @@ def _about(episodes: Sequence[Episode], names: list[str], block: Block, counts: 
     sizes = {"width": width, "height": height}
     return {
         **{name: pa.array(values, pa.string()).take(once) for name, values in words.items()},
-        **{name: pa.array(values).take(once).fill_null(np.nan) for name, values in sizes.items()},
+        **{name: pa.array(values, from_pandas=True).take(once) for name, values in sizes.items()},
     }
 
 
