@@ -57,13 +57,23 @@ def test_intersection_over_union(second, expected):
         ({"id": 1, "bbox": BOX, "pred": [0.1, 0.1, 0.1]}, "3 numbers"),
         ({"id": 1, "bbox": BOX, "point": [0.5, 0.5], "pred": [0.5, 0.5]}, "both `point` and `pred`"),
         ({"id": 1, "bbox": []}, "bbox is empty"),
-        ({"bbox": BOX}, "missing required field `id`"),
+        ({"bbox": BOX}, "the record has no `id`; expected a grounding record"),
     ],
 )
 def test_refusals(tmp_path, lines, record, words):
     with pytest.raises(InputError, match=r"r\.jsonl:1") as error:
         grounding([lines(tmp_path / "r.jsonl", [record])], "normalized", "xyxy")
     assert words in str(error.value)
+
+
+def test_odd_characters_cost_themselves_and_not_the_run(tmp_path):
+    rows = [
+        b'{"id": "\\ud800", "bbox": [0, 0, 1, 1], "point": [0.5, 0.5]}',
+        b'{"id": "\xff\x00", "bbox": [0, 0, 1, 1]}',
+    ]
+    (tmp_path / "r.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n\r\n".join(rows))
+    numbers = grounding([str(tmp_path / "r.jsonl")], "normalized", "xyxy")
+    assert (numbers["num_records"], numbers["missing_answers"]) == (2, 1)
 
 
 def test_the_command(tmp_path, lines, command):

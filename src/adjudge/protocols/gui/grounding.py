@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.gui.boxes import as_boxes, to_corners, upside_down
 from adjudge.protocols.gui.spaces import EDGE, Floats, inside, outside_words
+from adjudge.readers.blocks import blocks
 from adjudge.readers.gui.model import BOXES, SPACES
 from adjudge.readers.gui.screenspot import GroundingRecord, grounding_record
-from adjudge.readers.records import records
+from adjudge.readers.shape import AS_IT_IS
 from adjudge.readers.sources import open_source
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
@@ -77,22 +77,24 @@ def _numbers(found: Sequence[_Found], ks: Sequence[int], seed: int, stream: str)
 
 
 def _read(path: str, space: str, bbox: str) -> list[_Found]:
-    found = []
-    seen: dict[str, int] = {}
+    lines: dict[str, int] = {}
+
+    def read(line: int, text: bytes) -> _Found:
+        record = grounding_record(text)
+        name = str(record.id)
+        if name in lines:
+            raise InputError(
+                f"id {name!r} stands here a second time; first at line {lines[name]}", file=path, line=line
+            )
+        lines[name] = line
+        try:
+            return _judge(record, space, bbox)
+        except ValueError as error:
+            raise InputError(f"{error}; expected a grounding record", file=path, line=line) from None
+
     with open_source(path) as source:
-        for line, text in records(source):
-            try:
-                record = grounding_record(text)
-                name = str(record.id)
-                if name in seen:
-                    raise InputError(
-                        f"id {name!r} stands here a second time; first at line {seen[name]}", file=path, line=line
-                    )
-                seen[name] = line
-                found.append(_judge(record, space, bbox))
-            except (msgspec.DecodeError, ValueError) as error:
-                raise InputError(f"{error}; expected a grounding record", file=path, line=line) from None
-    return found
+        pieces = blocks(source, 0, AS_IT_IS)
+        return [judged for block in pieces for judged in block.each(read, "expected a grounding record")]
 
 
 def _judge(record: GroundingRecord, space: str, order: str) -> _Found:
