@@ -47,7 +47,7 @@ def test_three_raters_equal_the_oracles(three, run):
     assert value(metrics, "krippendorff_alpha") == pytest.approx(alpha)
     assert any("4 of 40 items lack a rating" in note for note in metrics["notes"])
     assert [chart["name"] for chart in json.loads((path / "charts.json").read_text())] == ["raters"]
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []
 
 
 def test_items_with_most_disagreement_come_first(write, run):
@@ -110,7 +110,7 @@ def test_a_judge_against_the_truth(write, run):
     assert corrected["value"] == pytest.approx((0.55 + 0.8 - 1) / 0.7)
     assert corrected["low"] < corrected["value"] < corrected["high"]
     assert metrics["buckets"]["all"]["missing"] == 200
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_pandalm_annotators_give_the_published_kappa(data, write, run):
         ("annotator2~annotator3", 0.86),
     ):
         assert round(value(metrics, "kappa", f"raters={pair}"), 2) == published
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []
 
 
 @pytest.mark.realdata

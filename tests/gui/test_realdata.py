@@ -96,4 +96,4 @@ def test_mind2web_end_to_end(shared_data, tmp_path):
     assert why["bbox_hit_rate"] == "no prediction of the file has a point"
     boxes = run.samples.column("boxes").to_pylist()
     assert sum(box is not None and len(box) > 4 for box in boxes) == 32
-    assert verify(run) == []
+    assert verify(run).problems == []

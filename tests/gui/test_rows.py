@@ -243,7 +243,7 @@ def test_a_run_is_the_same_in_any_order(tmp_path, text):
         predictions.write_text("".join(lines), encoding="utf-8")
         gui.columnar(episodes, predictions, tmp_path / name)
         runs.append(Run(tmp_path / name))
-        assert verify(runs[-1]) == []
+        assert verify(runs[-1]).problems == []
     first, other = runs
     assert first.metrics["metrics"]["unmatched_predictions"] == 1
     assert (other.path / "metrics.json").read_bytes() == (first.path / "metrics.json").read_bytes()
@@ -282,7 +282,7 @@ def test_odd_characters_cost_themselves_and_not_the_run(tmp_path, odd):
     assert run.metrics["metrics"]["episode_success_rate"] == 1.0
     # Scenarios that differ in case alone are two.
     assert sorted(run.metrics["metrics_by_scenario"]) == ["A", "a"]
-    assert verify(run) == []
+    assert verify(run).problems == []
     replaced = [note for note in run.manifest.notes if "held" in note]
     assert len(replaced) == (2 if odd.startswith(("a lone", "bytes", "a zero")) else 0)
 

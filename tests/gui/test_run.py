@@ -58,8 +58,8 @@ def test_row_order_files_and_workers_change_nothing(data, tmp_path):
     second = run_of(shuffled, tmp_path / "second", workers=2)
     for name in FILES:
         assert (first.path / name).read_bytes() == (second.path / name).read_bytes(), name
-    assert verify(first) == []
-    assert verify(second) == []
+    assert verify(first).problems == []
+    assert verify(second).problems == []
 
 
 def rewrite(run, name, change):
@@ -95,8 +95,8 @@ TAMPERING = [
 @pytest.mark.parametrize("name, change", TAMPERING)
 def test_an_altered_run_does_not_hold_even_with_new_digests(data, tmp_path, name, change):
     run = run_of(config(data, "off_target"), tmp_path / "run")
-    assert verify(run) == []
-    assert verify(rewrite(run, name, change)) != []
+    assert verify(run).problems == []
+    assert verify(rewrite(run, name, change)).problems != []
 
 
 def test_a_changed_number_is_named(data, tmp_path):
@@ -105,7 +105,7 @@ def test_a_changed_number_is_named(data, tmp_path):
     document = json.loads(path.read_text())
     document["metrics"]["click_hit_rate"] = 1.0 if document["metrics"]["click_hit_rate"] != 1.0 else 0.5
     path.write_bytes(pretty(document))
-    found = verify(run)
+    found = verify(run).problems
     assert any("metrics.click_hit_rate is" in problem for problem in found)
     assert any("its content is not the one in the manifest" in problem for problem in found)
 
@@ -133,7 +133,7 @@ def test_som_mode(data, tmp_path):
     assert [found[n] for n in ("mean_coord_error", "click_hit_rate", "bbox_hit_rate", "coord_error_count")] == [
         None
     ] * 3 + [0]
-    assert verify(run) == []
+    assert verify(run).problems == []
 
 
 def test_examples_are_seeded(tmp_path):

@@ -54,7 +54,7 @@ def test_measures_of_one_item_by_hand(score):
     assert metrics["gates"]["rcr"]["outcome"] == "pass"
     assert metrics["gates"]["acr"]["outcome"] == "fail"
     assert metrics["unstable"] == ["q"]
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []
 
 
 def test_an_unanswerable_item_answered_in_every_run_fails(score):
@@ -128,7 +128,7 @@ def test_verify_sees_an_altered_measure(score):
     table = pq.read_table(path / "samples.parquet")
     place = table.schema.get_field_index("acr_hits")
     pq.write_table(table.set_column(place, "acr_hits", pa.array([0])), path / "samples.parquet")
-    problems = verify(Run(path))
+    problems = verify(Run(path)).problems
     assert any("evidence/part-00000.parquet" in text for text in problems)
     assert any("metrics.json: acr is 1.0, recomputed 0.0" in text for text in problems)
 

@@ -60,7 +60,7 @@ def words(column: pa.ChunkedArray, old: str, new: str) -> pa.Array:
 
 
 def test_a_run_holds(run):
-    assert verify(run) == []
+    assert verify(run).problems == []
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_run_holds(run):
 def test_an_altered_sample_does_not_hold_even_when_resealed(run, column, old, new):
     rewrite(run.path / "samples.parquet", lambda table: replaced(table, column, words(table.column(column), old, new)))
     seal(run)
-    assert verify(adjudge.load_run(run.path))
+    assert verify(adjudge.load_run(run.path)).problems
 
 
 def test_altered_confidences_do_not_hold_even_when_resealed(run):
@@ -84,7 +84,7 @@ def test_altered_confidences_do_not_hold_even_when_resealed(run):
         lambda table: replaced(table, "confidence", pc.multiply(table.column("confidence"), 0.9)),
     )
     seal(run)
-    problems = verify(adjudge.load_run(run.path))
+    problems = verify(adjudge.load_run(run.path)).problems
     assert any("metrics.json" in problem and "brier" in problem for problem in problems)
 
 
@@ -92,7 +92,7 @@ def test_altered_evidence_does_not_hold_even_when_resealed(run):
     part = run.path / "evidence" / "part-00000.parquet"
     rewrite(part, lambda table: replaced(table, "outcome", words(table.column("outcome"), "fail", "pass")))
     seal(run)
-    assert any("evidence/part-00000.parquet" in problem for problem in verify(adjudge.load_run(run.path)))
+    assert any("evidence/part-00000.parquet" in problem for problem in verify(adjudge.load_run(run.path)).problems)
 
 
 def test_an_altered_number_does_not_hold_even_when_resealed(run):
@@ -101,7 +101,7 @@ def test_an_altered_number_does_not_hold_even_when_resealed(run):
     metrics["configurations"]["m|no-tools"]["per_trial"]["0"]["accuracy"] = 0.99
     path.write_bytes(pretty(metrics))
     seal(run)
-    assert any("accuracy is 0.99" in problem for problem in verify(adjudge.load_run(run.path)))
+    assert any("accuracy is 0.99" in problem for problem in verify(adjudge.load_run(run.path)).problems)
 
 
 def test_a_file_that_was_touched(run):
