@@ -19,7 +19,7 @@ TABLE = {
     "installed": set(),
     "instructions": set(),
     "loops": {"installed", "instructions"},
-    "stats": {"loops", "errors"},
+    "stats": {"errors"},
     "evidence": {"installed", "errors"},
     "provenance": {"installed", "errors"},
     "verdict": {"installed", "evidence", "stats", "errors"},

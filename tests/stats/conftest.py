@@ -6,7 +6,7 @@ from hypothesis import settings
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 
-# The first example pays for imports and compilation; how long an example takes is no property of the code.
+# The first example pays for imports; how long an example takes is no property of the code.
 settings.register_profile("stats", deadline=None)
 settings.load_profile("stats")
 

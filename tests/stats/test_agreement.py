@@ -1,16 +1,13 @@
 """Agreement of two raters against published tables, scikit-learn and statsmodels."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from adjudge.errors import StatsError
-from adjudge.stats import _fast_pairs
 from adjudge.stats.agreement import (
     cohen_kappa,
     cohen_kappa_bootstrap,
@@ -214,23 +211,11 @@ def test_unknown_weights_are_refused():
             cohen_kappa([[1, 2], [3, 4]], weights=own)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
-def test_fast_and_plain_pair_counts_are_equal(dtype):
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(0, 6, (2, 5000)).astype(dtype)
-    fast, plain = (_fast_pairs.pair_counts(first, second, 6, fast=fast) for fast in (True, False))
-    assert np.array_equal(fast, plain)
-    assert fast.sum() == 5000
-    assert all(_fast_pairs.pair_counts(first, second, 5, fast=fast) is None for fast in (True, False))
-    if dtype != np.uint16:
-        assert all(_fast_pairs.pair_counts(first, -second, 6, fast=fast) is None for fast in (True, False))
-
-
-def test_fast_and_plain_square_totals_are_equal():
-    rng = np.random.default_rng(0)
-    errors = rng.normal(size=80_000) * 10.0 ** rng.integers(-170, 3, 80_000)
-    errors[:5] = [0.0, 1e-162, 1.5e-154, -1.0, 2.0**-537]
-    zeros = np.zeros(errors.size, dtype=np.int8)
-    fast = _fast_pairs.square_total(errors, zeros, fast=True)
-    assert fast == _fast_pairs.square_total(errors, zeros, fast=False)
-    assert fast / 2**1074 == math.fsum((errors * errors).tolist())
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, np.uint64])
+def test_pairs_of_codes_of_any_width_are_counted(dtype):
+    first, second = np.random.default_rng(0).integers(0, 6, (2, 5000)).astype(dtype)
+    assert np.array_equal(pair_counts(first, second, 6), confusion_matrix(first, second))
+    for codes, k in [(second, 5)] if np.dtype(dtype).kind == "u" else [(second, 5), (-second, 6)]:
+        with pytest.raises(StatsError, match=f"outside the label space 0 … {k - 1}"):
+            pair_counts(first, codes, k)
+    assert pair_counts(first[:0], second[:0], 2).tolist() == [[0, 0], [0, 0]]

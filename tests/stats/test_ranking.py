@@ -42,7 +42,6 @@ def test_auroc_and_average_precision_equal_scikit_learn(data):
     expected = pytest.approx(metrics.roc_auc_score(positive, scores), abs=1e-12)
     assert ranking.auroc(scores, positive).value == expected
     assert ranking.auroc_value(scores, positive) == expected
-    assert ranking.auroc_value(scores, positive, fast=False) == ranking.auroc_value(scores, positive)
     assert ranking.auroc(scores, positive, clusters=np.arange(len(data)) % 3, resamples=5).value == expected
     precision = pytest.approx(metrics.average_precision_score(positive, scores), abs=1e-12)
     assert ranking.average_precision(scores, positive).value == precision

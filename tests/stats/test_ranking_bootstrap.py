@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics
 
-from adjudge.stats import ranking
+from adjudge.stats import ranked, ranking
 from adjudge.stats import ranking_bootstrap as rb
 from adjudge.stats.resampling import weights
 
@@ -27,17 +28,57 @@ def test_matrix_counts_every_pair(case):
     doubled = 2 * (up > down) + (up == down)
     expected = np.zeros((m, m), dtype=int)
     np.add.at(expected, (place[positive][:, None], place[~positive][None, :]), doubled)
-    assert (rb.mann_whitney_matrix(scores, positive, place, m) == expected).all()
-    assert (rb.mann_whitney_matrix(scores, positive, place, m, fast=False) == expected).all()
+    assert (rb.PairCounts.of(scores, positive, place, m).matrix == expected).all()
 
 
-def test_matrix_of_many_rows_is_the_same_both_ways(monkeypatch):
+@pytest.mark.parametrize("decimals", [1, 3, 15])
+def test_matrix_and_average_precision_of_many_rows_cross_the_edges_of_parts(monkeypatch, decimals):
     random = np.random.default_rng(0)
-    positive, place = random.random(20_000) < 0.2, random.integers(0, 30, 20_000)
-    monkeypatch.setattr(rb, "_CELLS", 30_000)
-    for scores in (random.normal(size=20_000), np.round(random.normal(size=20_000), 1)):
-        fast = rb.mann_whitney_matrix(scores, positive, place, 30, fast=True)
-        assert (rb.mann_whitney_matrix(scores, positive, place, 30, fast=False) == fast).all()
+    positive, place = random.random(6000) < 0.3, random.integers(0, 7, 6000)
+    scores = np.round(random.normal(size=6000) + positive, decimals)
+    monkeypatch.setattr(rb, "_CELLS", 500)
+    matrix = rb.PairCounts.of(scores, positive, place, 7).matrix
+    for i in range(7):
+        for j in range(7):
+            above, below = scores[positive & (place == i)], scores[~positive & (place == j)]
+            # Mann and Whitney's U counts a tie as a half.
+            assert matrix[i, j] == 2 * stats.mannwhitneyu(above, below).statistic
+    rows = rb.RankedRows.of(scores, positive, place, 7).falling[0]
+    expected = metrics.average_precision_score(positive, scores)
+    assert rows.average_precision() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("positive", [[True, True, True], [False, False, False], []])
+def test_one_class_has_no_pairs(positive):
+    scores, place = np.array([1.0, 2.0, 2.0]), np.array([0, 1, 1])
+    table = rb.PairCounts.of(scores[: len(positive)], np.array(positive, dtype=bool), place[: len(positive)], 2)
+    assert not table.matrix.any()
+    assert np.isnan(table.replicate(np.ones((1, 2)))).all()
+
+
+def test_average_precision_without_positives_is_undefined():
+    found = rb._average_precisions(np.array([0, 2]), np.array([True, True]), np.array([[1.0, 1.0], [2.0, 0.0]]))
+    assert np.isnan(found).all()
+
+
+def test_block_counts_count_the_rows_before_each_block():
+    random = np.random.default_rng(5)
+    place, positive = random.integers(0, 7, 1003), random.random(1003) < 0.3
+    expected = np.zeros((12, 2, 7))
+    for row, (cluster, hit) in enumerate(zip(place, positive, strict=True)):
+        expected[row // 100 + 1 :, int(hit), cluster] += 1
+    assert (rb._block_counts(place, positive, 100, 7) == expected).all()
+    turned = rb._block_counts(place.astype(np.int32)[::-1], positive[::-1], 1003, 7)
+    assert (turned[1] == expected[-1]).all()
+
+
+@pytest.mark.parametrize("levels", [5, 10_000])
+def test_best_f1_is_that_of_its_threshold_and_of_no_other(levels):
+    random = np.random.default_rng(6)
+    scores, positive = random.integers(0, levels, 500).astype(float), random.random(500) < 0.4
+    value, cut = ranked.best_f1(rb.RankedRows.of(scores, positive, np.zeros(500, dtype=np.int64), 1))
+    assert value == metrics.f1_score(positive, scores >= cut)
+    assert value == max(metrics.f1_score(positive, scores >= other) for other in np.unique(scores))
 
 
 def resampled_rows(place, drawn):
@@ -51,17 +92,17 @@ def test_every_replicate_is_the_measure_of_the_resampled_rows(case, target):
     m = case[1]
     drawn = next(weights(m, 6, 1, "w"))
     order = np.argsort(scores)[::-1]
-    ranked = rb.Ranked.of(scores, positive, order)
+    falling = rb.Ranked.of(scores, positive, order)
     aurocs = rb.PairCounts.of(scores, positive, place, m).replicate(drawn)
-    recalls = rb.Curve.of(ranked, place[order], m).recall_at(drawn, target)
-    code = (place[order] << 1) | ranked.positive
-    areas = rb._average_precisions(code, ranked.ends, drawn)
-    assert (areas == rb._average_precisions(code, ranked.ends, drawn, fast=False))[~np.isnan(areas)].all()
+    recalls = rb.Curve.of(falling, place[order], m).recall_at(drawn, target)
+    areas = rb._average_precisions((place[order] << 1) | falling.positive, falling.ends, drawn)
     for b, row in enumerate(drawn):
         rows = resampled_rows(place, row)
         y, s = positive[rows], scores[rows]
         if y.any():
             assert areas[b] == pytest.approx(metrics.average_precision_score(y, s), abs=1e-12)
+        else:
+            assert np.isnan(areas[b])
         if y.all() or not y.any():
             assert np.isnan(aurocs[b])
             assert np.isnan(recalls[b])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, _fast_pairs, exact
+from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
 from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, means_of_counts, statistic_of_counts
@@ -109,7 +109,7 @@ def ece(
 def brier_value(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float | None:
     """The Brier score alone: the mean of (confidence − correct)², correctly rounded over the rounded squares."""
     c, y = columns(confidence, correct)
-    return None if c.size == 0 else exact.rounded(_fast_pairs.square_total(c, y), c.size)
+    return None if c.size == 0 else exact.rounded(exact.total((c - y) ** 2), c.size)
 
 
 def brier(

@@ -10,14 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import _fast
 from adjudge.stats._checks import FloatArray, IntArray
 
 UNIT = 1074  # the smallest positive double is 2^-1074
 _ROWS = 1 << 26
 _HALF = 27
-_MANY = 200_000  # rows from which on the compiled loop is worth loading
-_FEW_GROUPS = 256
 
 
 def total(values: npt.ArrayLike, counts: IntArray | None = None) -> int:
@@ -32,8 +29,6 @@ def total(values: npt.ArrayLike, counts: IntArray | None = None) -> int:
 
 
 def _total(array: FloatArray) -> int:
-    if (found := _by_loop(array, None, 1)) is not None:
-        return found[0]
     high, low, exponent = _split(array)
     highs = np.bincount(exponent, weights=high)
     lows = np.bincount(exponent, weights=low)
@@ -48,8 +43,6 @@ def group_totals(values: npt.ArrayLike, groups: IntArray, m: int, counts: IntArr
     array = np.ascontiguousarray(values, dtype=np.float64)
     if counts is not None:
         return _counted(array, groups, m, counts)
-    if m <= _FEW_GROUPS and (found := _by_loop(array, groups, m)) is not None:
-        return found
     totals = [0] * m
     for start in range(0, array.size, _ROWS):
         high, low, exponent = _split(array[start : start + _ROWS])
@@ -114,36 +107,3 @@ def _split(array: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     scaled = np.ldexp(mantissa, np.minimum(exponent.astype(np.int64) + UNIT, 53).astype(np.int32))
     high = np.trunc(scaled * 2.0**-_HALF)
     return high, scaled - high * 2.0**_HALF, place
-
-
-def _by_loop(array: FloatArray, groups: IntArray | None, m: int) -> list[int] | None:
-    """The exact sums of many rows by a compiled loop; None where there are few rows or no compiler."""
-    loop = _fast.kernel(_add_halves) if array.size >= _MANY else None
-    if loop is None:
-        return None
-    high, low = np.zeros((m, 2048), dtype=np.int64), np.zeros((m, 2048), dtype=np.int64)
-    totals = [0] * m
-    group: IntArray = np.zeros(0, dtype=np.int64) if groups is None else np.asarray(groups, dtype=np.int64)
-    for start in range(0, array.size, _ROWS):
-        part = slice(start, start + _ROWS)
-        loop(array[part].view(np.int64), group if groups is None else group[part], high, low)
-        for k, place in np.argwhere((high != 0) | (low != 0)).tolist():
-            # An exponent field of 0 (subnormal) and of 1 share the unit 2^-1074.
-            totals[k] += ((int(high[k, place]) << _HALF) + int(low[k, place])) << max(place - 1, 0)
-        high[:], low[:] = 0, 0
-    return totals
-
-
-def _add_halves(bits: IntArray, groups: IntArray, high: IntArray, low: IntArray) -> None:
-    # Mantissas are added per group and exponent, in halves of 26 and 27 bits, with their sign.
-    one = groups.size == 0
-    for i in range(bits.size):
-        word = bits[i]
-        place = (word >> 52) & 2047
-        mantissa = word & ((1 << 52) - 1)
-        if place:
-            mantissa |= 1 << 52
-        sign = -1 if word < 0 else 1
-        k = 0 if one else groups[i]
-        high[k, place] += sign * (mantissa >> 27)
-        low[k, place] += sign * (mantissa & ((1 << 27) - 1))

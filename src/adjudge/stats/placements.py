@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
-from adjudge.stats.sorting import rising
 
 
 class Placements(NamedTuple):
@@ -46,7 +45,7 @@ def placements(column: FloatArray, positive: BoolArray, *, by_row: bool = False)
     By rising score, which is faster, or in the order of the rows.
     """
     ups, downs = by_class(column, positive)
-    sorted_ups, sorted_downs = rising(ups), rising(downs)
+    sorted_ups, sorted_downs = np.sort(ups), np.sort(downs)
     if not by_row:
         ups, downs = sorted_ups, sorted_downs
     up = np.searchsorted(sorted_downs, ups, side="left") + np.searchsorted(sorted_downs, ups, side="right")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import _fast, bootstrap, ranking_bootstrap
+from adjudge.stats import bootstrap, ranking_bootstrap
 from adjudge.stats._checks import IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson
@@ -58,21 +58,16 @@ def average_precision(rows: RankedRows, *, level: float = 0.95, **options: Any) 
     return ranking_bootstrap.average_precision(value, ranked, place, rows.m, level=level, **options)
 
 
-def best_f1(rows: RankedRows, *, fast: bool | None = None) -> tuple[float, float] | None:
+def best_f1(rows: RankedRows) -> tuple[float, float] | None:
     """The largest F1 of any threshold on these very rows, and the threshold (calls at or above it); an upper bound."""
     ranked, _ = rows.falling
     total = int(rows.sizes[:, 1].sum())
     if total == 0:
         return None
-    compiled = _fast.kernel(_fast.best_f1, fast=fast)
-    if compiled is not None:
-        last = compiled(ranked.positive, ranked.ends, total)
-        hits = int(np.count_nonzero(ranked.positive[: last + 1]))
-        return 2.0 * hits / (last + 1 + total), float(rows.score[rows.score.size - 1 - last])
-    at = np.flatnonzero(ranked.ends)
-    f1 = 2.0 * np.cumsum(ranked.positive)[at] / (at + 1 + total)
+    last = np.flatnonzero(ranked.ends)
+    f1 = 2.0 * np.cumsum(ranked.positive)[last] / (last + 1 + total)
     best = int(np.argmax(f1))
-    return float(f1[best]), float(rows.score[rows.score.size - 1 - at[best]])
+    return float(f1[best]), float(rows.score[rows.score.size - 1 - last[best]])
 
 
 def newcombe_auroc(value: float, positives: int, negatives: int, *, level: float = 0.95) -> tuple[float, float]:

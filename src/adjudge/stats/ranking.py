@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, _fast, bootstrap, confusion, ranked, ranking_bootstrap
+from adjudge.stats import _checks, bootstrap, confusion, ranked, ranking_bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.placements import Placements, by_class, counted_placements, placements, variance_of_auroc
@@ -23,7 +23,6 @@ from adjudge.stats.quantiles import normal_cdf, normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
 from adjudge.stats.ranking_bootstrap import RankedRows
 from adjudge.stats.resampling import generator
-from adjudge.stats.sorting import rising
 
 __all__ = [
     "ONE_CLASS",
@@ -72,13 +71,13 @@ def auroc(
     )
 
 
-def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike, *, fast: bool | None = None) -> float | None:
-    """AUROC alone, or None with one class only; equal with and without the `fast` extra."""
+def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
+    """AUROC alone, or None with one class only."""
     column, positive = _columns(scores, positives)
     if _one_class(positive):
         return None
-    ups, downs = (rising(scores_of_class, fast=fast) for scores_of_class in by_class(column, positive))
-    return _doubled_wins(ups, downs, fast=fast) / (2 * ups.size * downs.size)
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
+    return _doubled_wins(ups, downs) / (2 * ups.size * downs.size)
 
 
 def delong_variance(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
@@ -193,7 +192,7 @@ def recall_at_fpr(
             level=level,
             method=method,
         )
-    ups, downs = (rising(scores_of_class) for scores_of_class in by_class(column, positive))
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
     above = _positives_above(ups, downs)
     allowed = int(largest_allowed(np.array([downs.size]), target)[0])
     hit = int(above[allowed]) if allowed < downs.size else ups.size
@@ -259,10 +258,7 @@ def _share_of_logit(x: float) -> float:
     return smaller if x < 0 else 1.0 - smaller
 
 
-def _doubled_wins(ups: FloatArray, downs: FloatArray, *, fast: bool | None = None) -> int:
-    compiled = _fast.kernel(_fast.mann_whitney, fast=fast)
-    if compiled is not None:
-        return int(compiled(downs, ups))
+def _doubled_wins(ups: FloatArray, downs: FloatArray) -> int:
     if ups.size > downs.size:
         # Search the shorter column: wins over it are all pairs less its own wins.
         return 2 * ups.size * downs.size - _doubled_wins_by_search(downs, ups)

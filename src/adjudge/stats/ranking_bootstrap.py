@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _fast, bootstrap
+from adjudge.stats import bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 
 MATRIX_UP_TO = 2048
-_BLOCK = 16
-_CELLS = 1 << 23
+_CELLS = 1 << 18  # of a table that is worked through in parts, so that a part stays in the cache
 _ROW_CELLS = 1 << 21
 _TABLE_CELLS = 1 << 21
 Codes = npt.NDArray[np.signedinteger[Any]]
@@ -74,12 +73,7 @@ class RankedRows:
     @cached_property
     def sizes(self) -> IntArray:
         """Negatives and positives of each cluster, side by side."""
-        compiled = _fast.kernel(_fast.code_counts)
-        if compiled is None:
-            return np.bincount(self.code, minlength=2 * self.m).reshape(self.m, 2)
-        sizes = np.zeros(2 * self.m, dtype=np.int64)
-        compiled(self.code, sizes)
-        return sizes.reshape(self.m, 2)
+        return np.bincount(self.code, minlength=2 * self.m).reshape(self.m, 2)
 
     @property
     def one_class(self) -> bool:
@@ -92,51 +86,37 @@ class RankedRows:
         return Ranked((self.code & 1).astype(bool)[::-1], self.starts[::-1]), self.code[::-1] >> 1
 
 
-def mann_whitney_matrix(
-    scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
-) -> IntArray:
-    """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives, from one sort."""
-    return _matrix(RankedRows.of(scores, positive, place, m), fast=fast)
+def mann_whitney_matrix(rows: RankedRows) -> IntArray:
+    """U[i, j] = 2 · wins + ties of cluster i's positives over cluster j's negatives.
 
-
-def _matrix(rows: RankedRows, *, fast: bool | None = None) -> IntArray:
-    code, starts, m = rows.code, rows.starts, rows.m
-    compiled = _fast.kernel(_fast.mann_whitney_matrix, fast=fast)
-    if compiled is not None:
-        matrix = np.zeros((m, m), dtype=np.int64)
-        compiled(code, starts, matrix, np.zeros(m, dtype=np.int64))
-        return matrix
-    if starts.all():
-        return 2 * _wins(code, m)
-    # Among equal scores, positives first leaves ties out and negatives first counts them as wins.
-    group = np.cumsum(starts) << 1
-    without = np.argsort(group + ((code & 1) ^ 1), kind="stable")
-    including = np.argsort(group + (code & 1), kind="stable")
-    return _wins(code[without], m) + _wins(code[including], m)
-
-
-def _wins(code: Codes, m: int) -> IntArray:
-    # Pairs (negative row before positive row), counted per pair of clusters: whole blocks by a matrix product of
-    # counts, rows of the same block by looking back one row after the other.
-    matrix = np.zeros((m, m), dtype=np.int64)
-    n = code.size
-    rows = max(_BLOCK, _CELLS // (2 * m) * _BLOCK)
-    seen = np.zeros(m)
-    for start in range(0, n, rows):
-        part = code[start : start + rows]
-        blocks = -(-part.size // _BLOCK)
-        block = np.arange(part.size) // _BLOCK
-        counts = np.bincount(block * (2 * m) + part, minlength=blocks * 2 * m).reshape(blocks, m, 2)
-        downs = counts[:, :, 0].astype(np.float64)
-        before = np.cumsum(downs, axis=0) - downs + seen
-        matrix += (counts[:, :, 1].astype(np.float64).T @ before).astype(np.int64)
-        seen = seen + downs.sum(axis=0)
-        for back in range(1, _BLOCK):
-            now, then = part[back:], part[:-back]
-            hit = np.flatnonzero((now & 1 == 1) & (then & 1 == 0) & (block[back:] == block[:-back]))
-            pair = (now[hit] >> 1).astype(np.int64) * m + (then[hit] >> 1)
-            matrix += np.bincount(pair, minlength=m * m).reshape(m, m)
+    U = Σ Pᵀ(B + E) over the groups of equal scores that have positives, where P counts those by cluster, B the negatives
+    below the group and E the negatives up to its end.
+    """
+    place, positive = rows.code >> 1, (rows.code & 1).astype(bool)
+    begins = np.flatnonzero(rows.starts)
+    ends = np.append(begins, rows.code.size)[1:]
+    hits = np.append(0, np.cumsum(positive))
+    scoring = hits[ends] > hits[begins]
+    begins, ends = begins[scoring], ends[scoring]
+    ups = _runs(place[positive], hits[ends], rows.m)
+    below, until = (_runs(place[~positive], edges - hits[edges], rows.m) for edges in (begins, ends))
+    matrix = np.zeros((rows.m, rows.m), dtype=np.int64)
+    doubled = np.zeros(rows.m, dtype=np.int64)
+    some = max(1, _CELLS // rows.m)
+    for start in range(0, begins.size, some):
+        part = slice(start, start + some)
+        passed = doubled + np.cumsum(below[part].toarray() + until[part].toarray(), axis=0)
+        matrix += ups[part].T @ passed
+        doubled = passed[-1]
     return matrix
+
+
+def _runs(place: Codes, ends: IntArray, m: int) -> Any:
+    """How many rows of each cluster are in each run of rows, a sparse table; a run begins where the one before ends."""
+    from scipy.sparse import csr_matrix
+
+    edges = np.append(0, ends)
+    return csr_matrix((np.ones(edges[-1], dtype=np.int64), place[: edges[-1]], edges), shape=(ends.size, m))
 
 
 @dataclass(frozen=True)
@@ -150,18 +130,16 @@ class PairCounts:
     starts: BoolArray | None = None
 
     @classmethod
-    def of(
-        cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int, *, fast: bool | None = None
-    ) -> PairCounts:
+    def of(cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int) -> PairCounts:
         """From rows with a score, a class and a cluster 0 … m-1."""
-        return cls.of_ranked(RankedRows.of(scores, positive, place, m), fast=fast)
+        return cls.of_ranked(RankedRows.of(scores, positive, place, m))
 
     @classmethod
-    def of_ranked(cls, rows: RankedRows, *, fast: bool | None = None) -> PairCounts:
+    def of_ranked(cls, rows: RankedRows) -> PairCounts:
         """From rows that are sorted already."""
         sizes = rows.sizes
         if rows.m <= MATRIX_UP_TO:
-            return cls(sizes[:, 1], sizes[:, 0], _matrix(rows, fast=fast))
+            return cls(sizes[:, 1], sizes[:, 0], mann_whitney_matrix(rows))
         return cls(sizes[:, 1], sizes[:, 0], None, rows.code, rows.starts)
 
     @property
@@ -285,24 +263,32 @@ def average_precision(
     )
 
 
-def _average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray, *, fast: bool | None = None) -> FloatArray:
-    compiled = _fast.kernel(_fast.average_precisions, fast=fast)
-    result = np.empty(len(drawn))
-    if compiled is not None:
-        compiled(code, ends, drawn, result)
-        return result
-    at = np.flatnonzero(ends)
-    positive = (code & 1).astype(np.float64)
-    some = max(1, _ROW_CELLS // code.size)
-    for start in range(0, len(drawn), some):
-        weight = drawn[start : start + some, code >> 1]
-        rows = np.cumsum(weight, axis=1)[:, at]
-        hits = np.cumsum(weight * positive, axis=1)[:, at]
-        gained = np.diff(hits, axis=1, prepend=0.0)
-        terms = gained * np.divide(hits, rows, out=np.zeros_like(hits), where=rows > 0)
-        # A running sum adds in the order of the rows, as the compiled loop does.
-        result[start : start + some] = _share(np.cumsum(terms, axis=1)[:, -1], hits[:, -1])
-    return result
+def _average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray) -> FloatArray:
+    """Average precision of each resample, from rows by falling score; NaN where no positive was drawn.
+
+    Only groups of equal scores with positives add to it. Sums run from the first group to the last, in every resample.
+    """
+    place, positive = code >> 1, (code & 1).astype(bool)
+    hits_so_far = np.cumsum(positive)
+    last = np.flatnonzero(ends)
+    last = last[np.diff(hits_so_far[last], prepend=0) > 0]
+    resamples, m = drawn.shape
+    runs = _runs(place, last + 1, m).astype(np.float64)
+    ups = _runs(place[positive], hits_so_far[last], m).astype(np.float64)
+    times = np.ascontiguousarray(drawn.T)
+    rows, hits, area = np.zeros((3, 1, resamples))
+    some = max(1, _CELLS // resamples)
+    for start in range(0, last.size, some):
+        part = slice(start, start + some)
+        gained = ups[part] @ times
+        rows, hits = _running(rows, runs[part] @ times), _running(hits, gained)
+        area = _running(area, gained * np.divide(hits, rows, out=np.zeros_like(hits), where=rows > 0))
+    return _share(area[-1], hits[-1])
+
+
+def _running(sums: FloatArray, more: FloatArray) -> FloatArray:
+    """The sums in the last row, going on with every further row."""
+    return np.cumsum(np.concatenate([sums[-1:], more]), axis=0)[1:]
 
 
 @dataclass(frozen=True)
@@ -372,16 +358,11 @@ class Curve:
         return np.where((rows < self.place.size) & (self.positive[known] == positive), weight, 0.0)
 
 
-def _block_counts(
-    place: Codes, positive: BoolArray, size: int, m: int, *, fast: bool | None = None
-) -> npt.NDArray[np.float64]:
+def _block_counts(place: Codes, positive: BoolArray, size: int, m: int) -> FloatArray:
+    """counts[b, c, i] = rows of class c and cluster i before block b of `size` rows; the last b is all rows."""
     n = place.size
     blocks = -(-n // size)
     counts = np.zeros((blocks + 1, 2, m))
-    compiled = _fast.kernel(_fast.block_counts, fast=fast)
-    if compiled is not None:
-        compiled(place, positive, size, counts)
-        return counts
     # Some blocks at a time: whole columns of 64-bit codes would be several times the rows themselves.
     some = max(1, _ROW_CELLS // size)
     offset = np.repeat(np.arange(min(some, blocks)) * (2 * m), size)

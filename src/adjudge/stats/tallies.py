@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.confidence_bins import columns
-from adjudge.stats.sorting import rising
 
 _TEN_THOUSAND = 10_000.0
 _PROBE = 1000
@@ -82,6 +81,6 @@ def _decimals(values: FloatArray) -> tuple[FloatArray, IntArray]:
 
 def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
     """The values that there are, rising, and how often each stands there."""
-    ordered = rising(values)
+    ordered = np.sort(values)
     first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
     return ordered[first], np.diff(np.append(first, ordered.size)).astype(np.int64)
