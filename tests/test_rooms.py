@@ -11,25 +11,25 @@ import pytest
 import adjudge
 
 SOURCE = Path(adjudge.__file__).parent
-LOWER = {"errors", "installed", "loops", "instructions"}
+LOWER = {"errors", "plugins", "loops", "instructions"}
 LOWER |= {"stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
 # Room → what it may import. `protocols.base` is the interface that the engine drives.
 TABLE = {
     "errors": set(),
-    "installed": set(),
+    "plugins": set(),
     "instructions": set(),
-    "loops": {"installed", "instructions"},
+    "loops": {"instructions"},
     "stats": {"errors"},
-    "evidence": {"installed", "errors"},
-    "provenance": {"installed", "errors"},
-    "verdict": {"installed", "evidence", "stats", "errors"},
+    "evidence": {"plugins", "errors"},
+    "provenance": {"errors"},
+    "verdict": {"plugins", "evidence", "stats", "errors"},
     "runs": {"provenance", "evidence", "stats", "errors"},
     "readers": {"loops", "instructions", "errors"},
-    "collect": {"installed", "readers", "runs", "provenance", "errors"},
+    "collect": {"readers", "runs", "provenance", "errors"},
     "protocols.base": LOWER,
     "engine": LOWER | {"protocols.base"},
     "compare": {"runs", "stats", "provenance", "errors"},
-    "report": {"installed", "runs", "stats", "evidence", "errors"},
+    "report": {"runs", "stats", "evidence", "errors"},
 }
 
 

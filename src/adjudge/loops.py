@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from adjudge.installed import version
 from adjudge.instructions import machine_instructions
 
 Kind = str  # of an argument: "u1.2C" is a contiguous array of bytes in two dimensions, "i8" a whole number
@@ -204,6 +203,8 @@ def _numba_type(kind: Kind) -> Any:
 @functools.cache
 def _machine() -> str:
     """What runs the code, and what made it."""
+    from importlib.metadata import version
+
     import llvmlite.binding as llvm
 
     return (

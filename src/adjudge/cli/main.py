@@ -11,7 +11,7 @@ import click
 
 from adjudge.engine.process import collect_rarely, leave, one_thread_for_products
 from adjudge.errors import AdjudgeError
-from adjudge.installed import entries, entry
+from adjudge.plugins import plugin, plugin_names
 
 GROUP = "adjudge.commands"
 _OWN = {
@@ -43,7 +43,7 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return sorted({*_OWN, *(own.name for own in entries(GROUP))})
+        return sorted({*_OWN, *plugin_names(GROUP)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -51,8 +51,8 @@ class _Commands(click.Group):
             module = importlib.import_module(f"adjudge.cli.{cmd_name}")
             command: click.Command = getattr(module, cmd_name)
             return command
-        found = entry(GROUP, cmd_name)
-        loaded: click.Command | None = None if found is None else found.load()
+        entry = plugin(GROUP, cmd_name)
+        loaded: click.Command | None = None if entry is None else entry.load()
         return loaded
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,7 +30,6 @@ from adjudge.collect.settings import Settings
 from adjudge.collect.subject import Subject
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
 from adjudge.errors import ConfigError
-from adjudge.installed import version
 from adjudge.provenance.canonical import digest
 
 ABSTAINED = "uncertain"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.rule import RuleSet
-from adjudge.installed import entries, entry
+from adjudge.plugins import plugin, plugin_names
 
 GROUP = "adjudge.rules"
 
@@ -13,13 +13,13 @@ def rule_sets(protocol: str, names: tuple[str, ...]) -> list[RuleSet]:
     """The named rule sets of a protocol, its own first, then the added ones by name, each once."""
     chosen: list[RuleSet] = []
     for name in dict.fromkeys((protocol, *sorted(names))):
-        found = entry(GROUP, name)
-        if found is None:
-            known = ", ".join(own.name for own in entries(GROUP)) or "none"
+        entry = plugin(GROUP, name)
+        if entry is None:
+            known = ", ".join(plugin_names(GROUP)) or "none"
             raise ConfigError(
                 f"there is no rule set {name!r} (installed: {known}); rule sets are entry points of {GROUP}"
             )
-        rules = found.load()
+        rules = entry.load()
         if not isinstance(rules, RuleSet):
             raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(rules).__name__}, expected a RuleSet")
         if rules.protocol != protocol:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from adjudge.errors import ConfigError
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
-from adjudge.installed import entries, entry
+from adjudge.plugins import plugin, plugin_names
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers.blocks import Block
 from adjudge.runs.run import Run
@@ -199,14 +199,14 @@ class Protocol(ABC):
 
 def protocol(name: str) -> Protocol:
     """A protocol by name, ours or a user's, from the entry-point group `adjudge.protocols`."""
-    found = entry(GROUP, name)
-    if found is None:
+    entry = plugin(GROUP, name)
+    if entry is None:
         raise ConfigError(f"there is no protocol {name!r} (installed: {', '.join(names()) or 'none'})")
     try:
-        value = found.load()
+        value = entry.load()
     except Exception as error:
         raise ConfigError(
-            f"protocol {name!r} cannot be loaded from {found.value}: {type(error).__name__}: {error}"
+            f"protocol {name!r} cannot be loaded from {entry.value}: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(value, Protocol):
         raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(value).__name__}, expected a Protocol")
@@ -215,4 +215,4 @@ def protocol(name: str) -> Protocol:
 
 def names() -> tuple[str, ...]:
     """The installed protocols."""
-    return tuple(sorted({own.name for own in entries(GROUP)}))
+    return tuple(plugin_names(GROUP))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import platform
 
-from adjudge.installed import version
-
 _NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb")
 
 
 def environment() -> dict[str, str]:
     """Names and versions; no host name, user or path, since a run is handed around."""
     found = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
-    return found | {name: version(name) or "unknown" for name in _NAMED}
+    return found | {name: _version(name) for name in _NAMED}
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -11,6 +11,7 @@ import hashlib
 import re
 from functools import cache
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 import jinja2
@@ -18,7 +19,6 @@ import msgspec
 from markupsafe import Markup
 
 from adjudge.errors import RunError
-from adjudge.installed import version
 from adjudge.report import numbers
 from adjudge.report.charts import svg
 from adjudge.report.data import data_block, digest, encode

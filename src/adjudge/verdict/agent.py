@@ -14,7 +14,7 @@ from adjudge.errors import CitationRefused, ConfigError
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import Severity
-from adjudge.installed import entries, entry
+from adjudge.plugins import plugin, plugin_names
 from adjudge.verdict.attribution import Reason, attribute
 from adjudge.verdict.checklist import Item, checklist
 
@@ -129,11 +129,11 @@ def agent(name: str) -> EvaluatorAgent:
     """An agent by name: `rules`, or one that a package registers in the entry-point group `adjudge.agents`."""
     if name == RuleBasedAgent.name:
         return RuleBasedAgent()
-    found = entry(GROUP, name)
-    if found is None:
-        known = sorted({"rules", *(own.name for own in entries(GROUP))})
+    entry = plugin(GROUP, name)
+    if entry is None:
+        known = sorted({"rules", *plugin_names(GROUP)})
         raise ConfigError(f"there is no evaluator agent {name!r} (installed: {', '.join(known)})")
-    value = found.load()()
+    value = entry.load()()
     if not isinstance(value, EvaluatorAgent):
         raise ConfigError(f"entry point {name!r} of {GROUP} makes a {type(value).__name__}, expected an EvaluatorAgent")
     return value
