@@ -55,7 +55,6 @@ lock:
 
 clean:
 	rm -rf $(VENV) demo runs dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src -name '*.loop' -delete
 
 docs: $(VENV)/.dev
 	$(BIN)/python tools/docs.py

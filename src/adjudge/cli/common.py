@@ -152,26 +152,19 @@ def evaluate_and_show(
     on_run: Callable[[Path], None] | None = None,
 ) -> int:
     """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code."""
-    workers = settings.pop("workers", 1) if workers is None else workers
-    cluster = settings.pop("cluster", None) if cluster is None else cluster
-    if cluster is None and workers > 1:
-        from adjudge.engine.runner import prepare
-
-        prepare(name)  # before this process imports anything large itself
-
     from adjudge.engine.evaluate import Options, evaluate
-    from adjudge.engine.process import keep_memory
     from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
     from adjudge.verdict.gates import Gate
 
+    workers = settings.pop("workers", 1) if workers is None else workers
+    cluster = settings.pop("cluster", None) if cluster is None else cluster
     wanted = tuple(Gate.parse(text) for text in (*settings.pop("gates", ()), *gates))
     configured = settings.pop("out", None)
     target = Place(out or configured or None, force=force)
     limit = settings.pop("limit", None) if limit is None else limit
     for name_of_flag in ("limit", "workers", "cluster"):
         settings.pop(name_of_flag, None)
-    keep_memory()
     with progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),

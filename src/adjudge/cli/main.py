@@ -9,7 +9,6 @@ from types import FrameType
 
 import click
 
-from adjudge.engine.process import collect_rarely, leave, one_thread_for_products
 from adjudge.errors import AdjudgeError
 from adjudge.plugins import plugin, plugin_names
 
@@ -81,8 +80,6 @@ def main() -> None:
 def run() -> None:
     """The console script: every error becomes one message and one exit code."""
     signal.signal(signal.SIGTERM, _terminate)
-    one_thread_for_products()
-    collect_rarely()
     try:
         code = main.main(prog_name="adjudge", standalone_mode=False)
     except click.exceptions.Abort:
@@ -100,8 +97,6 @@ def run() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
-    finally:
-        leave()
     sys.exit(code if isinstance(code, int) else 0)
 
 
