@@ -2,33 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from adjudge.errors import ConfigError
+import pyarrow as pa
+
+from adjudge.errors import ConfigError, RunError
 from adjudge.runs.run import Run
+
+_TEXTS = pa.list_(pa.string())
+_ESTIMATES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("name", "slice")),
+        *((name, pa.float64()) for name in ("value", "low", "high", "level")),
+        ("n", pa.int64()),
+        ("method", pa.string()),
+        ("seed", pa.int64()),
+        ("why", pa.string()),
+        ("warnings", _TEXTS),
+    ]
+)
+_BOUNDS = ("low", "high", "critical_low", "critical_high", "span")
+_SLOT = [
+    ("field", pa.string()),
+    ("step", pa.int64()),
+    ("unit", pa.string()),
+    *((name, pa.float64()) for name in _BOUNDS),
+]
+_RULES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("code", "family", "title", "scope")),
+        ("needs", _TEXTS),
+        ("variants", pa.list_(pa.struct([(name, pa.string()) for name in ("code", "title", "failed")]))),
+        *((name, pa.string()) for name in ("passed", "failed")),
+        ("applies", _TEXTS),
+        ("slots", pa.list_(pa.struct(_SLOT))),
+    ]
+)
 
 
 def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`.
 
-    One thread takes less memory.
+    Names differ in more than case in SQL: of two columns that do not, the second has `_1` behind it. One thread takes
+    less memory.
     """
     import duckdb
 
     with duckdb.connect(config={"threads": threads}) as connection:
         connection.execute("set enable_progress_bar = false")  # it goes to stdout, which is metrics.json's under --json
-        for name, body in _views(run).items():
-            connection.execute(f"create view {name} as {body}")
+        connection.register("estimates", _table("estimates", run.metrics["estimates"], _ESTIMATES))
+        connection.register("rules", _table("rules", run.layout.rules, _RULES))
         folder = _quoted(str(run.path.resolve()) + "/")
-        connection.execute(f"set allowed_directories = [{folder}]")
-        connection.execute("set enable_external_access = false")
-        connection.execute("set lock_configuration = true")
         try:
+            for name, body in _views(run).items():
+                connection.execute(f"create view {name} as {body}")
+            connection.execute(f"set allowed_directories = [{folder}]")
+            connection.execute("set enable_external_access = false")
+            connection.execute("set lock_configuration = true")
             result = connection.execute(sql)
             names = [column[0] for column in result.description or ()]
             return names, result.fetchall()
         except duckdb.Error as error:
             raise ConfigError(f"the query failed: {error}") from None
+
+
+def _table(name: str, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """The JSON rows of a view. DuckDB would read them itself, but refuses a file with keys that differ only in case."""
+    try:
+        return pa.Table.from_pylist(list(rows), schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise RunError(f"the {name} of the run are not what adjudge writes: {error}") from None
 
 
 def _views(run: Run) -> dict[str, str]:
@@ -51,8 +95,6 @@ def _views(run: Run) -> dict[str, str]:
             f"e.part, e.sample as row from ({parts('evidence')}) e left join (select part, row, any_value(sample) as sample, "
             f"any_value(model) as model from {samples} group by part, row) s on s.part = e.part and s.row = e.sample"
         ),
-        "rules": f"select unnest(rules, max_depth := 2) from read_json({_quoted(f'{folder}/rules.json')})",  # noqa: S608
-        "estimates": f"select unnest(estimates, max_depth := 2) from read_json({_quoted(f'{folder}/metrics.json')})",  # noqa: S608
     }
 
 
