@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from adjudge.engine.matching import Matching
 from adjudge.engine.metrics import Counted
 from adjudge.engine.plans import Recipe, plan_of
@@ -17,7 +19,7 @@ from adjudge.engine.split import Part, raw_rows
 from adjudge.errors import PromiseBroken
 from adjudge.protocols.base import Judged, Partition, Plan
 from adjudge.provenance.manifest import RunFile
-from adjudge.runs.table_file import Batch, stored
+from adjudge.runs.tables import StoredBatches
 from adjudge.runs.writer import PartWriter
 
 
@@ -40,10 +42,10 @@ class Job:
 class Done:
     """What a worker gives back: samples batch by batch, what each batch adds to the numbers, the files it has written.
 
-    `held` is a file that nobody needs once the samples are taken from it.
+    `held` is the file that samples from another process are in; nobody needs it once they are taken from it.
     """
 
-    samples: list[Batch]
+    samples: Iterable[pa.RecordBatch]
     partials: list[Any]
     files: list[RunFile]
     rows: int
@@ -66,13 +68,11 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
     found = written(made, made.judge(partition), job.folder, job.part)
     found.counted.matching = Matching.of(keys, limited)
-    if plan is not None:
+    if plan is not None or not found.rows:
         return found
-    if job.slot is not None:
-        return replace(found, samples=stored(found.samples, job.scratch / f"samples-{job.slot}"))
     # A partition may be judged twice where a worker was lost.
     path = job.scratch / f"samples-{job.part:05d}.{socket.gethostname()}.{os.getpid()}"
-    return replace(found, samples=stored(found.samples, path), held=path)
+    return replace(found, samples=StoredBatches.of(found.samples, path), held=path)
 
 
 def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> Done:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 from adjudge.provenance.manifest import RunFile
 
 _BUFFER = 1 << 18
 
 
-class NewFile:
+class NewFile(io.RawIOBase):
     """A new file; what stood there before is gone."""
 
     def __init__(self, path: Path) -> None:
@@ -20,7 +20,11 @@ class NewFile:
         self._stream = path.open("wb", buffering=_BUFFER)
         self._hash = hashlib.sha256()
 
-    def write(self, data: bytes | memoryview) -> int:
+    def writable(self) -> bool:
+        """It is there to be written."""
+        return True
+
+    def write(self, data: Any) -> int:
         """Append bytes."""
         self._hash.update(data)
         self.size += len(data)
@@ -29,15 +33,8 @@ class NewFile:
     def close(self) -> None:
         """Write what waits, and close the file."""
         self._stream.close()
+        super().close()
 
     def listed(self, name: str) -> RunFile:
         """How the manifest lists it."""
         return RunFile(path=name, bytes=self.size, sha256=self._hash.hexdigest())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -139,10 +139,7 @@ class Run:
         file = _open(self.path / SAMPLES)
         part = (zlib.crc32(sample.encode()) >> 24) * sum(1 for _ in self.parts()) >> 8
         found: list[dict[str, Any]] = []
-        for index in range(file.num_row_groups):
-            bounds = file.metadata.row_group(index).column(0).statistics
-            if bounds is None or not bounds.min <= part <= bounds.max:
-                continue
+        for index in _groups_with(file, "part", part):
             here = pc.equal(file.read_row_group(index, columns=["sample"]).column(0), sample)
             if pc.any(here).as_py():
                 found += file.read_row_group(index).filter(here).to_pylist()
@@ -153,11 +150,11 @@ class Run:
         import pyarrow.compute as pc
 
         file = _open(self.path / "evidence" / f"part-{part:05d}.parquet")
-        for index in range(file.num_row_groups):
-            bounds = file.metadata.row_group(index).column(0).statistics
-            if bounds.min <= row <= bounds.max:
-                table = file.read_row_group(index)
-                return Evidence.from_arrow(table.filter(pc.equal(table.column("sample"), row)), self.layout)
+        for index in _groups_with(file, "sample", row):
+            table = file.read_row_group(index)
+            atoms_of_row = table.filter(pc.equal(table.column("sample"), row))
+            if atoms_of_row.num_rows:
+                return Evidence.from_arrow(atoms_of_row, self.layout)
         raise RunError(f"{self.path} has no evidence for row {row} of partition {part}")
 
     def atoms(self, row: dict[str, Any]) -> list[Atom]:
@@ -221,3 +218,12 @@ def _open(path: Path) -> pq.ParquetFile:
         raise RunError(f"the run is incomplete: {path} is missing") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise RunError(f"{path} is not readable: {error}") from None
+
+
+def _groups_with(file: pq.ParquetFile, column: str, value: int) -> Iterator[int]:
+    """The row groups that may have a value in a column, by its bounds; one without bounds may have any."""
+    place = file.schema_arrow.get_field_index(column)
+    for index in range(file.num_row_groups):
+        bounds = file.metadata.row_group(index).column(place).statistics
+        if bounds is None or not bounds.has_min_max or bounds.min <= value <= bounds.max:
+            yield index

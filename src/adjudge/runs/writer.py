@@ -15,12 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.errors import OutputError
-from adjudge.evidence.table import Evidence
+from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import Manifest, RunFile
-from adjudge.runs.evidence_file import EvidenceFile
-from adjudge.runs.new_file import NewFile
-from adjudge.runs.table_file import Batch, TableFile
+from adjudge.runs.tables import TableFile, one_batch
 
 SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT = (
     "samples.parquet",
@@ -34,9 +32,6 @@ SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT = (
 
 
 _PART, _ROW = pa.field("part", pa.uint16(), nullable=False), pa.field("row", pa.uint32(), nullable=False)
-SOUGHT = ("part", "row")
-"""Columns whose bounds let a reader skip the batches that do not have what it looks for; ids are everywhere."""
-
 GROWING = ".growing-*"
 """How a file is named until it is whole."""
 
@@ -77,7 +72,7 @@ class RunWriter:
         """A folder for what the work spills; it never becomes part of the run."""
         return self.folder / ".scratch"
 
-    def add_samples(self, batches: Iterable[Batch]) -> None:
+    def add_samples(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Append the samples of a partition; partitions come in order."""
         for batch in batches:
             self._samples.add(batch)
@@ -146,28 +141,24 @@ class PartWriter:
 
     def __init__(self, folder: Path, part: int) -> None:
         self.part, self.rows = part, 0
-        self.samples: list[Batch] = []
+        self.samples: list[pa.RecordBatch] = []
         self._folder, self._names = folder, [f"{kind}/part-{part:05d}.parquet" for kind in ("evidence", "outputs")]
         evidence, outputs = (self._growing(name) for name in self._names)
-        self._evidence_file = NewFile(evidence)
-        self._evidence = EvidenceFile(self._evidence_file)
-        self._outputs = TableFile(outputs)
+        self._evidence, self._outputs = TableFile(evidence, SCHEMA), TableFile(outputs)
 
     def add(self, samples: pa.Table, evidence: Evidence, outputs: pa.Table) -> None:
         """Append one batch."""
         rows = pa.array(np.arange(self.rows, self.rows + evidence.n, dtype=np.uint32))
         parts = pa.array(np.full(evidence.n, self.part, dtype=np.uint16))
-        self.samples.append(Batch.of(samples.add_column(0, _PART, parts).add_column(1, _ROW, rows), SOUGHT))
-        self._evidence.add(evidence, self.rows)
-        self._outputs.add(Batch.of(outputs.add_column(0, _ROW, rows), SOUGHT))
+        self.samples.append(one_batch(samples.add_column(0, _PART, parts).add_column(1, _ROW, rows)))
+        self._evidence.add(evidence.to_arrow(self.rows))
+        self._outputs.add(one_batch(outputs.add_column(0, _ROW, rows)))
         self.rows += evidence.n
 
     def close(self) -> list[RunFile]:
         """Finish both files, and say what they are."""
-        with self._evidence_file:
-            self._evidence.close()
         found = []
-        for name, file in zip(self._names, (self._evidence_file, self._outputs.close()), strict=True):
+        for name, file in zip(self._names, (self._evidence.close(), self._outputs.close()), strict=True):
             if file is not None:
                 file.path.replace(self._folder / name)
                 found.append(file.listed(name))

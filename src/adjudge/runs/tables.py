@@ -1,0 +1,110 @@
+"""Tables of a run: Parquet files that grow batch by batch, each batch a row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adjudge.errors import RunError
+from adjudge.runs.new_file import NewFile
+
+COUNTED = ("part", "row", "sample")
+"""Columns of numbers that count up within a batch: stored as differences, and with their bounds, by which a reader
+skips the batches that do not have what it looks for."""
+
+_ZSTD_LEVEL = 1  # on flight S1, level 3 saves 5 to 15 % of the bytes and takes a fifth more time
+
+
+class TableFile:
+    """A Parquet file of batches with the same columns; without a `schema` it is made with the first of them."""
+
+    def __init__(self, path: Path, schema: pa.Schema | None = None) -> None:
+        self._path = path
+        self._writer: pq.ParquetWriter | None = None
+        if schema is not None:
+            self._begin(schema)
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append a batch as one row group, be it empty."""
+        writer = self._writer or self._begin(batch.schema)
+        _check_columns(self._path, writer.schema, batch.schema)
+        writer.write(batch, row_group_size=max(1, batch.num_rows))
+
+    def close(self) -> NewFile | None:
+        """Finish the file, and return it if there is one."""
+        if self._writer is None:
+            return None
+        writer, self._writer = self._writer, None
+        with self._stream:
+            writer.close()
+        return self._stream
+
+    def abandon(self) -> None:
+        """Let go of a file that nobody wants any more, whatever is wrong with it."""
+        with suppress(OSError):
+            self.close()
+
+    def _begin(self, schema: pa.Schema) -> pq.ParquetWriter:
+        self._stream = NewFile(self._path)
+        self._writer = pq.ParquetWriter(self._stream, schema, **_settings(schema))
+        return self._writer
+
+
+def _settings(schema: pa.Schema) -> dict[str, Any]:
+    """How each column is written: words by dictionary, what counts up as differences, everything else as it is."""
+    counted = [field.name for field in schema if field.name in COUNTED and pa.types.is_integer(field.type)]
+    return {
+        "compression": "zstd",
+        "compression_level": _ZSTD_LEVEL,
+        "use_dictionary": [field.name for field in schema if pa.types.is_dictionary(field.type)],
+        "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
+        "write_statistics": counted,
+    }
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as one batch whose bytes follow from its values alone: words are numbered as they first appear."""
+    return pa.RecordBatch.from_arrays([_one_array(column) for column in table.columns], schema=table.schema)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        return array
+    numbers = array.indices.dictionary_encode()
+    words = array.dictionary.take(numbers.dictionary)
+    return pa.DictionaryArray.from_arrays(numbers.indices.cast(array.type.index_type), words)
+
+
+@dataclass(frozen=True)
+class StoredBatches:
+    """Batches in an Arrow file, so that little has to be sent to another process."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.RecordBatch], path: Path) -> StoredBatches:
+        """Write batches with the same columns, of which there is at least one."""
+        ahead = iter(batches)
+        first = next(ahead)
+        with pa.ipc.new_stream(str(path), first.schema) as stream:
+            stream.write_batch(first)
+            for batch in ahead:
+                _check_columns(path, first.schema, batch.schema)
+                stream.write_batch(batch)
+        return cls(path)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as batches:
+            yield from batches
+
+
+def _check_columns(path: Path, expected: pa.Schema, schema: pa.Schema) -> None:
+    if not schema.equals(expected):
+        raise RunError(f"two batches of {path.name} differ in their columns:\n{schema}\nand\n{expected}")
