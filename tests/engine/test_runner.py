@@ -61,15 +61,14 @@ def _alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_job_begins_only_after_the_one_so_many_before_it_was_used(tmp_path):
+def test_few_jobs_are_begun_before_results_are_used(tmp_path):
     with Pool(2, "flight") as pool:
-        assert pool.slots == 5
         jobs = [tmp_path / str(number) for number in range(40)]
         workers = set()
         for number, worker in enumerate(pool.map(_touch, jobs)):
-            # Until this result is used, the job `slots` after it, which may overwrite what it points to, must not begin.
+            # Two jobs a worker wait, besides the one whose result is used: samples in scratch files stay few.
             begun = {int(path.name) for path in tmp_path.iterdir()}
-            assert max(begun) < number + pool.slots
+            assert max(begun) <= number + 2 * pool.workers
             assert number in begun
             workers.add(worker)
     assert number == 39

@@ -61,7 +61,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         made = recipe(chosen.name, plan)
         cut = split(plan.inputs(), writer.scratch, runner, made, wanted)
         clock.lap("read")
-        jobs = _jobs(made, cut, writer, runner, limited=options.limit is not None)
+        jobs = _jobs(made, cut, writer, limited=options.limit is not None)
         partials: list[Any] = []
         counted = Counted()
         total, rows = max(cut.rows.values(), default=0), 0
@@ -161,7 +161,6 @@ class _Clock:
         self._last = now
 
 
-def _jobs(made: Recipe, cut: Split, writer: RunWriter, runner: Runner, *, limited: bool) -> Iterator[Job]:
+def _jobs(made: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
     for part, parts in enumerate(cut.partitions):
-        slot = None if runner.slots is None else part % runner.slots
-        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch, slot)
+        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)

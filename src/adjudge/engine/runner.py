@@ -20,9 +20,6 @@ class Runner(ABC):
     shared = True
     """Whether the work happens in other processes, so that everything must go through files."""
 
-    slots: int | None = None
-    """A job is not begun before the result of the one so many before it was used; None where that is not certain."""
-
     @abstractmethod
     def map(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[R]:
         """The result of every job, in order; few jobs are held ahead."""
@@ -58,7 +55,6 @@ class Pool(Runner):
         from multiprocessing import get_all_start_methods, get_context
 
         self.workers = workers
-        self.slots = 2 * workers + 1  # those that wait, and the one whose result is being used
         method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
         if method == "forkserver":
             _start_server(["adjudge.engine.work", f"adjudge.protocols.{protocol}.plan"])

@@ -25,7 +25,7 @@ from adjudge.runs.writer import PartWriter
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs. Samples go through the file of a slot, where there are slots."""
+    """What a worker needs."""
 
     recipe: Recipe
     part: int
@@ -35,7 +35,6 @@ class Job:
     limited: bool
     folder: Path
     scratch: Path
-    slot: int | None = None
 
 
 @dataclass(frozen=True)
