@@ -176,8 +176,8 @@ def test_one_class_absent_is_said_and_its_rates_are_null(judge, record, trial):
     "line, said",
     [
         ("{", "results.jsonl:3: is not JSON"),
-        ("[1]", "results.jsonl:3: Expected `object`"),
-        ('{"model": "m"}', "results.jsonl:3: Object missing required field `id`"),
+        ("[1]", "results.jsonl:3: the record is a list, expected an object"),
+        ('{"model": "m"}', "results.jsonl:3: the record has no `id`"),
         (
             '{"id": "x", "trial": -1, "label": "fake"}',
             "results.jsonl:3: `trial` is -1, expected a whole number from 0 on",

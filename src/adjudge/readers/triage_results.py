@@ -1,7 +1,7 @@
-"""Triage results and manifests: one record of JSON into typed fields, whether it came from DF3 JSONL, CSV or Parquet.
+"""Triage results and manifests: the types that records are decoded into, whether they came from DF3 JSONL, CSV or Parquet.
 
-The typed decoder is tried first. A record that does not fit it (numbers as text, as CSV has them; nulls for objects) is
-read loosely, field by field, into the same type; what cannot be read at all is an InputError.
+A record that does not fit its type (numbers as text, as CSV has them) is read by `loose_result`, field by field, into the
+same columns; what cannot be read at all is an InputError.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import msgspec
 
 from adjudge.errors import InputError
 
+LAST_TRIAL = (1 << 31) - 1
 NO_RAW = msgspec.Raw(b"")
-_NULL = b"null"
+NOTHING = frozenset({b"", b"null", b'""', b"{}", b"[]"})
+"""The JSON of an optional value that is not there, null or empty."""
+
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 
@@ -48,27 +51,33 @@ class RunConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 class Result(msgspec.Struct, gc=False):
-    """One result record. `confidence` is NaN where the text given is no number; `confidence_text` holds that text."""
+    """One result record."""
 
-    id: str
+    id: str | int
     model: str | None = None
     use_tools: bool | None = None
-    trial: Annotated[int, msgspec.Meta(ge=0)] = 0
+    trial: Annotated[int, msgspec.Meta(ge=0, le=LAST_TRIAL)] | None = None
     label: str | None = None
     prediction: str | None = None
     confidence: float | None = None
     error: str | None = None
     error_type: str | None = None
-    timings: Timings = Timings()
+    timings: Timings | None = None
     latency_seconds: float | None = None
-    cache: Cache = Cache()
+    cache: Cache | None = None
     tool_usage: list[msgspec.Raw] | None = None
     tool_details: list[Tool] | None = None
     prompt_hashes: msgspec.Raw = NO_RAW
     models: msgspec.Raw = NO_RAW
-    run_config: RunConfig = RunConfig()
+    run_config: RunConfig | None = None
     timestamp: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = NO_RAW
+
+
+class LooseResult(Result, gc=False):
+    """A result that was read field by field; where its confidence is no number, that is NaN and its text stands here."""
+
+    confidence_text: str | None = None
 
 
 class ManifestRow(msgspec.Struct, gc=False):
@@ -85,67 +94,42 @@ class IdOnly(msgspec.Struct, gc=False):
     id: str | int
 
 
-_result = msgspec.json.Decoder(Result)
-_manifest = msgspec.json.Decoder(ManifestRow)
-_id = msgspec.json.Decoder(IdOnly)
+RESULTS = msgspec.json.Decoder(Result)
+MANIFEST = msgspec.json.Decoder(ManifestRow)
+IDS = msgspec.json.Decoder(IdOnly)
 
 
-def id_of(text: bytes) -> str:
-    """The id of a record."""
-    return str(_id.decode(text).id)
-
-
-def result(text: bytes, *, percent: bool = False) -> tuple[Result, str | None]:
-    """A record, and the text of a confidence that is no number. `percent` accepts confidences such as "87%"."""
-    try:
-        return _result.decode(text), None
-    except msgspec.ValidationError:
-        id_of(text)
-        return _loose(text, percent=percent)
-
-
-def manifest_row(text: bytes) -> tuple[str, str | None, msgspec.Raw]:
-    """Id, label and meta of a manifest record."""
-    row = _manifest.decode(text)
-    return str(row.id), row.label or None, row.meta
-
-
-def is_given(raw: msgspec.Raw) -> bool:
-    """Whether an optional object or value is there and not null or empty."""
-    return bytes(raw) not in {b"", _NULL, b'""', b"{}", b"[]"}
-
-
-def _loose(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
+def loose_result(text: bytes, *, percent: bool) -> LooseResult:
+    """A record whose values are of other types than declared. `percent` accepts confidences such as "87%"."""
+    sample = IDS.decode(text).id
     data = msgspec.json.decode(text)
-    confidence, odd = _confidence(data.get("confidence"), percent=percent)
+    confidence, confidence_text = _confidence(data.get("confidence"), percent=percent)
     timings, cache = _object(data, "timings"), _object(data, "cache")
     tools = data.get("tool_details") or []
     usage = data.get("tool_usage") or []
     if not isinstance(tools, list) or not isinstance(usage, list):
         raise InputError("`tool_usage` and `tool_details` are lists")
-    return (
-        Result(
-            id=str(data["id"]),
-            model=_text(data, "model"),
-            use_tools=flag(data.get("use_tools"), "use_tools"),
-            trial=whole(data.get("trial", 0), "trial"),
-            label=_text(data, "label"),
-            prediction=_text(data, "prediction"),
-            confidence=confidence,
-            error=_words(data.get("error")),
-            error_type=_words(data.get("error_type")),
-            timings=Timings(*(_seconds(timings, name) for name in Timings.__struct_fields__)),
-            latency_seconds=_seconds(data, "latency_seconds"),
-            cache=Cache(flag(cache.get("hit"), "cache.hit")),
-            tool_usage=[msgspec.Raw(msgspec.json.encode(item)) for item in usage],
-            tool_details=[Tool(_seconds(tool, "seconds")) for tool in tools if isinstance(tool, dict)],
-            prompt_hashes=_raw(data.get("prompt_hashes")),
-            models=_raw(data.get("models")),
-            run_config=RunConfig(_seconds(_object(data, "run_config"), "temperature")),
-            timestamp=_raw(data.get("timestamp")),
-            meta=_raw(data.get("meta")),
-        ),
-        odd,
+    return LooseResult(
+        id=sample,
+        model=_text(data, "model"),
+        use_tools=flag(data.get("use_tools"), "use_tools"),
+        trial=whole(data.get("trial"), "trial"),
+        label=_text(data, "label"),
+        prediction=_text(data, "prediction"),
+        confidence=confidence,
+        error=_words(data.get("error")),
+        error_type=_words(data.get("error_type")),
+        timings=Timings(*(_seconds(timings, name) for name in Timings.__struct_fields__)),
+        latency_seconds=_seconds(data, "latency_seconds"),
+        cache=Cache(flag(cache.get("hit"), "cache.hit")),
+        tool_usage=[msgspec.Raw(msgspec.json.encode(item)) for item in usage],
+        tool_details=[Tool(_seconds(tool, "seconds")) for tool in tools if isinstance(tool, dict)],
+        prompt_hashes=_raw(data.get("prompt_hashes")),
+        models=_raw(data.get("models")),
+        run_config=RunConfig(_seconds(_object(data, "run_config"), "temperature")),
+        timestamp=_raw(data.get("timestamp")),
+        meta=_raw(data.get("meta")),
+        confidence_text=confidence_text,
     )
 
 
@@ -171,6 +155,8 @@ def whole(value: Any, name: str) -> int:
         number = -1
     if number < 0 or isinstance(value, bool) or (isinstance(value, float) and value != number):
         raise InputError(f"`{name}` is {value!r}, expected a whole number from 0 on")
+    if number > LAST_TRIAL:
+        raise InputError(f"`{name}` is {number}, expected a whole number up to {LAST_TRIAL}")
     return number
 
 
@@ -181,7 +167,7 @@ def _confidence(value: Any, *, percent: bool) -> tuple[float | None, str | None]
         return math.nan, msgspec.json.encode(value).decode()[:80]
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         match = _PERCENT.fullmatch(str(value))
         return (float(match[1]) / 100.0, None) if match and percent else (math.nan, repr(value)[:80])
     return (number, None) if math.isfinite(number) else (math.nan, repr(value)[:80])
@@ -215,7 +201,7 @@ def _seconds(data: dict[str, Any], name: str) -> float | None:
         return None
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InputError(f"`{name}` is {value!r}, expected a number")

@@ -1,21 +1,26 @@
-"""From the rows of a partition to a batch: labels settled, confidences checked, words as codes."""
+"""From rows in order to a batch: labels settled, confidences checked, words as codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.errors import ConfigError
+from adjudge.errors import InputError
 from adjudge.protocols.triage.batch import (
     ERRORED,
+    HIT,
+    MISS,
+    MISSING,
     OUT_OF_RANGE,
     PROVENANCE,
+    TIMES,
     UNKNOWN,
     UNPARSED,
     UNREADABLE,
@@ -25,25 +30,60 @@ from adjudge.protocols.triage.batch import (
     confidence_states,
 )
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.facts import NO_LABEL, OTHER_LABEL, Group, Said, Taken
-from adjudge.protocols.triage.read import Ints, Rows, same_as_before
-from adjudge.protocols.triage.words import check_label
+from adjudge.protocols.triage.read import Rows, same_as_before
+from adjudge.protocols.triage.words import Classes, check_label
 
-_CACHED, _TIME = (1 << PROVENANCE.index(name) for name in ("cache", "timestamp"))
+_NO_LABEL, _OTHER_LABEL = -1, -2  # no label, and one that is no class
+_BITS = {name: 1 << place for place, name in enumerate(PROVENANCE)}
+
+
+class Texts(NamedTuple):
+    """A column of texts: the different ones with None behind them, and the place of each row's text in them."""
+
+    distinct: list[str | None]
+    place: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> Texts:
+        """From a dictionary column."""
+        array = column.combine_chunks()
+        distinct = [*array.dictionary.to_pylist(), None]
+        return cls(distinct, array.indices.fill_null(len(distinct) - 1).to_numpy())
+
+    def each(self, value: Callable[[Any], Any], kind: Any) -> NDArray[Any]:
+        """A value for every row that follows from its text alone."""
+        return np.array([value(text) for text in self.distinct], dtype=kind)[self.place]
+
+    def column(self) -> pa.DictionaryArray:
+        """A dictionary column with the words that are used, sorted, so that equal values give equal bytes."""
+        used = np.flatnonzero(np.bincount(self.place, minlength=len(self.distinct))).tolist()
+        words = sorted({text for text in (self.distinct[place] for place in used) if text is not None})
+        places = {word: place for place, word in enumerate(words)}
+        codes = np.full(len(self.distinct), -1, dtype=np.int32)
+        codes[used] = [places.get(self.distinct[place], -1) for place in used]  # type: ignore[arg-type]
+        rows = codes[self.place]
+        return pa.DictionaryArray.from_arrays(pa.array(rows, mask=rows < 0), pa.array(words, pa.string()))
 
 
 @dataclass
 class ReadBatch:
-    """A batch as columns, with what stands beside the numbers."""
+    """A batch as columns, with what stands beside the numbers. A group is a configuration and a trial."""
 
     batch: TriageBatch
     samples: pa.Array
-    groups: tuple[Group, ...]
-    group: NDArray[np.int32]
+    groups: Texts
     prompts: pa.DictionaryArray
     models: pa.DictionaryArray
     slices: tuple[pa.DictionaryArray, ...]
     outputs: pa.Table
+
+    def configurations(self) -> Texts:
+        """The configuration of every row."""
+        return Texts([name and name.rpartition("|")[0] for name in self.groups.distinct], self.groups.place)
+
+    def trials(self) -> NDArray[np.int32]:
+        """The trial of every row."""
+        return self.groups.each(lambda name: int(name.rpartition("|")[2]) if name else -1, np.int32)
 
 
 class Columns:
@@ -52,160 +92,190 @@ class Columns:
     def __init__(self, config: TriageConfig) -> None:
         self.config, self.classes = config, config.classes()
 
-    def read(self, rows: Rows, order: Ints, samples: pa.StringArray) -> ReadBatch:
-        """The columns of some rows, in this order, whose ids are known."""
-        numbers, fact = Taken.of(rows.numbers, order), rows.fact[order]
-        answer = np.array([each.answer for each in rows.saids], dtype=np.int8)[fact]
-        bits = [(_CACHED if each.cache != UNKNOWN else 0) | (_TIME if each.stamped else 0) for each in rows.saids]
+    def read(self, rows: Rows) -> ReadBatch:
+        """The columns of some rows."""
+        table = rows.table
+        prompts, models = (Texts.of(table.column(name)) for name in ("prompts", "models"))
+        answer = table.column("answer").fill_null(MISSING).to_numpy()
+        label = self._labels(rows)
+        confidence, states = self._confidences(rows)
         batch = TriageBatch(
-            label=self._labels(rows, order),
+            label=label,
             answer=answer,
-            **self._confidences(rows, order, numbers.confidence),
-            times=numbers.times,
-            cache=np.array([each.cache for each in rows.saids], dtype=np.int8)[fact],
-            tool_count=numbers.tool_count,
-            tool_seconds=numbers.tool_seconds,
-            temperature=np.array([each.temperature for each in rows.setups], dtype=np.float64)[fact],
-            carries=np.array([own.bits | more for own, more in zip(rows.setups, bits, strict=True)], dtype=np.uint8)[
-                fact
-            ],
-            notes=_notes(answer, rows, fact),
+            confidence=confidence,
+            confidence_state=states,
+            times=np.stack([_floats(table, name) for name in TIMES]),
+            cache=pc.if_else(table.column("cache"), HIT, MISS).fill_null(UNKNOWN).to_numpy().astype(np.int8),
+            tool_count=table.column("tool_count").fill_null(0).to_numpy(),
+            tool_seconds=table.column("tool_seconds").fill_null(0.0).to_numpy(),
+            temperature=_floats(table, "temperature"),
+            carries=_carries(table, models),
+            notes=_notes(table, answer),
         )
-        _refuse_two_labels(batch.label, samples, rows, order, self.classes)
-        group = rows.group[order]
-        used = np.bincount(group) > 0
+        _refuse_two_labels(label, rows, self.classes)
         return ReadBatch(
             batch,
-            samples,
-            tuple(rows.groups[place] for place in np.flatnonzero(used).tolist()),
-            (np.cumsum(used, dtype=np.int32) - np.int32(1))[group],
-            coded([each.prompts for each in rows.setups], fact),
-            coded([each.models for each in rows.setups], fact),
-            self._slices(rows, order),
-            _outputs(rows, order, numbers.file, fact),
+            table.column("key").combine_chunks(),
+            Texts.of(table.column("group")),
+            prompts.column(),
+            models.column(),
+            self._slices(rows),
+            _outputs(rows),
         )
 
-    def _labels(self, rows: Rows, order: Ints) -> Codes:
+    def _labels(self, rows: Rows) -> Codes:
         """The label of every record: its own, held against the manifest, or the manifest's where it has none."""
-        label = np.array([each.label for each in rows.saids], dtype=np.int8)[rows.fact[order]]
-        wrong = label == OTHER_LABEL
+        label = Texts.of(rows.table.column("label")).each(self._label, np.int8)
+        wrong = label == _OTHER_LABEL
         if rows.manifest is not None:
-            other = rows.manifest.label[rows.match[order]]
-            wrong |= (label >= 0) & (other >= 0) & (label != other)
-            label = np.where(label == NO_LABEL, other, label)
-        wrong |= label == NO_LABEL
+            known = rows.manifest.column("label").fill_null(_NO_LABEL).to_numpy()
+            in_manifest = known[rows.table.column("match").to_numpy()]
+            wrong |= (label >= 0) & (in_manifest >= 0) & (label != in_manifest)
+            label = np.where(label == _NO_LABEL, in_manifest, label)
+        wrong |= label == _NO_LABEL
         if wrong.any():
-            self._refuse_label(rows, int(order[np.argmax(wrong)]))
+            self._refuse_label(rows, int(np.argmax(wrong)))
         return label
 
-    def _refuse_label(self, rows: Rows, index: int) -> None:
-        name, said = rows.id(index), rows.saids[rows.fact[index]]
-        file, line = rows.place(index)
-        if said.label_text is not None:
-            check_label(said.label_text, self.classes, strip=False, file=str(file), line=line or 0)
-        if rows.manifest is None:
-            raise rows.error(index, f"id {name!r} has no `label`, and there is no manifest that has it")
-        at = int(rows.match[index])
-        there = f"{rows.files[rows.manifest.file[at]]}:{rows.manifest.line[at]}"
-        if said.label == NO_LABEL:
-            raise rows.error(index, f"id {name!r} has no `label`, and none in the manifest ({there})")
-        own, other = (self.classes[code] for code in (said.label, int(rows.manifest.label[at])))
-        raise rows.error(index, f"id {name!r} has label {own!r}, but {other!r} in the manifest ({there})")
+    def _label(self, text: str | None) -> int:
+        if text is None:
+            return _NO_LABEL
+        try:
+            return self.classes.index(check_label(text, self.classes, strip=self.config.strip_labels, file="", line=0))
+        except InputError:
+            return _OTHER_LABEL
 
-    def _confidences(self, rows: Rows, order: Ints, confidence: Floats) -> dict[str, Any]:
-        text = [each.confidence_text for each in rows.saids]
-        unreadable = np.array([each is not None for each in text], dtype=bool)[rows.fact[order]]
-        states = confidence_states(confidence, unreadable)
+    def _refuse_label(self, rows: Rows, row: int) -> None:
+        name, text = (rows.table.column(column)[row].as_py() for column in ("key", "label"))
+        file, line = rows.place(row)
+        if self._label(text) == _OTHER_LABEL:
+            check_label(text, self.classes, strip=False, file=str(file), line=line or 0)
+        if rows.manifest is None:
+            raise rows.error(row, f"id {name!r} has no `label`, and there is no manifest that has it")
+        place = "{}:{}".format(*rows.manifest_place(row))
+        if text is None:
+            raise rows.error(row, f"id {name!r} has no `label`, and none in the manifest ({place})")
+        label, other = self.classes[self._label(text)], self.classes[1 - self._label(text)]
+        raise rows.error(row, f"id {name!r} has label {label!r}, but {other!r} in the manifest ({place})")
+
+    def _confidences(self, rows: Rows) -> tuple[Floats, Codes]:
+        """The confidences, and which of them can be used; a bad one is refused unless it is to be counted."""
+        texts = rows.table.column("confidence_text")
+        confidence = _floats(rows.table, "confidence")
+        states = confidence_states(confidence, texts.is_valid().to_numpy())
         bad = np.flatnonzero((states == OUT_OF_RANGE) | (states == UNREADABLE))
         if bad.size and self.config.bad_confidence == "refuse":
-            index = rows.first(order[bad])
-            shown = text[rows.fact[index]]
+            row = rows.first(bad)
             hint = "(--bad-confidence count goes on without such confidences and counts them)"
-            if shown is None:
-                value = float(rows.numbers["confidence"][index])
-                raise rows.error(index, f"confidence {value!r} is not between 0 and 1.", hint)
-            more = " --percent reads percentages." if "%" in shown else ""
-            raise rows.error(index, f"confidence {shown} is no number between 0 and 1.{more}", hint)
-        return {"confidence": confidence, "confidence_state": states}
+            text = texts[row].as_py()
+            if text is None:
+                raise rows.error(row, f"confidence {float(confidence[row])!r} is not between 0 and 1.", hint)
+            more = " --percent reads percentages." if "%" in text else ""
+            raise rows.error(row, f"confidence {text} is no number between 0 and 1.{more}", hint)
+        return confidence, states
 
-    def _slices(self, rows: Rows, order: Ints) -> tuple[pa.DictionaryArray, ...]:
-        if rows.slices is None:
+    def _slices(self, rows: Rows) -> tuple[pa.DictionaryArray, ...]:
+        """The value of every slice: what the record's `meta` says, or else the manifest's."""
+        if not self.config.slices:
             return ()
-        codes, texts = rows.slices.codes[order], rows.slices.texts
-        known = [msgspec.json.decode(text) for text in texts]
-        if rows.manifest is not None and rows.manifest.slices is not None:
-            others = rows.manifest.slices
-            pairs, codes = np.unique(codes * len(others.texts) + others.codes[rows.match[order]], return_inverse=True)
-            of_manifest = [msgspec.json.decode(text) for text in others.texts]
-            known = [
-                [a or b for a, b in zip(known[own] or [[]] * len(self.config.slices), of_manifest[other], strict=True)]
-                for own, other in (divmod(pair, len(others.texts)) for pair in pairs.tolist())
+        texts = Texts.of(rows.table.column("slices"))
+        values, place = [_decoded(text) for text in texts.distinct], texts.place
+        if rows.manifest is not None:
+            match = rows.table.column("match").to_numpy()
+            others = Texts.of(rows.manifest.column("slices"))
+            both = place.astype(np.int64) * len(others.distinct) + others.place[match]
+            pairs, inverse = np.unique(both, return_inverse=True)
+            place = inverse.astype(np.int32)
+            in_manifest = [_decoded(text) for text in others.distinct]
+            values = [
+                {**in_manifest[other], **values[own]}
+                for own, other in (divmod(pair, len(others.distinct)) for pair in pairs.tolist())
             ]
+        self._refuse_objects(rows, values, place)
         return tuple(
-            coded([_slice_value(values[place], name) for values in known], codes)
-            for place, name in enumerate(self.config.slices)
+            Texts([value.get(str(number)) for value in values], place).column()
+            for number in range(len(self.config.slices))
         )
 
-
-def coded(values: Sequence[str | None], codes: NDArray[Any]) -> pa.DictionaryArray:
-    """A dictionary column of values[codes] whose words stand in sorted order, so that equal values give equal bytes."""
-    if all(value is None for value in values):
-        return pa.DictionaryArray.from_arrays(pa.nulls(codes.size, pa.int32()), pa.array([], pa.string()))
-    used = np.flatnonzero(np.bincount(codes, minlength=len(values))).tolist()
-    words = sorted({value for value in (values[code] for code in used) if value is not None})
-    where = {word: index for index, word in enumerate(words)}
-    places = np.full(len(values), -1, dtype=np.int32)
-    places[used] = [-1 if values[code] is None else where[str(values[code])] for code in used]
-    found = places[codes]
-    none = found < 0 if (places[used] < 0).any() else None
-    return pa.DictionaryArray.from_arrays(pa.array(found, mask=none), pa.array(words, pa.string()))
+    def _refuse_objects(self, rows: Rows, values: Sequence[dict[str, Any]], place: NDArray[Any]) -> None:
+        """A slice is cut by single values; an object or a list at its key is an InputError."""
+        for number, value in enumerate(values):
+            odd = [int(slice_) for slice_, single in value.items() if isinstance(single, list)]
+            of_value = np.flatnonzero(place == number) if odd else np.zeros(0)
+            if of_value.size:
+                file, line = rows.place(int(of_value[0]))
+                if file is None:
+                    file, line = rows.manifest_place(int(of_value[0]))
+                name, kind = self.config.slices[odd[0]].removeprefix("meta."), value[str(odd[0])][0]
+                raise InputError(f"slice meta.{name} is {kind}, not one value", file=file, line=line)
 
 
-def _refuse_two_labels(label: Codes, ids: pa.Array, rows: Rows, order: Ints, classes: Sequence[str]) -> None:
+def _decoded(text: str | None) -> dict[str, Any]:
+    values: dict[str, Any] = {} if text is None else msgspec.json.decode(text)
+    return values
+
+
+def _floats(table: pa.Table, name: str) -> Floats:
+    """A column of numbers, NaN where there is none."""
+    return np.asarray(table.column(name).to_numpy(), dtype=np.float64)
+
+
+def _carries(table: pa.Table, models: Texts) -> NDArray[np.uint8]:
+    """A bit for every PROVENANCE item that the record has."""
+    bits: NDArray[np.uint8] = models.each(_model_bits, np.uint8)
+    for name, column in (
+        ("prompt_hashes", table.column("prompts").is_valid()),
+        ("cache", table.column("cache").is_valid()),
+        ("timestamp", table.column("stamped").fill_null(False)),
+        ("temperature", table.column("temperature").is_valid()),
+    ):
+        bits |= column.to_numpy().astype(np.uint8) * np.uint8(_BITS[name])
+    return bits
+
+
+def _model_bits(text: str | None) -> int:
+    models = None if text is None else msgspec.json.decode(text)
+    if not isinstance(models, dict):
+        return 0
+    return sum(_BITS[name] for name in PROVENANCE[:3] if models.get(name.removeprefix("models.")))
+
+
+def _notes(table: pa.Table, answer: Codes) -> dict[int, str]:
+    """What is told of records that are errors or whose verdict is no word."""
+    odd = np.flatnonzero((answer == ERRORED) | (answer == UNPARSED))
+    texts = table.select(["prediction", "error", "error_type"]).take(pa.array(odd)).to_pydict()
+    return {
+        row: ": ".join(text for text in (kind, error) if text)[:200]
+        if code == ERRORED
+        else "there is none"
+        if word is None
+        else repr(word)[:200]
+        for row, code, word, error, kind in zip(odd.tolist(), answer[odd].tolist(), *texts.values(), strict=True)
+    }
+
+
+def _refuse_two_labels(label: Codes, rows: Rows, classes: Classes) -> None:
     """One sample has one label, whoever answers it and however often."""
-    if len(rows.groups) == 1:
-        return
+    ids = rows.table.column("key").combine_chunks()
     wrong = np.flatnonzero((label[1:] != label[:-1]) & same_as_before(ids))
     if wrong.size:
-        at = int(wrong[0])
-        there, line = rows.place(int(order[at]))
+        row = int(wrong[0])
+        file, line = rows.place(row)
         raise rows.error(
-            int(order[at + 1]),
-            f"id {ids[at].as_py()!r} has label {classes[label[at + 1]]!r}, but {classes[label[at]]!r} at {there}:{line}",
+            row + 1,
+            f"id {ids[row].as_py()!r} has label {classes[label[row + 1]]!r}, but {classes[label[row]]!r} at {file}:{line}",
         )
 
 
-def _outputs(rows: Rows, order: Ints, file: NDArray[np.int32], said: Ints) -> pa.Table:
-    """What the system said, and where it stands in the input."""
-    missing = order >= rows.received
-    mask = missing if missing.any() else None
-    file = file if mask is None else np.where(missing, np.int32(len(rows.files)), file)
-    texts = {
-        name: coded([getattr(each, name) for each in rows.saids], said)
-        for name in ("response", "confidence_text", "error", "error_type")
-    }
-    return pa.table({"file": coded([*rows.files, None], file), "line": pa.array(rows.line[order], mask=mask), **texts})
-
-
-def _notes(answer: Codes, rows: Rows, said: Ints) -> dict[int, str]:
-    """What is said of records that are errors or whose verdict is no word."""
-    odd = np.flatnonzero((answer == ERRORED) | (answer == UNPARSED)).tolist()
-    known: dict[int, str] = {}
-    notes = {}
-    for index, code in zip(odd, said[odd].tolist(), strict=True):
-        if code not in known:
-            known[code] = _note(rows.saids[code])
-        notes[index] = known[code]
-    return notes
-
-
-def _note(said: Said) -> str:
-    if said.answer == ERRORED:
-        return ": ".join(text for text in (said.error_type, said.error) if text)[:200]
-    return "there is none" if said.response is None else repr(said.response)[:200]
-
-
-def _slice_value(found: Sequence[str | None], name: str) -> str | None:
-    if len(found) > 1:
-        raise ConfigError(f"slice meta.{name.removeprefix('meta.')} is {found[1]}, not one value")
-    return found[0] if found else None
+def _outputs(rows: Rows) -> pa.Table:
+    """What the system answered, and where it stands in the input."""
+    file = rows.table.column("file").fill_null(len(rows.files)).to_numpy()
+    texts = ("confidence_text", "error", "error_type")
+    return pa.table(
+        {
+            "file": Texts([*rows.files, None], file).column(),
+            "line": rows.table.column("line"),
+            "response": Texts.of(rows.table.column("prediction")).column(),
+            **{name: Texts.of(rows.table.column(name)).column() for name in texts},
+        }
+    )

@@ -15,9 +15,9 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Floats
 from adjudge.protocols.triage.columns import Columns, ReadBatch
 from adjudge.protocols.triage.config import Costs, TriageConfig
-from adjudge.protocols.triage.intake import ResultIntake
 from adjudge.protocols.triage.partials import Ints, Scores
 from adjudge.protocols.triage.read import TriageReader, role, same_as_before
+from adjudge.protocols.triage.rows import ResultRows
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.blocks import Block, blocks
 from adjudge.readers.shape import AS_IT_IS
@@ -42,13 +42,13 @@ def choose(config: TriageConfig) -> dict[str, Any]:
     own = msgspec.structs.replace(
         config, results=[config.calibration], manifest=[], calibration=[], target_risk=None, costs=None, slices=[]
     )
-    read = ResultIntake(own, None).read
+    read = ResultRows(own, None).read
     table = pa.concat_tables([read(block) for block in _blocks(config.calibration)])
-    partition = Partition(rows={}, groups=_groups(table), files=tuple(config.calibration), tables={role(0): table})
+    partition = Partition(rows={}, groups=(), files=tuple(config.calibration), tables={role(0): table})
     found: dict[str, list[_Rows]] = {}
     columns = Columns(own)
-    for rows, order, ids in TriageReader(own).batches(partition):
-        for name, part in _first_trials(columns.read(rows, order, ids)):
+    for rows in TriageReader(own).batches(partition):
+        for name, part in _first_trials(columns.read(rows)):
             found.setdefault(name, []).append(part)
     return {
         name: _choose(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), config)
@@ -56,18 +56,14 @@ def choose(config: TriageConfig) -> dict[str, Any]:
     }
 
 
-def _groups(table: pa.Table) -> tuple[str, ...]:
-    return tuple(table.column("group").unique().drop_null().to_pylist())
-
-
 def _first_trials(read: ReadBatch) -> Iterator[tuple[str, _Rows]]:
     """Of every configuration the record of each sample that has the least trial."""
     batch = read.batch
     confidence = np.where(batch.confidence_state == GIVEN, batch.confidence, _REVIEWED)
     sample = np.cumsum(np.append(True, ~same_as_before(read.samples)))
-    trial = np.array([group.trial for group in read.groups])[read.group]
-    for name in {group.configuration for group in read.groups}:
-        mine = np.flatnonzero(np.array([group.configuration == name for group in read.groups])[read.group])
+    trial, configurations = read.trials(), read.configurations().column()
+    for place, name in enumerate(configurations.dictionary.to_pylist()):
+        mine = np.flatnonzero(configurations.indices.to_numpy() == place)
         mine = mine[np.lexsort((trial[mine], sample[mine]))]
         mine = mine[np.append(True, sample[mine][1:] != sample[mine][:-1])]
         yield name, _Rows(batch.label[mine], batch.answer[mine], confidence[mine])

@@ -31,7 +31,7 @@ from adjudge.protocols.triage.batch import (
     TriageBatch,
 )
 from adjudge.protocols.triage.words import Classes
-from adjudge.readers.digests import MODULUS, digest_sum, loops_are_loaded
+from adjudge.readers.digests import MODULUS, digest_sum
 from adjudge.stats import exact, selective
 from adjudge.stats.tallies import Tally
 
@@ -171,7 +171,7 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     # A sum over the samples, so that a data set has one digest whatever its order and its cut.
     endings = [b"\x00" + name.encode() for name in classes]
     alone = ids if first.all() else ids.filter(pa.array(first))
-    found.dataset = digest_sum(alone, endings, batch.label[first], fast=loops_are_loaded())
+    found.dataset = digest_sum(alone, endings, batch.label[first])
     for name, chosen in _by_word(samples, "configuration"):
         found.configurations[str(name)] = _configuration(samples, batch, trial, chosen)
         found.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)

@@ -15,16 +15,16 @@ from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.triage import samples as stored
 from adjudge.protocols.triage.columns import Columns
 from adjudge.protocols.triage.config import config_of
-from adjudge.protocols.triage.intake import ResultIntake
-from adjudge.protocols.triage.manifest import EXPECTED_IN_MANIFEST, ManifestIntake, read_ids
 from adjudge.protocols.triage.operating import choose
 from adjudge.protocols.triage.partials import Partial, partial
 from adjudge.protocols.triage.read import TriageReader, role
-from adjudge.protocols.triage.records import EXPECTED
+from adjudge.protocols.triage.rows import EXPECTED, EXPECTED_IN_MANIFEST, ManifestRows, ResultRows, read_ids
 from adjudge.protocols.triage.rules import TriageContext
 from adjudge.protocols.triage.summary import finish
 from adjudge.protocols.triage.words import verdict_words
 from adjudge.provenance.canonical import digest
+from adjudge.readers.keys import tree_of
+from adjudge.readers.triage_results import ManifestRow, Result
 
 RECORD_SCHEMA = "triage-record/1"
 # The threshold that calibration results gave is no setting; two systems have two.
@@ -44,8 +44,8 @@ class TriagePlan(Plan):
         self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(TriageContext(self.classes))])
         self.rules = [rule.table() for rule in self.graph.rules]
         self._reader, self._columns = TriageReader(config), Columns(config)
-        self._results = [ResultIntake(config, name) for name in config.run_names()]
-        self._manifest = ManifestIntake(config)
+        self._results = [ResultRows(config, name) for name in config.run_names()]
+        self._manifest = ManifestRows(config)
         self.digests = {
             "config": digest({key: value for key, value in self.config.items() if key not in _FILES}),
             "constraint_library": digest(verdict_words(self.classes, config.words)),
@@ -55,24 +55,25 @@ class TriagePlan(Plan):
 
     def inputs(self) -> Sequence[Input]:
         """Every run's results, the manifest and the calibration, as columns."""
-        settings = self.settings
+        settings, of_result = self.settings, tree_of(Result)
         roles = [
-            Input(role(index), tuple(files), None, EXPECTED, limited=True, read=self._results[index].read)
-            for index, files in enumerate(settings.results)
+            Input(role(index), tuple(files), None, EXPECTED, limited=True, read=rows.read, keys=of_result)
+            for index, (files, rows) in enumerate(zip(settings.results, self._results, strict=True))
         ]
         if settings.manifest:
             files = tuple(settings.manifest)
-            roles.append(Input("manifest", files, None, EXPECTED_IN_MANIFEST, read=self._manifest.read))
+            read = self._manifest.read
+            roles.append(Input("manifest", files, None, EXPECTED_IN_MANIFEST, read=read, keys=tree_of(ManifestRow)))
         if settings.calibration:
-            roles.append(
-                Input("calibration", tuple(settings.calibration), None, EXPECTED, read=read_ids, matched=False)
-            )
+            # Thresholds are chosen when the plan is made; here its samples are held against the others.
+            files = tuple(settings.calibration)
+            roles.append(Input("calibration", files, None, EXPECTED, read=read_ids, keys=of_result, matched=False))
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of records with their evidence and verdicts."""
-        for rows, order, ids in self._reader.batches(partition):
-            read = self._columns.read(rows, order, ids)
+        for rows in self._reader.batches(partition):
+            read = self._columns.read(rows)
             evidence = self.graph.evaluate(read.batch)
             verdicts = stored.adjudicate(evidence)
             samples = stored.table(read, verdicts, self.classes, self.settings.slices)

@@ -94,15 +94,12 @@ def adjudicate(evidence: Evidence) -> Verdicts:
 def table(read: ReadBatch, verdicts: Verdicts, classes: Classes, slices: Sequence[str]) -> pa.Table:
     """The rows of one batch."""
     batch = read.batch
-    configurations = sorted({group.configuration for group in read.groups})
-    configuration = np.array([configurations.index(group.configuration) for group in read.groups], dtype=np.int32)
-    trials = np.array([group.trial for group in read.groups], dtype=np.int32)
     return pa.Table.from_arrays(
         [
             read.samples,
-            _coded(read.group, [group.name for group in read.groups]),
-            _coded(configuration[read.group], configurations),
-            pa.array(trials[read.group]),
+            read.groups.column(),
+            read.configurations().column(),
+            pa.array(read.trials()),
             _coded(batch.label, classes),
             _coded(batch.answer, answers(classes)),
             _coded(_BUCKET[verdicts.verdict], BUCKETS),

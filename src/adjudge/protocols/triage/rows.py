@@ -1,0 +1,228 @@
+"""From blocks of records to columns: the results of a run, the manifest, and which samples the calibration has.
+
+A column is empty where the record does not have the value. Texts that many records share are dictionaries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import astuple
+
+from adjudge.errors import InputError
+from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, NEGATIVE, POSITIVE, TIMES, UNPARSED
+from adjudge.protocols.triage.config import TriageConfig
+from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
+from adjudge.provenance.canonical import canonical
+from adjudge.readers.blocks import Block, what_is_wrong
+from adjudge.readers.triage_results import (
+    IDS,
+    MANIFEST,
+    NOTHING,
+    RESULTS,
+    LooseResult,
+    Result,
+    Timings,
+    loose_result,
+)
+
+K = TypeVar("K", bound=Hashable)
+Fields = dict[str, Sequence[Any]]
+
+EXPECTED = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"
+EXPECTED_IN_MANIFEST = "a manifest record is a JSON object with `id` and `label`"
+TEXT_LIMIT = 2000
+_EMPTY = hashlib.sha256(b"").hexdigest()
+
+
+class ResultRows:
+    """Reads the results of one run; further runs are named in the configurations of their records."""
+
+    def __init__(self, config: TriageConfig, run: str | None) -> None:
+        self.config, self._run = config, () if run is None else (run,)
+        classes = config.classes()
+        codes = {classes.positive: POSITIVE, classes.negative: NEGATIVE, UNCERTAIN: ABSTAINED}
+        self._codes = {word: codes[meaning] for word, meaning in verdict_words(classes, config.words).items()}
+
+    def read(self, block: Block) -> pa.Table:
+        """A row for every record; `group` is its configuration and trial."""
+
+        def loose(line: int, record: bytes) -> Result:
+            try:
+                return loose_result(record, percent=self.config.percent)
+            except InputError as error:
+                raise InputError(error.what, file=block.path, line=line, hint=error.hint) from None
+
+        results = block.decode(RESULTS, EXPECTED, loose)
+        column = _fields(results, Result)
+        seconds = {**_fields(column["timings"], Timings, Timings()), "latency_seconds": column["latency_seconds"]}
+        columns = {
+            "key": _ids(column["id"]),
+            "group": _words(list(zip(column["model"], column["use_tools"], column["trial"], strict=True)), self._group),
+            **_place(block),
+            "label": _words(column["label"], lambda label: label),
+            "answer": pa.array(self._answers(column), pa.int8()),
+            **{name: _texts(column[name]) for name in ("prediction", "error", "error_type")},
+            "confidence": pa.array(column["confidence"], pa.float64()),
+            "confidence_text": _texts(
+                [row.confidence_text if isinstance(row, LooseResult) else None for row in results]
+            ),
+            **{name: pa.array(seconds[name], pa.float64()) for name in TIMES},
+            "cache": pa.array([cache and cache.hit for cache in column["cache"]], pa.bool_()),
+            "tool_count": pa.array([len(tools) if tools else 0 for tools in column["tool_usage"]], pa.int32()),
+            "tool_seconds": pa.array(
+                [
+                    math.fsum([call.seconds or 0.0 for call in calls]) if calls else 0.0
+                    for calls in column["tool_details"]
+                ],
+                pa.float64(),
+            ),
+            "temperature": pa.array([run and run.temperature for run in column["run_config"]], pa.float64()),
+            "stamped": pa.array([bytes(stamp) not in NOTHING for stamp in column["timestamp"]], pa.bool_()),
+            "prompts": _json_words(block, column["prompt_hashes"], _prompts, EXPECTED),
+            "models": _json_words(block, column["models"], _models, EXPECTED),
+        }
+        if self.config.slices:
+            columns["slices"] = _slices(block, column["meta"], self.config.slices, EXPECTED)
+        return pa.table(columns)
+
+    def _group(self, setup: tuple[str | None, bool | None, int | None]) -> str:
+        model, tools, trial = setup
+        mode = self.config.mode if tools is None else "tools" if tools else "no-tools"
+        return "|".join((*self._run, model or self.config.model, mode, str(trial or 0)))
+
+    def _answers(self, column: Fields) -> list[int]:
+        """Which class was answered, by code; a word that is not declared is unparsed."""
+        words = {word: UNPARSED if word is None else self._codes.get(normal(word), UNPARSED)
+                 for word in set(column["prediction"])}  # fmt: skip
+        return [
+            ERRORED if error or kind else words[word]
+            for word, error, kind in zip(column["prediction"], column["error"], column["error_type"], strict=True)
+        ]
+
+
+class ManifestRows:
+    """Reads the manifest: id, label (by code, checked at once), place, and what its slices are cut by."""
+
+    def __init__(self, config: TriageConfig) -> None:
+        self.config, self._classes = config, config.classes()
+
+    def read(self, block: Block) -> pa.Table:
+        """A row for every record."""
+        records = block.decode(MANIFEST, EXPECTED_IN_MANIFEST)
+        labels = [self._label(record.label, block, row) for row, record in enumerate(records)]
+        columns = {
+            "key": _ids([record.id for record in records]),
+            **_place(block),
+            "label": pa.array(labels, pa.int8()),
+        }
+        if self.config.slices:
+            metas = [record.meta for record in records]
+            columns["slices"] = _slices(block, metas, self.config.slices, EXPECTED_IN_MANIFEST)
+        return pa.table(columns)
+
+    def _label(self, label: str | None, block: Block, row: int) -> int | None:
+        if not label:
+            return None
+        strip, line = self.config.strip_labels, int(block.lines[row])
+        return self._classes.index(check_label(label, self._classes, strip=strip, file=block.path, line=line))
+
+
+def read_ids(block: Block) -> pa.Table:
+    """Which samples a calibration file has, and where."""
+    return pa.table({"key": _ids([record.id for record in block.decode(IDS, EXPECTED)]), **_place(block)})
+
+
+def _fields(rows: Sequence[Any], kind: type[msgspec.Struct], nothing: Any = None) -> Fields:
+    """The fields of records as columns; `nothing` stands for a record that is None."""
+    columns = list(zip(*[astuple(row or nothing) for row in rows], strict=False))
+    return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=False))
+
+
+def _ids(values: Sequence[str | int]) -> pa.StringArray:
+    return pa.array([str(value) for value in values], pa.string())
+
+
+def _place(block: Block) -> dict[str, pa.Array]:
+    return {"file": pa.array(np.full(len(block), block.file, dtype=np.int32)), "line": pa.array(block.lines)}
+
+
+def _words(keys: Sequence[K], word: Callable[[K], str | None]) -> pa.DictionaryArray:
+    """A column of texts of which there are few: what `word` makes of each key, asked once for equal keys."""
+    words = {key: word(key) for key in dict.fromkeys(keys)}
+    distinct = [text for text in dict.fromkeys(words.values()) if text is not None]
+    places: dict[str | None, int] = {text: place for place, text in enumerate(distinct)}
+    codes = {key: places.get(text) for key, text in words.items()}
+    return pa.DictionaryArray.from_arrays(
+        pa.array([codes[key] for key in keys], pa.int32()), pa.array(distinct, pa.string())
+    )
+
+
+def _texts(values: Sequence[str | None]) -> pa.StringArray:
+    """Texts that may be long and all different; they are stored up to a length."""
+    return pc.utf8_slice_codeunits(pa.array(values, pa.string()), 0, TEXT_LIMIT)
+
+
+def _json_words(
+    block: Block, values: Sequence[msgspec.Raw], word: Callable[[Any], str | None], expected: str
+) -> pa.DictionaryArray:
+    """A column of what `word` makes of JSON values, None where there is none."""
+    texts = [bytes(value) for value in values]
+
+    def decoded(text: bytes) -> str | None:
+        try:
+            return word(msgspec.json.decode(text) if text else None)
+        except (msgspec.DecodeError, RecursionError) as error:
+            line = int(block.lines[texts.index(text)])
+            raise InputError(what_is_wrong(error, expected), file=block.path, line=line) from None
+
+    return _words(texts, decoded)
+
+
+def _prompts(hashes: Any) -> str | None:
+    """The prompts by component, each by the first 16 digits of its hash; an empty prompt is none."""
+    if not isinstance(hashes, dict):
+        return hashlib.sha256(canonical(hashes)).hexdigest()[:16] if hashes else None
+    names = {
+        name: text[:16] if isinstance(text, str) else hashlib.sha256(canonical(text)).hexdigest()[:16]
+        for name, text in hashes.items()
+        if text and text != _EMPTY
+    }
+    return canonical(names).decode() if names else None
+
+
+def _models(models: Any) -> str | None:
+    """The model identifiers as one text."""
+    if isinstance(models, dict):
+        models = {name: model for name, model in models.items() if model is not None}
+    return canonical(models).decode() if models else None
+
+
+def _slices(block: Block, metas: Sequence[msgspec.Raw], slices: Sequence[str], expected: str) -> pa.DictionaryArray:
+    """What `meta` objects hold at the keys of slices: a JSON object from the place of a slice to its value.
+
+    A slice whose first key is not there is left out, so that the manifest may say it. What is no single value is a list
+    with the word for it.
+    """
+    paths = {str(place): name.removeprefix("meta.").split(".") for place, name in enumerate(slices)}
+
+    def values(meta: Any) -> str:
+        there = {place: path for place, path in paths.items() if isinstance(meta, dict) and path[0] in meta}
+        return canonical({place: _at(meta, path) for place, path in there.items()}).decode()
+
+    return _json_words(block, metas, values, expected)
+
+
+def _at(value: Any, path: Sequence[str]) -> str | list[str] | None:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, dict | list):
+        return ["an object" if isinstance(value, dict) else "a list"]
+    return value if value is None or isinstance(value, str) else canonical(value).decode()
