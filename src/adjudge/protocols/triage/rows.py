@@ -39,6 +39,7 @@ Fields = dict[str, Sequence[Any]]
 EXPECTED = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"
 EXPECTED_IN_MANIFEST = "a manifest record is a JSON object with `id` and `label`"
 TEXT_LIMIT = 2000
+_NO_TIMINGS = Timings()
 _EMPTY = hashlib.sha256(b"").hexdigest()
 
 
@@ -62,7 +63,8 @@ class ResultRows:
 
         results = block.decode(RESULTS, EXPECTED, loose)
         column = _fields(results, Result)
-        seconds = {**_fields(column["timings"], Timings, Timings()), "latency_seconds": column["latency_seconds"]}
+        timings = [timings or _NO_TIMINGS for timings in column["timings"]]
+        seconds = {**_fields(timings, Timings), "latency_seconds": column["latency_seconds"]}
         columns = {
             "key": _ids(column["id"]),
             "group": _words(list(zip(column["model"], column["use_tools"], column["trial"], strict=True)), self._group),
@@ -100,8 +102,10 @@ class ResultRows:
 
     def _answers(self, column: Fields) -> list[int]:
         """Which class was answered, by code; a word that is not declared is unparsed."""
-        words = {word: UNPARSED if word is None else self._codes.get(normal(word), UNPARSED)
-                 for word in set(column["prediction"])}  # fmt: skip
+        words = {
+            word: UNPARSED if word is None else self._codes.get(normal(word), UNPARSED)
+            for word in set(column["prediction"])
+        }
         return [
             ERRORED if error or kind else words[word]
             for word, error, kind in zip(column["prediction"], column["error"], column["error_type"], strict=True)
@@ -140,9 +144,9 @@ def read_ids(block: Block) -> pa.Table:
     return pa.table({"key": _ids([record.id for record in block.decode(IDS, EXPECTED)]), **_place(block)})
 
 
-def _fields(rows: Sequence[Any], kind: type[msgspec.Struct], nothing: Any = None) -> Fields:
-    """The fields of records as columns; `nothing` stands for a record that is None."""
-    columns = list(zip(*[astuple(row or nothing) for row in rows], strict=False))
+def _fields(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> Fields:
+    """The fields of records as columns."""
+    columns = list(zip(*map(astuple, rows), strict=False))
     return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=False))
 
 
@@ -160,9 +164,8 @@ def _words(keys: Sequence[K], word: Callable[[K], str | None]) -> pa.DictionaryA
     distinct = [text for text in dict.fromkeys(words.values()) if text is not None]
     places: dict[str | None, int] = {text: place for place, text in enumerate(distinct)}
     codes = {key: places.get(text) for key, text in words.items()}
-    return pa.DictionaryArray.from_arrays(
-        pa.array([codes[key] for key in keys], pa.int32()), pa.array(distinct, pa.string())
-    )
+    places_of_rows = pa.array(list(map(codes.get, keys)), pa.int32())
+    return pa.DictionaryArray.from_arrays(places_of_rows, pa.array(distinct, pa.string()))
 
 
 def _texts(values: Sequence[str | None]) -> pa.StringArray:
@@ -174,7 +177,7 @@ def _json_words(
     block: Block, values: Sequence[msgspec.Raw], word: Callable[[Any], str | None], expected: str
 ) -> pa.DictionaryArray:
     """A column of what `word` makes of JSON values, None where there is none."""
-    texts = [bytes(value) for value in values]
+    texts = list(map(bytes, values))
 
     def decoded(text: bytes) -> str | None:
         try:
