@@ -46,12 +46,16 @@ class Block:
         return self.data.split(b"\n") if len(self.lines) else []
 
     def decode(
-        self, decoder: msgspec.json.Decoder[T], expected: str, loose: Callable[[int, bytes], T] | None = None
+        self,
+        decoder: msgspec.json.Decoder[T],
+        expected: str,
+        loose: Callable[[int, bytes], T] | None = None,
+        unreadable: Callable[[bytes, Exception], T] | None = None,
     ) -> list[T]:
         """Every record as the decoder's type.
 
         A record of another shape goes to `loose(line, json)`, which reads it in another way or raises. One that nobody
-        can read is an InputError with its line, to which `expected` is added.
+        can read is an InputError with its line, to which `expected` is added; or what `unreadable(json, error)` gives.
         """
         if self.data.count(b"}\n{") == len(self) - 1 and self.data[:1] == b"{" and self.data[-1:] == b"}":
             # One object a line, none over two lines: the decoder cannot see more or fewer records than we do.
@@ -71,50 +75,40 @@ class Block:
                     raise
                 return loose(line, record)
 
-        return self.each(read, expected)
+        return self.each(read, expected, unreadable)
 
-    def each(self, read: Callable[[int, bytes], T], expected: str) -> list[T]:
-        """What `read(line, json)` makes of every record; one that it cannot read is an InputError with its line."""
+    def each(
+        self,
+        read: Callable[[int, bytes], T],
+        expected: str,
+        unreadable: Callable[[bytes, Exception], T] | None = None,
+    ) -> list[T]:
+        """What `read(line, json)` makes of every record; for one that it cannot read, an InputError or `unreadable`."""
         records = self.records()
-        rows = [self._one(read, place, records, expected) for place in range(len(records))]
+        rows = []
+        for place, line in enumerate(self.lines.tolist()):
+            try:
+                rows.append(self._read(read, line, place, records))
+            except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+                if unreadable is None:
+                    raise InputError(what_is_wrong(error, expected), file=self.path, line=line) from None
+                rows.append(unreadable(records[place], error))
         if self.mended:
             self.data = b"\n".join(records)
         return rows
 
-    # The rest of this class serves readers that still look at bytes themselves; it goes with the last of them.
-    fast = False
-
-    @property
-    def ends(self) -> NDArray[np.int32]:
-        """Where each record ends."""
-        return np.cumsum([len(record) + 1 for record in self.records()]).astype(np.int32) - np.int32(1)
-
-    @property
-    def starts(self) -> NDArray[np.int32]:
-        """Where each record begins."""
-        return self.ends - np.array([len(record) for record in self.records()], dtype=np.int32)
-
-    def each_of(self, rows: Iterable[int], read: Callable[[int, bytes], T], expected: str) -> list[T]:
-        """`each` of some records."""
-        records = self.records()
-        return [self._one(read, row, records, expected) for row in rows]
-
-    def _one(self, read: Callable[[int, bytes], T], place: int, records: list[bytes], expected: str) -> T:
-        """One record; where its characters have to be mended, it is so in `records` too."""
-        line = int(self.lines[place])
+    def _read(self, read: Callable[[int, bytes], T], line: int, place: int, records: list[bytes]) -> T:
+        """One record; where its characters have to be mended for it, it is so in `records` too."""
         try:
-            try:
-                return read(line, records[place])
-            except msgspec.ValidationError:
+            return read(line, records[place])
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeError):
+            again, what = mended(records[place])
+            if not what:
                 raise
-            except (msgspec.DecodeError, UnicodeError):
-                again, what = mended(records[place])
-                if not what:
-                    raise
-                records[place], self.mended[line] = again, what
-                return read(line, again)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise InputError(what_is_wrong(error, expected), file=self.path, line=line) from None
+            records[place], self.mended[line] = again, what
+            return read(line, again)
 
 
 def what_is_wrong(error: Exception, expected: str) -> str:

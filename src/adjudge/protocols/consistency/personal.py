@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 # Every match of the patterns below holds an @ sign or seven digits with at most two signs between them.
-DIGITS = 7
-MAY_HOLD = rf"@|[0-9](?:[^0-9A-Za-z]{{0,2}}[0-9]){{{DIGITS - 1}}}"
+MAY_HOLD = "@|[0-9](?:[^0-9A-Za-z]{0,2}[0-9]){6}"
 
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@(?:[\w-]+\.)+[^\W\d_]{2,}(?![\w@])")
 _PHONE = re.compile(

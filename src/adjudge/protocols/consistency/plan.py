@@ -26,6 +26,7 @@ from adjudge.provenance.canonical import digest
 from adjudge.verdict.gates import Gate
 
 PA_GATE, KAPPA_GATE, ABSTAIN_GATE = 0.90, 0.75, 0.02
+MOST_LABELS = 127
 _PATHS = ("pairs", "scholar", "auditor", "answers", "raters")
 
 
@@ -69,6 +70,8 @@ def configured(options: Mapping[str, Any]) -> ConsistencyConfig:
         raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
     if config.labels is not None and len(set(config.labels)) < max(2, len(config.labels)):
         raise ConfigError(f"labels are {', '.join(config.labels)}; a label space has two different labels or more")
+    if config.labels is not None and len(config.labels) > MOST_LABELS:
+        raise ConfigError(f"labels are {len(config.labels)}; a label space has at most {MOST_LABELS}")
     given = [name for name in ("pairs", "raters") if getattr(config, name)]
     given += ["scholar and auditor"] if config.scholar or config.auditor else []
     if len(given) != 1:
@@ -134,6 +137,7 @@ class PairPlan(Plan):
                 r.EXPECTED[role],
                 limited=role == "pairs",
                 read=BlockReader(role, skip_bad=skip_bad).read,
+                keys=r.ROLES[role],
             )
             for role in ("pairs", "scholar", "auditor", "answers")
             if getattr(self.settings, role)

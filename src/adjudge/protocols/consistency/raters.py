@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Slot, Variant
 from adjudge.evidence.vocabulary import BUCKETS, Scope
 from adjudge.protocols.base import Partition
-from adjudge.protocols.consistency.rows import BAD_KEY, refuse, unknown_label
+from adjudge.protocols.consistency.batch import AGENTS
+from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, place_of, refuse, text_of, unknown_label
 from adjudge.protocols.consistency.words import coded, codes
+from adjudge.readers.blocks import Block, what_is_wrong
 
 PREFIX = "rating:"
 AGREED, SPLIT, TOO_FEW, BAD = range(4)
@@ -27,46 +31,40 @@ _ONE = (Slot(None, 0),)
 BATCH_ROWS = 8192
 
 
-class Rating(msgspec.Struct, gc=False):
-    """One rating, or (from a pairs file) two."""
+class Item(msgspec.Struct, gc=False):
+    """What names a row: the first of three keys that it has."""
 
     item: str | int | None = None
     qid: str | int | None = None
     id: str | int | None = None
-    rater: str | int | None = None
+
+
+class AgentRating(Item, gc=False):
+    """A row of a file whose role is the rater."""
+
     label: str | int | None = None
-    scholar: Rating | None = None
-    auditor: Rating | None = None
-
-    def key(self) -> str:
-        """The item's id."""
-        found = next((value for value in (self.item, self.qid, self.id) if value is not None), None)
-        if found is None:
-            raise msgspec.ValidationError("Object missing required field `item`")
-        return str(found)
 
 
-_decoder = msgspec.json.Decoder(Rating)
+class Rating(AgentRating, gc=False):
+    """A row of a raters' file."""
+
+    rater: str | int | None = None
 
 
-def rating_key(path: str, line: int, text: bytes) -> tuple[str, str | None]:
-    """The item and the rater; a file without raters is one rater, named as the file."""
-    del line
-    row = _decoder.decode(text)
-    return row.key(), Path(path).stem if row.rater is None else str(row.rater)
+class Label(msgspec.Struct, gc=False):
+    """What one agent of a pair says."""
+
+    label: str | int | None = None
 
 
-def rating_key_or_bad(path: str, line: int, text: bytes) -> tuple[str, str | None]:
-    """The same; one key for all rows without."""
-    try:
-        return rating_key(path, line, text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return BAD_KEY, None
+class PairRating(Item, gc=False):
+    """A row of a pairs file."""
+
+    scholar: Label | None = None
+    auditor: Label | None = None
 
 
-def agent_key(path: str, line: int, text: bytes) -> tuple[str, None]:
-    """The item alone, for files whose role is the rater."""
-    return rating_key(path, line, text)[0], None
+ROLES: dict[str, Any] = {"raters": Rating, "pairs": PairRating, "scholar": AgentRating, "auditor": AgentRating}
 
 
 @dataclass
@@ -186,78 +184,107 @@ def _reference(name: str) -> Rule:
 
 
 class RatingReader:
-    """Reads ratings of one partition into batches of items."""
+    """Reads the ratings of one role. A row that cannot be used is an error, or, with `skip_bad`, a row with a note."""
 
-    def __init__(self, labels: Sequence[str], *, skip_bad: bool, reference: str | None) -> None:
-        self.labels, self.skip_bad, self.reference = tuple(labels), skip_bad, reference
+    def __init__(self, role: str, labels: Sequence[str], *, skip_bad: bool) -> None:
+        self.role, self.labels, self.skip_bad = role, tuple(labels), skip_bad
         self._code = {label: code for code, label in enumerate(self.labels)}
+        self._decoder = msgspec.json.Decoder(ROLES[role])
 
-    def read(self, partition: Partition) -> Iterator[tuple[RatingBatch, list[str], tuple[str, ...]]]:
-        """(columns, item ids, raters) in the order of the ids."""
-        raters = partition.groups or ("scholar", "auditor")
-        items: dict[str, list[int]] = {}
-        bad: dict[str, str] = {}
-        doubled: set[tuple[str, int]] = set()
-        for role, rows in partition.rows.items():
-            for file, line, text in rows:
-                try:
-                    found = self._ratings(text, role, Path(partition.files[file]).stem)
-                except (msgspec.DecodeError, UnicodeError, RecursionError, InputError) as error:
-                    self._set_aside(bad, partition, file, line, _what(error))
-                    continue
-                for item, rater, code in found:
-                    own = items.setdefault(item, [-1] * len(raters))
-                    place = raters.index(rater)
-                    if own[place] >= 0:
-                        self._set_aside(bad, partition, file, line, f"item {item!r} is labelled twice by {rater!r}")
-                        doubled.add((item, place))
-                    else:
-                        own[place] = code
-        for item, place in doubled:
-            items[item][place] = -1
-        names = sorted({*items, *bad})
-        for start in range(0, len(names), BATCH_ROWS):
-            chosen = names[start : start + BATCH_ROWS]
-            nothing = [-1] * len(raters)
-            batch = RatingBatch(
-                ratings=np.array([items.get(name, nothing) for name in chosen], dtype=np.int8).T,
-                bad=np.array([name in bad for name in chosen]),
-                reference=None if self.reference is None else raters.index(self.reference),
-                notes={index: bad[name] for index, name in enumerate(chosen) if name in bad},
-            )
-            yield batch, chosen, raters
+    def read(self, block: Block) -> pa.Table:
+        """A row for every rating, and one for every record that cannot be used; the latter has a note and no code."""
+        reasons: dict[int, str] = {}  # why a record cannot be read, by the identity of what stands for it
 
-    def _ratings(self, text: bytes, role: str, stem: str) -> list[tuple[str, str, int]]:
-        row = _decoder.decode(text)
-        item = row.key()
-        if role == "pairs":
-            return [
-                (item, name, self._label(part.label if part else None, name))
-                for name, part in (("scholar", row.scholar), ("auditor", row.auditor))
-            ]
-        rater = role if role != "raters" else stem if row.rater is None else str(row.rater)
-        return [(item, rater, self._label(row.label, rater))]
+        def unreadable(text: bytes, error: Exception) -> Any:
+            del text
+            row = ROLES[self.role]()
+            reasons[id(row)] = what_is_wrong(error, EXPECTED)
+            return row
 
-    def _label(self, label: str | int | None, rater: str) -> int:
+        stem = Path(block.path).stem
+        ratings: list[tuple[str, str | None, int, str | None, int]] = []
+        for line, row in zip(
+            block.lines.tolist(), block.decode(self._decoder, EXPECTED, unreadable=unreadable), strict=True
+        ):
+            key = next((text_of(name) for name in (row.item, row.qid, row.id) if name is not None), None)
+            labels = self._labels(row, stem)
+            note = reasons.get(id(row))
+            if note is None and key is None:
+                note = f"the record has no `item`; {EXPECTED}"
+            note = note or next((wrong for wrong in map(self._wrong, labels, labels.values()) if wrong), None)
+            if note is None:
+                ratings += [(key or "", rater, self._code[str(label)], None, line) for rater, label in labels.items()]
+            elif self.skip_bad:
+                rater = None if key is None else next(iter(labels))
+                ratings.append((BAD_KEY if key is None else key, rater, -1, note, line))
+            else:
+                raise InputError(note, file=block.path, line=line, hint=SKIP_HINT)
+        keys, raters, codes, notes, lines = zip(*ratings, strict=True)
+        names = pa.array(raters, pa.string())
+        return pa.table(
+            {
+                "key": pa.array(keys, pa.string()),
+                "group": names if self.role == "raters" else pa.nulls(len(names), pa.string()),
+                "rater": names,
+                "code": pa.array(codes, pa.int8()),
+                "note": pa.array(notes, pa.string()),
+                "file": pa.array([block.file] * len(names), pa.int32()),
+                "line": pa.array(lines, pa.int64()),
+            }
+        )
+
+    def _labels(self, row: Any, stem: str) -> dict[str, str | int | None]:
+        """Each rater of a record with the label; a file without raters is one rater, named as the file."""
+        if self.role == "pairs":
+            return {name: part.label if part else None for name in AGENTS for part in [getattr(row, name)]}
+        if self.role == "raters":
+            return {stem if row.rater is None else text_of(row.rater): row.label}
+        return {self.role: row.label}
+
+    def _wrong(self, rater: str, label: str | int | None) -> str | None:
+        """What is wrong with a label, if anything."""
         if label is None or label == "":
-            raise InputError(f"{rater} has no label; expected one of {', '.join(self.labels)}")
-        code = self._code.get(str(label))
-        if code is None:
-            raise InputError(unknown_label(str(label), self.labels))
-        return code
-
-    def _set_aside(self, bad: dict[str, str], partition: Partition, file: int, line: int, what: str) -> None:
-        if not self.skip_bad:
-            raise refuse(what, partition.files, file, line)
-        bad[f"{Path(partition.files[file]).name}:{line}"] = what
+            return f"{rater} has no label; expected one of {', '.join(self.labels)}"
+        return None if str(label) in self._code else unknown_label(label, self.labels)
 
 
-def _what(error: Exception) -> str:
-    if isinstance(error, InputError):
-        return error.what
-    if isinstance(error, msgspec.ValidationError):
-        return f"{error}; {EXPECTED}"
-    return f"is not JSON: {error}; {EXPECTED}"
+def batches(partition: Partition, reference: str | None, *, skip_bad: bool) -> Iterator[tuple[RatingBatch, list[str]]]:
+    """(columns, item ids) of a partition in the order of the ids; bad rows stand among them by file and line."""
+    raters = raters_in(partition)
+    rows = pa.concat_tables(partition.tables.values()).combine_chunks()
+    good = rows.filter(pc.is_null(rows.column("note")))
+    bad = {
+        place_of(partition.files, row["file"], row["line"]): row["note"]
+        for row in rows.filter(pc.is_valid(rows.column("note"))).select(["file", "line", "note"]).to_pylist()
+    }
+    items = pc.unique(good.column("key"))
+    place = pc.index_in(good.column("key"), items).to_numpy().astype(np.int64)
+    cell = place * len(raters) + pc.index_in(good.column("rater"), pa.array(raters)).to_numpy()
+    cells, first, times = np.unique(cell, return_index=True, return_counts=True)
+    for row in np.setdiff1d(np.arange(len(cell)), first).tolist():
+        again = good.slice(row, 1).to_pylist()[0]
+        what = f"item {again['key']!r} is labelled twice by {again['rater']!r}"
+        if not skip_bad:
+            raise refuse(what, partition.files, again["file"], again["line"])
+        bad[place_of(partition.files, again["file"], again["line"])] = what
+    ratings = np.full((len(items) + 1, len(raters)), -1, dtype=np.int8)  # the last row is that of a bad one
+    ratings.ravel()[cells[times == 1]] = good.column("code").to_numpy()[first[times == 1]]
+    places = {name: place for place, name in enumerate(items.to_pylist())}
+    names = sorted({*places, *bad})
+    for start in range(0, len(names), BATCH_ROWS):
+        chosen = names[start : start + BATCH_ROWS]
+        batch = RatingBatch(
+            ratings=np.ascontiguousarray(ratings[[places.get(name, -1) for name in chosen]].T),
+            bad=np.array([name in bad for name in chosen]),
+            reference=None if reference is None else raters.index(reference),
+            notes={index: bad[name] for index, name in enumerate(chosen) if name in bad},
+        )
+        yield batch, chosen
+
+
+def raters_in(partition: Partition) -> tuple[str, ...]:
+    """All raters of the input; where a file is an agent's, the two agents."""
+    return partition.groups or AGENTS
 
 
 def table(

@@ -58,26 +58,31 @@ class RatersPlan(Plan):
 
     def inputs(self) -> Sequence[Input]:
         """The raters' files, or those of two agents."""
-        skip = self.settings.on_bad_row == "skip"
-        keys: dict[str, Any] = {"raters": r.rating_key_or_bad if skip else r.rating_key}
+        settings = self.settings
+        skip_bad = settings.on_bad_row == "skip"
         return [
-            Input(role, tuple(getattr(self.settings, role)), keys.get(role, r.agent_key), r.EXPECTED)
-            for role in ("raters", "pairs", "scholar", "auditor")
-            if getattr(self.settings, role)
+            Input(
+                role,
+                tuple(getattr(settings, role)),
+                None,
+                r.EXPECTED,
+                read=r.RatingReader(role, self.labels, skip_bad=skip_bad).read,
+                keys=r.ROLES[role],
+            )
+            for role in r.ROLES
+            if getattr(settings, role)
         ]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of items with their evidence."""
-        settings = self.settings
-        names = partition.groups or ("scholar", "auditor")
+        settings, names = self.settings, r.raters_in(partition)
         if len(names) < 2:
             raise ConfigError(f"there is one rater, {names[0]}; agreement needs two (a file each, or a column `rater`)")
         if settings.reference is not None and settings.reference not in names:
             raise ConfigError(f"reference {settings.reference!r} is not one of the raters {', '.join(names)}")
-        reader = r.RatingReader(self.labels, skip_bad=settings.on_bad_row == "skip", reference=settings.reference)
-        for batch, items, raters in reader.read(partition):
+        for batch, items in r.batches(partition, settings.reference, skip_bad=settings.on_bad_row == "skip"):
             evidence = self.graph.evaluate(batch)
-            table = r.table(batch, items, raters, self.labels, _cites(batch, evidence))
+            table = r.table(batch, items, names, self.labels, _cites(batch, evidence))
             yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.given())}))
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:

@@ -17,7 +17,6 @@ from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency import tables
 from adjudge.protocols.consistency.batch import PairBatch
-from adjudge.protocols.consistency.order import key_order
 from adjudge.protocols.consistency.reasons import look_into
 
 BATCH_ROWS = 32_768
@@ -58,11 +57,10 @@ class PairReader:
         """Batches in the order of the keys; rows that cannot be used stand among them by file and line."""
         bad: list[Item] = []
         items = self._rows(partition, "pairs", bad) if self.paired else self._joined(partition, bad)
-        fast = any(tables.compiled(table) for table in partition.tables.values())
         if bad:
             items = _in_order(tables.together(items, _bad_rows(bad)))
         for start in range(0, items.num_rows, BATCH_ROWS):
-            yield columns(items.slice(start, BATCH_ROWS), fast=fast)
+            yield columns(items.slice(start, BATCH_ROWS))
 
     def _joined(self, partition: Partition, bad: list[Item]) -> pa.Table:
         """The items of all roles; the status says who labelled them."""
@@ -88,17 +86,16 @@ class PairReader:
         """The rows of a role that can be used, in the order of their keys; the others go to `bad`."""
         table = partition.tables[role]
         keys, notes = tables.column(table, "key"), tables.column(table, "note")
-        order, unique = key_order(keys)
+        order = pc.sort_indices(keys)
         wrong: dict[int, str] = {}
         if notes.null_count < len(notes):
             wrong = {row: notes[row].as_py() for row in np.flatnonzero(notes.is_valid()).tolist()}
-        if not unique:
-            again = _equal_neighbours(keys.take(order))
-            if again.any():
-                self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
+        again = _equal_neighbours(keys.take(order))
+        if again.any():
+            self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
         if wrong:
             places = {row: self._place(partition, role, row) for row in sorted(wrong)}
-            bad += [Item(_name(partition.files, *place), wrong[row]) for row, place in places.items()]
+            bad += [Item(r.place_of(partition.files, *place), wrong[row]) for row, place in places.items()]
             order = order.filter(pa.array(~np.isin(order.to_numpy(), list(wrong))))
         return table.drop_columns(["file", "line"]).take(order)
 
@@ -126,12 +123,12 @@ class PairReader:
         return table.column("file")[row].as_py(), table.column("line")[row].as_py()
 
 
-def columns(items: pa.Table, *, fast: bool) -> ReadBatch:
+def columns(items: pa.Table) -> ReadBatch:
     """The columns of some items."""
     codes = tables.codes_of(items)
     agents = (codes["scholar"], codes["auditor"])
     labels = (_column(agents[0]["label"]), _column(agents[1]["label"]))
-    reasons = look_into([tables.column(items, f"{name}_reason") for name in b.AGENTS], labels, fast=fast)
+    reasons = look_into([tables.column(items, f"{name}_reason") for name in b.AGENTS], labels)
     answer = codes["answer"]
     notes = tables.column(items, "note")
     batch = PairBatch(
@@ -189,10 +186,3 @@ def _bad_rows(bad: list[Item]) -> pa.Table:
     codes["status"] = b.BAD_ROW
     places = pa.array([item.place for item in bad], pa.string())
     return tables.table(places, codes, {"note": pa.array([item.what for item in bad], pa.string())})
-
-
-def _name(files: tuple[str, ...], file: int, line: int) -> str:
-    """A row by file and line; the whole path where two files have the same name."""
-    name = Path(files[file]).name
-    alone = [Path(path).name for path in files].count(name) == 1
-    return f"{name if alone else files[file]}:{line}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.protocols.consistency.batch import AGENTS
 from adjudge.protocols.consistency.policy import LABELS
+from adjudge.readers.blocks import what_is_wrong as why
 
 Label = Literal["VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN"]
 BAD_KEY = "\x00unreadable"
@@ -46,7 +49,7 @@ class Answer(msgspec.Struct, gc=False):
 
     claim: str | None = None
     citations: list[str | int] | None = None
-    constraints_echo: msgspec.Raw = msgspec.Raw()
+    constraints_echo: Any = None
 
 
 class Flags(msgspec.Struct, gc=False):
@@ -63,7 +66,7 @@ class AnswerRow(msgspec.Struct, gc=False, kw_only=True):
     answer_json: Answer | None = None
     retrieved_ids: list[str | int] | None = None
     flags: Flags | None = None
-    constraints: msgspec.Raw = msgspec.Raw()
+    constraints: Any = None
 
 
 class PairRow(AnswerRow, gc=False, kw_only=True):
@@ -89,41 +92,49 @@ def decoder(role: str) -> msgspec.json.Decoder[Any]:
     return _DECODERS[role]
 
 
-def key_or_bad(text: bytes) -> str:
-    """The key of a row that cannot be used, or one key for all rows without."""
+def text_of(name: str | int) -> str:
+    """An id as text: 7 and "7" are the same."""
+    return name if name.__class__ is str else str(name)
+
+
+def blank(role: str, text: bytes) -> Any:
+    """A row that says nothing, in place of one that cannot be read: with its key, or with one for all without."""
     try:
         qid = _key.decode(text).qid
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return BAD_KEY
-    return qid if isinstance(qid, str) else str(qid)
+        qid = BAD_KEY
+    agents = {name: Agent() for name in AGENTS} if role == "pairs" else {}
+    return ROLES[role](qid=qid, **agents)
 
 
 def what_is_wrong(text: bytes, role: str, error: Exception) -> str:
-    """Why a row cannot be used, in words: the label first, since that is what people get wrong."""
-    if isinstance(error, RecursionError):
-        return "is nested too deep to be read"
-    if not isinstance(error, msgspec.ValidationError):
-        return f"is not JSON: {error}; {EXPECTED[role]}"
+    """Why a row cannot be read, in words: the label first, since that is what people get wrong."""
+    if isinstance(error, msgspec.ValidationError):
+        for name, label in _labels(text, role):
+            if label is not None and label not in LABELS:
+                return unknown_label(label, LABELS, f"{name} label")
+    return why(error, EXPECTED[role])
+
+
+def _labels(text: bytes, role: str) -> Iterator[tuple[str, Any]]:
+    """(agent, label or vote) of a row of any shape."""
     try:
-        data = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as broken:
-        return f"is not JSON: {broken}; {EXPECTED[role]}"
-    if not isinstance(data, dict):
-        return f"is a {type(data).__name__}; {EXPECTED[role]}"
-    holders = [(name, data.get(name)) for name in ("scholar", "auditor")] if role == "pairs" else [(role, data)]
-    for name, held in holders if role != "answers" else ():
-        if not isinstance(held, dict):
-            continue
-        for found in (held.get("label"), *(held["votes"] if isinstance(held.get("votes"), list) else ())):
-            if found is not None and found not in LABELS:
-                return unknown_label(found, LABELS, f"{name} label")
-    return f"{error}; {EXPECTED[role]}"
+        row = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return
+    if not isinstance(row, dict) or role == "answers":
+        return
+    for name, agent in [(name, row.get(name)) for name in AGENTS] if role == "pairs" else [(role, row)]:
+        if isinstance(agent, dict):
+            yield name, agent.get("label")
+            votes = agent.get("votes")
+            yield from ((name, vote) for vote in (votes if isinstance(votes, list) else ()))
 
 
-def unknown_label(found: Any, labels: Sequence[str], what: str = "label") -> str:
+def unknown_label(label: Any, labels: Sequence[str], what: str = "label") -> str:
     """The message for a label outside the label space: the nearest one, and how to declare it."""
-    text = found if isinstance(found, str) else str(found)
-    folded = {label.casefold(): label for label in labels}
+    text = label if isinstance(label, str) else str(label)
+    folded = {known.casefold(): known for known in labels}
     near = folded.get(text.strip().casefold()) or next(iter(difflib.get_close_matches(text, labels, n=1)), None)
     shown = text if len(text) <= 40 else text[:39] + "…"
     hint = f" Did you mean {near!r}?" if near else ""
@@ -140,3 +151,10 @@ def majority(votes: Sequence[str]) -> str:
 def refuse(what: str, files: Sequence[str], file: int, line: int) -> InputError:
     """The error for a row, with its place."""
     return InputError(what, file=files[file], line=line, hint=SKIP_HINT)
+
+
+def place_of(files: Sequence[str], file: int, line: int) -> str:
+    """A row by file and line; the whole path where two files have the same name."""
+    name = Path(files[file]).name
+    alone = [Path(path).name for path in files].count(name) == 1
+    return f"{name if alone else files[file]}:{line}"

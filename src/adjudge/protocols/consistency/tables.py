@@ -30,7 +30,6 @@ TEXTS = ("scholar_reason", "scholar_digest", "auditor_reason", "auditor_digest",
 """`note` says why a row cannot be used; all may be null."""
 
 _PACKED = pa.binary(CODES.itemsize)
-_FAST = {b"compiled": b"yes"}
 
 Codes = NDArray[np.void]
 
@@ -71,13 +70,3 @@ def column(rows: pa.Table, name: str) -> pa.Array:
     """A column in one piece; a text that nobody gave is a null text."""
     found = rows.column(name).combine_chunks()
     return pa.nulls(len(found), pa.string()) if pa.types.is_null(found.type) else found
-
-
-def mark_compiled(rows: pa.Table) -> pa.Table:
-    """Say that the input is large enough for compiled loops, for those who judge these rows."""
-    return rows.replace_schema_metadata(_FAST)
-
-
-def compiled(rows: pa.Table) -> bool:
-    """Whether compiled loops are worth loading for these rows."""
-    return bool(rows.schema.metadata) and _FAST.items() <= rows.schema.metadata.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.stability import text as t
+from adjudge.readers.blocks import Block
+
+Row = dict[str, Any]
 
 BATCH_ROWS = 2048
 COUNTS = ("runs", "acr_hits", "cghc_hits", "scu_hits", "refusals")
@@ -26,10 +29,6 @@ EXPECTED = {
 }
 
 
-class _Key(msgspec.Struct, gc=False):
-    qid: str | int
-
-
 class Gold(msgspec.Struct, gc=False):
     """A question with what a right answer holds."""
 
@@ -38,13 +37,15 @@ class Gold(msgspec.Struct, gc=False):
     answerable: bool = True
     gold_claim_substr: list[str] | str | None = None
     gold_citations: list[str | int] | None = None
-    constraints: msgspec.Raw = msgspec.Raw()
+    constraints: Any = None
 
 
-class _Answer(msgspec.Struct, gc=False):
+class Answer(msgspec.Struct, gc=False):
+    """What one run answered."""
+
     claim: str | None = None
     citations: list[str | int] | None = None
-    constraints_echo: msgspec.Raw = msgspec.Raw()
+    constraints_echo: Any = None
 
 
 class RunRow(msgspec.Struct, gc=False):
@@ -54,18 +55,61 @@ class RunRow(msgspec.Struct, gc=False):
     run_id: str | int
     seed: int | None = None
     jitter: str | None = None
-    answer_json: _Answer | None = None
+    answer_json: Answer | None = None
 
 
-_key = msgspec.json.Decoder(_Key)
+ROLES: dict[str, Any] = {"gold": Gold, "runs": RunRow}
 _gold = msgspec.json.Decoder(Gold)
 _run = msgspec.json.Decoder(RunRow)
+_NAMES = pa.list_(pa.string())
+_NO_ANSWER = Answer()
 
 
-def key(path: str, line: int, row: bytes) -> tuple[str, None]:
-    """The question a row belongs to."""
-    del path, line
-    return str(_key.decode(row).qid), None
+def read_gold(block: Block) -> pa.Table:
+    """Gold items as columns; `wanted` are the substrings in the form in which claims are compared."""
+    rows = block.decode(_gold, EXPECTED["gold"])
+    wanted = [[value] if isinstance(value, str) else value or [] for value in (row.gold_claim_substr for row in rows)]
+    return _table(
+        block,
+        rows,
+        answerable=pa.array([row.answerable for row in rows], pa.bool_()),
+        wanted=pa.array([[part for part in map(t.canonical, parts) if part] for parts in wanted], _NAMES),
+        citations=pa.array([_ids(row.gold_citations) for row in rows], _NAMES),
+        constraints=pa.array([_plain(row.constraints) for row in rows], pa.binary()),
+    )
+
+
+def read_runs(block: Block) -> pa.Table:
+    """Runs as columns."""
+    rows = block.decode(_run, EXPECTED["runs"])
+    answers = [row.answer_json or _NO_ANSWER for row in rows]
+    return _table(
+        block,
+        rows,
+        run_id=pa.array([str(row.run_id) for row in rows], pa.string()),
+        claim=pa.array([answer.claim or "" for answer in answers], pa.string()),
+        citations=pa.array([_ids(answer.citations) for answer in answers], _NAMES),
+        echo=pa.array([_plain(answer.constraints_echo) for answer in answers], pa.binary()),
+    )
+
+
+READ = {"gold": read_gold, "runs": read_runs}
+
+
+def _table(block: Block, rows: Sequence[Gold | RunRow], **columns: pa.Array) -> pa.Table:
+    keys = pa.array([str(row.qid) for row in rows], pa.string())
+    files = pa.array([block.file] * len(rows), pa.int32())
+    return pa.table({"key": keys, "file": files, "line": pa.array(block.lines), **columns})
+
+
+def _ids(names: Sequence[str | int] | None) -> list[str]:
+    """Ids as text: 7 and "7" are the same."""
+    return [str(name) for name in names or ()]
+
+
+def _plain(value: Any) -> bytes:
+    """Constraints in one form, whatever the order of their keys."""
+    return msgspec.json.encode(value, order="sorted")
 
 
 @dataclass
@@ -102,84 +146,59 @@ class StabilityBatch:
 
 def read(partition: Partition) -> Iterator[tuple[StabilityBatch, list[str], list[list[str]]]]:
     """(columns, qids, claims) in the order of the qids."""
-    golds: dict[str, Gold] = {}
-    for file, line, row in partition.rows["gold"]:
-        item = _decoded(_gold, "gold", row, partition, file, line)
-        if str(item.qid) in golds:
-            raise InputError(f"qid {item.qid!r} stands twice", file=partition.files[file], line=line)
-        golds[str(item.qid)] = item
-    runs: dict[str, dict[str, RunRow]] = {name: {} for name in golds}
-    for file, line, row in partition.rows.get("runs", ()):
-        found = _decoded(_run, "runs", row, partition, file, line)
-        name, run_id = str(found.qid), str(found.run_id)
+    golds: dict[str, Row] = {}
+    for row in partition.tables["gold"].to_pylist():
+        if row["key"] in golds:
+            raise _refused(f"qid {row['key']!r} stands twice", row, partition)
+        golds[row["key"]] = row
+    runs: dict[str, dict[str, Row]] = {name: {} for name in golds}
+    for row in partition.tables["runs"].to_pylist():
+        name, run_id = row["key"], row["run_id"]
         if name not in runs:
             gold = Path(partition.files[0]).name
-            raise InputError(f"run for qid {name!r}, which {gold} does not have", file=partition.files[file], line=line)
+            raise _refused(f"run for qid {name!r}, which {gold} does not have", row, partition)
         if run_id in runs[name]:
-            raise InputError(f"run_id {run_id!r} of qid {name!r} stands twice", file=partition.files[file], line=line)
-        runs[name][run_id] = found
+            raise _refused(f"run_id {run_id!r} of qid {name!r} stands twice", row, partition)
+        runs[name][run_id] = row
     names = sorted(golds)
     for start in range(0, len(names), BATCH_ROWS):
         chosen = names[start : start + BATCH_ROWS]
-        rows = [_measures(golds[name], [runs[name][key] for key in sorted(runs[name])]) for name in chosen]
+        rows = [_measures(golds[name], [runs[name][run_id] for run_id in sorted(runs[name])]) for name in chosen]
         batch = StabilityBatch(
             {name: np.array([row[name] for row in rows], dtype=np.int64) for name in COUNTS},
-            {name: np.array([_nan(row[name]) for row in rows]) for name in SHARES},
+            {name: np.array([row[name] for row in rows], dtype=np.float64) for name in SHARES},
             {name: np.array([row[name] for row in rows], dtype=bool) for name in FLAGS},
         )
         yield batch, chosen, [row["claims"] for row in rows]
 
 
-def _measures(gold: Gold, runs: list[RunRow]) -> dict[str, Any]:
-    """Every measure of one question over its runs."""
-    answers = [run.answer_json or _Answer() for run in runs]
-    claims = [answer.claim or "" for answer in answers]
-    cited = [{str(name) for name in answer.citations or ()} for answer in answers]
-    given = gold.gold_claim_substr
-    wanted = [t.canonical(part) for part in ([given] if isinstance(given, str) else given or [])]
-    wanted = [part for part in wanted if part]
-    sources = {str(name) for name in gold.gold_citations or ()}
+def _refused(what: str, row: Row, partition: Partition) -> InputError:
+    return InputError(what, file=partition.files[row["file"]], line=row["line"])
+
+
+def _measures(gold: Row, runs: list[Row]) -> Row:
+    """Every measure of one question over its runs; one that does not exist is None."""
+    claims = [run["claim"] for run in runs]
+    cited = [set(run["citations"]) for run in runs]
+    echoes = [run["echo"] for run in runs]
+    sources = set(gold["citations"])
     folded = [t.canonical(claim) for claim in claims]
+    # Without constraints in the gold, the echo that most runs give is the right one.
+    most = max((echoes.count(echo) for echo in echoes), default=0)
     return {
         "claims": claims,
         "runs": len(runs),
-        "acr_hits": sum(any(part in claim for part in wanted) for claim in folded),
-        "cghc_hits": sum(bool(sources & own) for own in cited),
-        "scu_hits": _same_constraints(gold, answers),
+        "acr_hits": sum(any(part in claim for part in gold["wanted"]) for claim in folded),
+        "cghc_hits": sum(bool(sources & ids) for ids in cited),
+        "scu_hits": most if gold["constraints"] == b"null" else echoes.count(gold["constraints"]),
         "refusals": sum(claim == t.REFUSAL for claim in claims),
         "css": t.jaccard_mean(cited),
         "ned50": t.edit_distance_median(claims),
         "iaa": t.exact_agreement(claims),
-        "answerable": gold.answerable,
-        "has_substrings": bool(wanted),
+        "answerable": gold["answerable"],
+        "has_substrings": bool(gold["wanted"]),
         "has_citations": bool(sources),
     }
-
-
-def _same_constraints(gold: Gold, answers: list[_Answer]) -> int:
-    """Runs that echo the gold's constraints, or, where it has none, the echo that most runs give."""
-    echoes = [_plain(answer.constraints_echo) for answer in answers]
-    wanted = _plain(gold.constraints)
-    if wanted != b"null":
-        return sum(echo == wanted for echo in echoes)
-    return max((echoes.count(echo) for echo in echoes), default=0)
-
-
-def _plain(raw: msgspec.Raw) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(raw), order="sorted") if bytes(raw) else b"null"
-
-
-def _nan(value: float | None) -> float:
-    return float("nan") if value is None else value
-
-
-def _decoded(
-    decoder: msgspec.json.Decoder[Any], role: str, row: bytes, partition: Partition, file: int, line: int
-) -> Any:
-    try:
-        return decoder.decode(row)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InputError(f"{error}; {EXPECTED[role]}", file=partition.files[file], line=line) from None
 
 
 def columns(batch: StabilityBatch) -> dict[str, pa.Array]:

@@ -80,7 +80,10 @@ class StabilityPlan(Plan):
 
     def inputs(self) -> Sequence[Input]:
         """Gold items and runs, keyed by qid."""
-        return [Input(role, tuple(getattr(self.settings, role)), b.key, b.EXPECTED[role]) for role in ("gold", "runs")]
+        return [
+            Input(role, tuple(getattr(self.settings, role)), None, b.EXPECTED[role], read=b.READ[role], keys=kind)
+            for role, kind in b.ROLES.items()
+        ]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of gold items with their measures."""
@@ -94,7 +97,7 @@ class StabilityPlan(Plan):
                     **b.columns(batch),
                 }
             )
-            texts = [[claim.encode("utf-8", "replace").decode()[:2000] for claim in own] for own in claims]
+            texts = [[claim[:2000] for claim in answers] for answers in claims]
             yield Judged(table, evidence, pa.table({"claims": pa.array(texts, pa.list_(pa.string()))}))
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
