@@ -1,6 +1,6 @@
-"""Parts of an evaluation alone: extractor, compiled reader of plain answers, rules over a batch, Parquet writer.
+"""Parts of an evaluation alone: extractor, rules over a batch, Parquet writer.
 
-`python -m benchmarks parts extractor|reader|rules|writer`. Each is timed in one process after a call that warms up, in CPU
+`python -m benchmarks parts extractor|rules|writer`. Each is timed in one process after a call that warms up, in CPU
 seconds, by turns with a baseline that does the same to the same data, or to a slice of it: `json.loads` of the
 objects that the texts hold, one msgspec Struct per atom, and a line of JSON per atom. Without a name, all of them.
 """
@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 import adjudge
@@ -28,14 +26,13 @@ from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.plan import FlightPlan
 from adjudge.protocols.flight.samples import restore
 from adjudge.protocols.flight.values import answer_decoder
-from adjudge.readers.answers import PlainAnswers
 from adjudge.readers.extract import Extraction, Extractor
 from adjudge.runs.writer import PartWriter
 from benchmarks import flight_data, flight_objects
 from benchmarks._rows import Results, Row, by_turns, markdown
 
 SAMPLES = 16_384
-LEAST = {"extractor": 1.0, "reader": 5.0, "rules": 15.0, "writer": 15.0}
+LEAST = {"extractor": 1.0, "rules": 15.0, "writer": 15.0}
 SLICE = 1000
 
 
@@ -48,18 +45,6 @@ def extractor(samples: int = SAMPLES, repeat: int = 5) -> Row:
     equal = all(_value(one) == other for one, other in zip(found, parsed, strict=True))
     against = "json.loads of the same objects"
     return _row("extractor", "extractor", samples, "texts", turns.seconds, against, turns.ratio, equal)
-
-
-def reader(samples: int = SAMPLES, repeat: int = 5) -> Row:
-    """The plain answers among the same texts by the compiled loops, against json.loads of the objects."""
-    texts = _texts(samples)
-    column, plain = pa.array(texts), PlainAnswers(FIELDS, 1, lists=False)
-    turns = by_turns(lambda: plain.read(column), lambda: [_parsed(text) for text in texts], repeat)
-    found, parsed = turns.found
-    numbers, rows = found.numbers.tolist(), np.flatnonzero(found.plain).tolist()
-    equal = bool(rows) and all(dict(zip(FIELDS, numbers[row], strict=True)) == parsed[row] for row in rows)
-    against = "json.loads of the same objects"
-    return _row("reader", "compiled reader", samples, "texts", turns.seconds, against, turns.ratio, equal)
 
 
 def _texts(samples: int) -> list[str]:
@@ -166,7 +151,6 @@ def _row(key: str, name: str, size: int, unit: str, seconds: float, against: str
 
 PARTS: dict[str, Callable[[int, int], Row]] = {
     "extractor": extractor,
-    "reader": reader,
     "rules": rules,
     "writer": writer,
 }

@@ -230,14 +230,20 @@ def test_values_are_left_as_they_are(written, value):
     assert math.isnan(PLAIN.extract('{"Roll (deg)": NaN}').value[ROLL])
 
 
-@pytest.mark.parametrize("kind, value", [(float, -1.5), (list[float], [1.0, 2.5, -3.0])])
+@pytest.mark.parametrize(
+    "kind, value", [(float, -1.5), (list[float], [1.0, 2.5, -3.0]), (tuple[float, float], [1.0, 2.5])]
+)
 def test_all_fields_of_a_flight_answer_come_typed_or_plain(kind, value):
     names = {f"f{i}": name for i, name in enumerate(FIELDS)}
     struct = msgspec.defstruct("State", [(f, kind) for f in names], rename=names, forbid_unknown_fields=True)
     extractor = Extractor(FIELDS, decoder=msgspec.json.Decoder(struct))
     state = dict.fromkeys(FIELDS, value)
     got = extractor.extract(f"```json\n{json.dumps(state, indent=2)}\n```")
-    assert (got.typed, got.method, msgspec.structs.astuple(got.value)) == (True, "fenced", (value,) * 19)
+    assert (got.typed, got.method, msgspec.structs.astuple(got.value)) == (
+        True,
+        "fenced",
+        (msgspec.convert(value, kind),) * 19,
+    )
     shown = json.dumps(dict.fromkeys(FIELDS, 0))
     got = extractor.extract(f"Shown: {shown}\nNext: {json.dumps(state | {'unit': 'ft'})}")
     assert (got.typed, got.method, got.value) == (False, "embedded", state | {"unit": "ft"})
@@ -344,7 +350,7 @@ def test_wrong_settings_are_refused():
         Extractor((ROLL,), decoder=DECODER)
     with pytest.raises(ConfigError, match="all required"):
         Extractor((ROLL,), decoder=msgspec.json.Decoder(Loose))
-    with pytest.raises(ConfigError, match="float or list"):
+    with pytest.raises(ConfigError, match="list or tuple of floats"):
         Extractor((ROLL,), decoder=msgspec.json.Decoder(Text))
     with pytest.raises(ConfigError, match="forbid unknown"):
         Extractor((ROLL,), decoder=msgspec.json.Decoder(Open))

@@ -20,12 +20,15 @@ import bisect
 import functools
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
 from adjudge.errors import ConfigError
 from adjudge.readers.repair import Found, read_flat, read_object, repair_names
+
+METHODS: Final = ("whole", "fenced", "embedded", "nested")
+"""How an object was found; nested is one inside another object."""
 
 MAX_OBJECTS: Final = 10_000
 MAX_PASSES: Final = 4  # the tolerant reader may read this many times the length of the text
@@ -39,7 +42,7 @@ class Extraction(msgspec.Struct, frozen=True, gc=False):
 
     value: Any  # the dict, or the Struct of the typed decoder; None when unparsed
     typed: bool  # True when `value` came from the typed decoder
-    method: str  # "whole", "fenced", "embedded", "nested" (inside another object); "" when unparsed
+    method: str  # one of METHODS; "" when unparsed
     start: int  # text[start:end] is the object; -1, -1 when unparsed
     end: int
     repairs: tuple[str, ...]  # names from adjudge.readers.repair.REPAIRS
@@ -50,8 +53,8 @@ class Extraction(msgspec.Struct, frozen=True, gc=False):
 class Extractor:
     """Finds the answer with the expected `fields` in texts of one task.
 
-    `decoder` decodes a Struct of exactly these fields, each a required float or list of floats, that forbids unknown
-    fields. A text whose only brace opens such an object is decoded with it directly, which finds the same object.
+    `decoder` decodes a Struct of exactly these fields, each a required float or list or tuple of floats, that forbids
+    unknown fields. A text whose only brace opens such an object is decoded with it directly, which finds the same object.
     """
 
     def __init__(
@@ -288,7 +291,11 @@ def _check_decoder(decoder: msgspec.json.Decoder[Any], fields: frozenset[str]) -
     known = msgspec.structs.fields(struct)
     if {field.encode_name for field in known} != fields or not all(field.required for field in known):
         raise ConfigError(f"{struct.__name__} must have exactly the expected fields, all required")
-    if any(field.type not in {float, list[float]} for field in known):
-        raise ConfigError(f"the fields of {struct.__name__} must be float or list[float]")
+    if any(field.type not in {float, list[float]} and not _is_tuple_of_floats(field.type) for field in known):
+        raise ConfigError(f"the fields of {struct.__name__} must be float, or a list or tuple of floats")
     if not struct.__struct_config__.forbid_unknown_fields or not decoder.strict:
         raise ConfigError(f"{struct.__name__} must forbid unknown fields, and its decoder must be strict")
+
+
+def _is_tuple_of_floats(kind: Any) -> bool:
+    return get_origin(kind) is tuple and set(get_args(kind)) == {float}

@@ -13,16 +13,13 @@ from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.flight import outputs, references
 from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.library import DEFAULT, check, load
 from adjudge.protocols.flight.measure import Partial, finish, partial
-from adjudge.protocols.flight.outputs import EXPECTED as OUTPUT
-from adjudge.protocols.flight.outputs import OutputReader
 from adjudge.protocols.flight.partials import Errors
 from adjudge.protocols.flight.read import FlightReader
-from adjudge.protocols.flight.references import EXPECTED as REFERENCE
-from adjudge.protocols.flight.references import ReferenceReader
 from adjudge.protocols.flight.rules import FlightContext
 from adjudge.protocols.flight.scores import score
 from adjudge.provenance.canonical import digest
@@ -79,12 +76,28 @@ class FlightPlan(Plan):
     def inputs(self) -> Sequence[Input]:
         """Outputs and reference, keyed by id (or line)."""
         settings, by_line = self.settings, self.settings.match == "line"
-        outputs = OutputReader(self.task, repairs=settings.repairs, by_line=by_line)
-        roles = [Input("outputs", tuple(settings.outputs), None, OUTPUT, limited=True, read=outputs.read)]
-        if settings.reference:
-            references = ReferenceReader(self.task, by_line=by_line)
-            roles.append(Input("reference", tuple(settings.reference), None, REFERENCE, read=references.read))
-        return roles
+        answers = outputs.OutputReader(self.task, repairs=settings.repairs, by_line=by_line)
+        truth = references.ReferenceReader(self.task, by_line=by_line)
+        roles = [
+            Input(
+                role="outputs",
+                paths=tuple(settings.outputs),
+                key=None,
+                expected=outputs.EXPECTED,
+                limited=True,
+                read=answers.read,
+                keys=outputs.KEYS,
+            ),
+            Input(
+                role="reference",
+                paths=tuple(settings.reference),
+                key=None,
+                expected=references.EXPECTED,
+                read=truth.read,
+                keys=references.KEYS,
+            ),
+        ]
+        return [role for role in roles if role.paths]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of samples with their evidence, verdicts and scores."""

@@ -1,27 +1,34 @@
-"""Reference lines of the flight protocol as columns: the true next states and the last shown one, packed."""
+"""Reference lines of the flight protocol as columns: the true next states and the last shown one."""
 
 from __future__ import annotations
 
-import itertools
-import struct
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.flight.facts import fixed
+from adjudge.protocols.flight.cells import Floats, array_rows, as_lists, finite, state_rows
 from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.outputs import shown_type
-from adjudge.protocols.flight.values import State, StateList, StateTriple, gold_values, state_values
+from adjudge.protocols.flight.values import (
+    NO_STATE,
+    NO_TRIPLE,
+    State,
+    StateList,
+    StateTriple,
+    gold_of,
+    last_state,
+    shown_type,
+    state_of,
+)
 from adjudge.readers.blocks import Block
-from adjudge.readers.scan import ABSENT, ARRAY, ESCAPED, INTEGER, NULL, OBJECT, REAL, TEXT, WRITTEN, Wanted, scan
 
 EXPECTED = "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)"
-_NUMBERS = (INTEGER, REAL)
+KEYS = {
+    **dict.fromkeys(("id", "sample_id", "flight_id")),
+    **dict.fromkeys(("next_second", "T+1", "current_state"), dict.fromkeys(FIELDS)),
+}
 
 
 def schema(task: Task) -> pa.Schema:
@@ -29,131 +36,85 @@ def schema(task: Task) -> pa.Schema:
     return pa.schema(
         [
             ("key", pa.string()),
+            ("file", pa.int32()),
             ("line", pa.int64()),
             ("flight", pa.string()),
-            ("gold", pa.binary(8 * task.steps * len(FIELDS))),
-            ("shown", pa.binary(8 * len(FIELDS))),
-            ("file", pa.int32()),
+            ("gold", pa.list_(pa.float64(), task.steps * len(FIELDS))),
+            ("shown", pa.list_(pa.float64(), len(FIELDS))),
         ]
     )
 
 
 class ReferenceReader:
-    """Reads blocks of reference lines; everything that does not change from block to block is made once."""
+    """Reads blocks of reference lines."""
 
     def __init__(self, task: Task, *, by_line: bool) -> None:
         self.task, self.by_line = task, by_line
         self.schema = schema(task)
-        self._decode = msgspec.json.Decoder(_reference_type(task), strict=False).decode
-        self._pack_state = struct.Struct(f"{len(FIELDS)}d").pack
-        self._pack_cells = struct.Struct(f"{len(FIELDS) * task.steps}d").pack
-        self._gold = "next_second" if task.name == "S1" else "T+1"
-        self._in_lists = task.name != "S1"
-        self._state: tuple[str | int, ...] = ("current_state",)
-        if task.shown > 1:
-            self._state = ("current_state", task.shown - 1)
-        gold = [
-            (self._gold, name, step) if self._in_lists else (self._gold, name)
-            for step in range(task.steps)
-            for name in FIELDS
-        ]
-        state = [(*self._state, name) for name in FIELDS]
-        self._wanted = Wanted([("id",), ("sample_id",), ("flight_id",), *gold, *state])
-        self._gold_cells, self._state_cells = self._wanted.cells(gold), self._wanted.cells(state)
-        self._allowed = self._wanted.allowed(dict.fromkeys([*gold, *state], _NUMBERS))
+        self._type = _reference_type(task)
+        self._decoder = msgspec.json.Decoder(self._type, strict=False)
 
     def read(self, block: Block) -> pa.Table:
-        """A row a reference line: plain ones at once, the others one by one."""
-        rows: NDArray[Any] = np.arange(len(block))
-        tables = []
-        if block.fast and not self.by_line:
-            plain, odd = self._at_once(block)
-            tables.append(plain)
-            rows = np.flatnonzero(odd)
-        if rows.size or not tables:
-            found = block.each_of(rows.tolist(), lambda line, text: self._one(line, text, block.path), EXPECTED)
-            tables.append(_table(self.schema, found, block.file))
-        return pa.concat_tables(tables)
+        """A row a reference line."""
 
-    def _at_once(self, block: Block) -> tuple[pa.Table, NDArray[np.bool_]]:
-        """A row a line, without a key where it is not plain; and which are not."""
-        found = scan(self._wanted, block.data, block.starts, block.ends, fast=True)
-        found.expect("id", kinds=WRITTEN)
-        found.expect("sample_id", kinds=(TEXT, ESCAPED, INTEGER, ABSENT, NULL))
-        found.expect("flight_id", kinds=(TEXT, ESCAPED, ABSENT, NULL))
-        found.expect(self._gold, kinds=(OBJECT,))
-        found.odd |= (found.kinds("id") == INTEGER) & (found.numbers("id") == 0)
-        if self._in_lists:
-            for name in FIELDS:
-                found.odd |= (found.kinds(self._gold, name) != ARRAY) | (
-                    found.numbers(self._gold, name) != self.task.steps
-                )
-        if self.task.shown > 1:
-            found.odd |= (found.kinds("current_state") != ARRAY) | (found.numbers("current_state") != self.task.shown)
-        found.expect_all(self._allowed)
-        arrays = [
-            found.texts("id", kinds=WRITTEN),
-            pa.array(block.lines),
-            found.texts("flight_id"),
-            fixed(found.records(self._gold_cells), 8 * self.task.steps * len(FIELDS)),
-            fixed(found.records(self._state_cells), 8 * len(FIELDS)),
-            pa.array(np.full(len(block), block.file, dtype=np.int32)),
-        ]
-        return pa.Table.from_arrays(arrays, schema=self.schema), found.odd
+        def loose(line: int, record: bytes) -> Any:
+            return self._loose(record, block.path, line)
 
-    def _one(self, line: int, text: bytes, path: str) -> tuple[str, int, str | None, bytes | None, bytes | None]:
-        """The columns of one line, but the file."""
-        gold: bytes | None
-        state: bytes | None
-        try:
-            typed = self._decode(text)
-            gold = self._packed(msgspec.structs.astuple(typed.gold))
-            last = typed.current_state
-            if isinstance(last, tuple):
-                last = last[-1]
-            state = None if last is None else self._pack_state(*msgspec.structs.astuple(last))
-            key, flight = (typed.sample_id if typed.id is None else typed.id), typed.flight_id
-        except (msgspec.ValidationError, IndexError):
-            key, flight, gold, state = self._loose(msgspec.json.decode(text, type=dict[str, Any]))
+        records = block.decode(self._decoder, EXPECTED, loose)
         if self.by_line:
-            key = line
-        elif key is None:
-            raise InputError("has neither `id` nor `sample_id`", file=path, line=line)
-        elif isinstance(key, bool) or not isinstance(key, str | int):
-            raise InputError(f"its id is {key!r}, expected a text or a whole number; {EXPECTED}", file=path, line=line)
-        return str(key), line, None if flight is None else str(flight), gold, state
+            keys = [str(line) for line in block.lines.tolist()]
+        else:
+            ids = [record.sample_id if record.id is None else record.id for record in records]
+            if None in ids:
+                line = int(block.lines[ids.index(None)])
+                raise InputError("has neither `id` nor `sample_id`", file=block.path, line=line)
+            keys = [str(key) for key in ids]
+        flights = [record.flight_id for record in records]
+        shown = [NO_STATE if (last := last_state(record.current_state)) is None else last for record in records]
+        columns = [
+            pa.array(keys, pa.string()),
+            pa.array(np.full(len(records), block.file, dtype=np.int32)),
+            pa.array(block.lines),
+            pa.array([None if flight is None else str(flight) for flight in flights], pa.string()),
+            as_lists(self._gold(records), np.array([record.gold is None for record in records], dtype=bool)),
+            as_lists(finite(state_rows(shown))),
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def _packed(self, values: tuple[Any, ...]) -> bytes:
-        """The typed values of a gold answer, by step, then field."""
-        if self.task.name == "S1":
-            return self._pack_cells(*values)
-        if self.task.name == "M1":
-            return self._pack_cells(*[value[0] for value in values])
-        return self._pack_cells(*itertools.chain.from_iterable(zip(*values, strict=True)))
+    def _gold(self, records: list[Any]) -> Floats:
+        """The numbers of every gold answer, by step, then field; NaN where there is none."""
+        if self.task.arrays:
+            triples = [NO_TRIPLE if record.gold is None else record.gold for record in records]
+            return finite(array_rows(triples, self.task.steps))
+        states = [NO_STATE if record.gold is None else record.gold for record in records]
+        return finite(state_rows([_first(state) if isinstance(state, StateList) else state for state in states]))
 
-    def _loose(self, data: dict[str, Any]) -> tuple[Any, Any, bytes | None, bytes | None]:
-        key = data.get("sample_id") if data.get("id") is None else data.get("id")
-        gold = None
-        if data.get("T+1") is not None or data.get("next_second") is not None:
-            gold = self._pack_cells(*itertools.chain.from_iterable(gold_values(data, self.task)))
-        state = data.get("current_state")
-        last = state[-1] if isinstance(state, list) and state else state
-        return key, data.get("flight_id"), gold, None if last is None else self._pack_state(*state_values(last))
+    def _loose(self, record: bytes, path: str, line: int) -> Any:
+        """A reference line with values that are no numbers, without gold, or with that of another task."""
+        data = msgspec.json.decode(record, type=dict[str, Any])
+        key = data.get("sample_id") if data.get("id") is None else data["id"]
+        if not self.by_line and (isinstance(key, bool) or not isinstance(key, str | int | None)):
+            what = f"its id is {key!r}, expected a text or a whole number; {EXPECTED}"
+            raise InputError(what, file=path, line=line)
+        last = last_state(data.get("current_state"))
+        flight = data.get("flight_id")
+        return self._type(
+            gold=gold_of(data, self.task),
+            id=key,
+            flight_id=None if flight is None else str(flight),
+            current_state=None if last is None else state_of(last),
+        )
 
 
-def _table(schema: pa.Schema, rows: Sequence[tuple[Any, ...]], file: int) -> pa.Table:
-    """A table of rows that lack only the last column, the file."""
-    columns = zip(*rows, strict=True) if rows else itertools.repeat(())
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, list(schema)[:-1], strict=False)]
-    return pa.Table.from_arrays([*arrays, pa.array(np.full(len(rows), file, dtype=np.int32))], schema=schema)
+def _first(state: Any) -> Any:
+    return State(*[values[0] for values in msgspec.structs.astuple(state)])
 
 
 def _reference_type(task: Task) -> Any:
-    kind = {"S1": State, "M1": StateList, "M3": StateTriple}[task.name]
     return msgspec.defstruct(
         f"Reference{task.name}",
         [
-            ("gold", kind),
+            ("gold", {"S1": State, "M1": StateList, "M3": StateTriple}[task.name]),
             ("id", str | int | None, None),
             ("sample_id", str | int | None, None),
             ("flight_id", str | int | None, None),

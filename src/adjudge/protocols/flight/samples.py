@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,11 @@ from adjudge.protocols.flight.batch import (
     VALID,
     FlightBatch,
 )
+from adjudge.protocols.flight.cells import as_lists, from_lists
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.read import ReadBatch
 from adjudge.protocols.flight.scores import DIMENSIONS, GRADES, NO_GRADE, Scores
-from adjudge.readers.answers import METHODS
+from adjudge.readers.extract import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -73,27 +74,28 @@ def schema(task: Task) -> pa.Schema:
 
 def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
     """The rows of one batch."""
-    batch, facts = read.batch, read.facts
+    batch, outputs = read.batch, read.outputs
+    models = np.tile(np.arange(len(read.groups), dtype=np.int32), batch.n // len(read.groups))
     return pa.Table.from_arrays(
         [
             read.samples,
-            pa.DictionaryArray.from_arrays(pa.array(read.model_codes), pa.array(list(read.groups))),
+            pa.DictionaryArray.from_arrays(pa.array(models), pa.array(list(read.groups))),
             read.flights.combine_chunks().dictionary_encode(),
             _coded(batch.status, STATUSES),
             _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
             _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
             pack_citations(verdicts.cites),
-            _coded(facts["method"], METHODS),
-            pa.array(facts["start"]),
-            pa.array(facts["end"]),
-            _repairs(read.repairs, len(facts)),
-            pa.array(facts["candidates"]),
-            pa.array(facts["extra_keys"]),
-            pa.array(read.completeness),
+            _coded(np.asarray(outputs.column("method")), METHODS),
+            outputs.column("start"),
+            outputs.column("end"),
+            outputs.column("repairs").cast(pa.string()).combine_chunks().dictionary_encode(),
+            outputs.column("candidates"),
+            outputs.column("extra_keys"),
+            outputs.column("completeness"),
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
             *(_coded(row, GRADES) for row in scores.grades),
-            *(_lists(rows) for rows in read.rows),
+            *(as_lists(rows) for rows in read.rows),
         ],
         schema=schema(batch.task),
     )
@@ -101,8 +103,7 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
 
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw responses, each cut at a bound; how long it was stands beside it."""
-    characters = read.facts["characters"]
-    return pa.table({"response": read.responses, "characters": pa.array(characters, mask=characters < 0)})
+    return read.outputs.select(["response", "characters"])
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -165,14 +166,6 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
     ]
 
 
-def _repairs(repairs: Mapping[int, str], n: int) -> pa.DictionaryArray:
-    """The repairs of the few rows that have any."""
-    words = {text: code for code, text in enumerate(dict.fromkeys(repairs.values()))}
-    codes = np.full(n, -1, dtype=np.int32)
-    codes[list(repairs)] = [words[text] for text in repairs.values()]
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(list(words), pa.string()))
-
-
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
     absent = codes == NO_GRADE if codes.dtype == np.int8 else None
     indices = pa.array(codes.astype(np.int32), mask=absent if absent is not None and absent.any() else None)
@@ -184,11 +177,5 @@ def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int
     return np.array([where[word] for word in samples.column(name).to_pylist()])
 
 
-def _lists(rows: NDArray[np.float64]) -> pa.FixedSizeListArray:
-    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
-
-
 def _cells(samples: pa.Table, name: str) -> NDArray[np.float64]:
-    column = samples.column(name).combine_chunks()
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(flat.reshape(samples.num_rows, -1).T)
+    return np.ascontiguousarray(from_lists(samples.column(name)).T)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -25,14 +25,26 @@ def _struct(name: str, kind: Any, *, strict: bool) -> Any:
 
 State = _struct("State", float, strict=False)
 StateTriple = _struct("StateTriple", tuple[float, float, float], strict=False)
-StateList = _struct("StateList", list[float], strict=False)
+StateList = _struct("StateList", Annotated[list[float], msgspec.Meta(min_length=1)], strict=False)
 _Answer = _struct("Answer", float, strict=True)
-_AnswerList = _struct("AnswerList", list[float], strict=True)
+_AnswerTriple = _struct("AnswerTriple", tuple[float, float, float], strict=True)
+NO_STATE = State(*[NAN] * len(FIELDS))
+NO_TRIPLE = StateTriple(*[(NAN, NAN, NAN)] * len(FIELDS))
 
 
 def answer_decoder(task: Task) -> msgspec.json.Decoder[Any]:
-    """A decoder for the common answer: exactly the 19 fields, all of them JSON numbers."""
-    return msgspec.json.Decoder(_AnswerList if task.arrays else _Answer)
+    """A decoder for the common answer: exactly the 19 fields, all of them JSON numbers, as many as there are steps."""
+    return msgspec.json.Decoder(_AnswerTriple if task.arrays else _Answer)
+
+
+def shown_type(task: Task) -> Any:
+    """How the states that a model was shown are decoded: only the last one counts."""
+    return State if task.shown == 1 else tuple[(msgspec.Raw,) * (task.shown - 1) + (State,)]  # type: ignore[misc]
+
+
+def last_state(states: Any) -> Any:
+    """The last of the states that a model was shown, of one or of several."""
+    return states[-1] if isinstance(states, list | tuple) and states else states
 
 
 def number(value: object) -> float | None:
@@ -53,59 +65,66 @@ def number(value: object) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def state_values(state: object) -> list[float]:
-    """The 19 numbers of a state, NaN where there is none."""
-    if not isinstance(state, dict):
-        return [NAN] * len(FIELDS)
-    return [NAN if (found := number(state.get(name))) is None else found for name in FIELDS]
+def _or_nan(value: object) -> float:
+    return NAN if (found := number(value)) is None else found
 
 
-def gold_values(reference: dict[str, Any], task: Task) -> list[list[float]]:
-    """The 19 numbers of every gold step, NaN where there is none."""
-    arrays = reference.get("T+1")
+def state_of(value: object) -> Any:
+    """A state as it may stand in a file: NaN where it has no number."""
+    return State(*[_or_nan(value.get(name)) for name in FIELDS]) if isinstance(value, dict) else NO_STATE
+
+
+def gold_of(reference: dict[str, Any], task: Task) -> Any:
+    """The gold answer of a reference record of any shape: a State for one step, a StateTriple for three.
+
+    It has NaN where there is no number, and is None where the record has no gold answer.
+    """
+    arrays, state = reference.get("T+1"), reference.get("next_second")
+    if arrays is None and state is None:
+        return None
     if not isinstance(arrays, dict):
-        state = state_values(reference.get("next_second"))
-        return [state if step == 0 else [NAN] * len(FIELDS) for step in range(task.steps)]
-    steps: list[list[float]] = []
-    for step in range(task.steps):
-        row = []
-        for name in FIELDS:
-            values = arrays.get(name)
-            given = values[step] if isinstance(values, list) and step < len(values) else values if step == 0 else None
-            found = number(given)
-            row.append(NAN if found is None else found)
-        steps.append(row)
-    return steps
+        first = state_of(state)
+        if not task.arrays:
+            return first
+        return StateTriple(*[(value, NAN, NAN) for value in msgspec.structs.astuple(first)])
+    steps = [[_or_nan(_step(arrays.get(name), step)) for name in FIELDS] for step in range(task.steps)]
+    return StateTriple(*zip(*steps, strict=True)) if task.arrays else State(*steps[0])
 
 
-def judge_values(
-    answer: dict[str, Any], task: Task
-) -> tuple[list[list[float]], list[list[int]], dict[tuple[int, int], str]]:
-    """(numbers, validity codes, details) of an answer, each by step and field."""
-    numbers = [[NAN] * len(FIELDS) for _ in range(task.steps)]
-    codes = [[VALID] * len(FIELDS) for _ in range(task.steps)]
-    details: dict[tuple[int, int], str] = {}
+def _step(values: object, step: int) -> object:
+    """One step of an array; a value that is no array is that of the first step."""
+    if isinstance(values, list) and step < len(values):
+        return values[step]
+    return values if step == 0 else None
+
+
+def judge_values(answer: dict[str, Any], task: Task) -> tuple[list[float], list[int], list[str]]:
+    """The numbers of an answer and whether each is usable, by step, then field; and what stands where none is."""
+    numbers = [NAN] * (task.steps * len(FIELDS))
+    codes = [VALID] * len(numbers)
+    details: dict[int, str] = {}
     for position, name in enumerate(FIELDS):
-        given = answer.get(name)
-        if type(given) is float and not task.arrays and math.isfinite(given):
-            numbers[0][position] = given  # nearly all of them
+        value = answer.get(name)
+        if type(value) is float and not task.arrays and math.isfinite(value):
+            numbers[position] = value  # nearly all of them
             continue
-        shaped = (isinstance(given, list) and len(given) == task.steps) if task.arrays else not isinstance(given, list)
+        shaped = (isinstance(value, list) and len(value) == task.steps) if task.arrays else not isinstance(value, list)
         for step in range(task.steps):
+            cell = step * len(FIELDS) + position
             if name not in answer:
-                codes[step][position] = MISSING_FIELD
+                codes[cell] = MISSING_FIELD
             elif not shaped:
-                codes[step][position] = ARRAY_SHAPE
-                details[step, position] = f"an array of {len(given)}" if isinstance(given, list) else shown(given)
+                codes[cell] = ARRAY_SHAPE
+                details[cell] = f"an array of {len(value)}" if isinstance(value, list) else shown(value)
             else:
-                value = given[step] if isinstance(given, list) else given
-                found = number(value)
-                if found is None:
-                    codes[step][position] = INVALID_VALUE
-                    details[step, position] = shown(value)
+                one = value[step] if isinstance(value, list) else value
+                usable = number(one)
+                if usable is None:
+                    codes[cell] = INVALID_VALUE
+                    details[cell] = shown(one)
                 else:
-                    numbers[step][position] = found
-    return numbers, codes, details
+                    numbers[cell] = usable
+    return numbers, codes, [details[cell] for cell in sorted(details)]
 
 
 def shown(value: object, limit: int = 60) -> str:
