@@ -204,6 +204,20 @@ def test_numbers_in_texts_count_and_words_are_no_numbers(judge):
             assert math.isnan(part[VELOCITY_E])
 
 
+def test_a_number_beyond_all_numbers_costs_its_field(judge):
+    def huge(record):
+        return json.dumps(record).replace("51.4", "1e999").encode()
+
+    values, _ = gold_and_shown(judge([RIGHT], huge(TRUTH)))
+    assert math.isnan(values["gold"][VELOCITY_E])
+    assert values["gold"][GROUND_SPEED] == STATE[GROUND_SPEED]
+    values, _ = gold_and_shown(judge(huge({"id": "a", "model": "m", "response": "", "current_state": STATE})))
+    assert math.isnan(values["shown"][VELOCITY_E])
+    record = judge(huge(RIGHT | {"response": STATE})).record("a")
+    assert "1e999" in record["raw_response"]
+    assert record["protocol_result"]["type_validation"]["invalid"] == [VELOCITY_E]
+
+
 @pytest.mark.parametrize("states", [{}, {"current_state": None}, {"current_state": [1]}])
 def test_a_reference_without_states_leaves_verdict_and_no_error_score(judge, states):
     run = judge([RIGHT], [{"id": "a", "next_second": None, **states}])

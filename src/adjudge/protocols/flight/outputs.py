@@ -19,6 +19,7 @@ from adjudge.protocols.flight.values import (
     NO_STATE,
     NO_TRIPLE,
     answer_decoder,
+    any_values,
     judge_values,
     last_state,
     shown,
@@ -59,8 +60,8 @@ class _NamedOutput(_Output, kw_only=True, gc=False):
     id: str | int
 
 
-class _AnyShown(msgspec.Struct, gc=False):
-    current_state: Any = None
+class _Shown(msgspec.Struct, gc=False):
+    current_state: Any
 
 
 class OutputReader:
@@ -148,8 +149,8 @@ class OutputReader:
             return pa.nulls(len(outputs))
 
         def loose(_: int, record: bytes) -> Any:
-            last = last_state(msgspec.json.decode(record, type=_AnyShown).current_state)
-            return _AnyShown(state_of(last) if isinstance(last, dict) else None)
+            last = last_state(any_values.decode(record).get("current_state"))
+            return _Shown(state_of(last) if isinstance(last, dict) else None)
 
         records = block.decode(self._shown_decoder, EXPECTED, loose)
         states = [last_state(record.current_state) for record in records]
@@ -158,7 +159,7 @@ class OutputReader:
 
     def _loose(self, record: bytes, path: str, line: int) -> _Output:
         """An output line whose response is an object instead of text, or whose error is one; any other is refused."""
-        data = msgspec.json.decode(record)
+        data = any_values.decode(record)
         if isinstance(data, dict):
             if isinstance(data.get("response"), dict | list):
                 data["response"] = msgspec.json.encode(data["response"]).decode()

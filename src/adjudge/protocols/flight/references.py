@@ -17,6 +17,7 @@ from adjudge.protocols.flight.values import (
     State,
     StateList,
     StateTriple,
+    any_values,
     gold_of,
     last_state,
     shown_type,
@@ -91,7 +92,9 @@ class ReferenceReader:
 
     def _loose(self, record: bytes, path: str, line: int) -> Any:
         """A reference line with values that are no numbers, without gold, or with that of another task."""
-        data = msgspec.json.decode(record, type=dict[str, Any])
+        data = any_values.decode(record)
+        if not isinstance(data, dict):
+            return self._decoder.decode(record)  # which says what is wrong
         key = data.get("sample_id") if data.get("id") is None else data["id"]
         if not self.by_line and (isinstance(key, bool) or not isinstance(key, str | int | None)):
             what = f"its id is {key!r}, expected a text or a whole number; {EXPECTED}"

@@ -32,6 +32,16 @@ NO_STATE = State(*[NAN] * len(FIELDS))
 NO_TRIPLE = StateTriple(*[(NAN, NAN, NAN)] * len(FIELDS))
 
 
+def _float(text: str) -> float | str:
+    """A number, or the text where it is too large to be one."""
+    value = float(text)
+    return value if math.isfinite(value) else text
+
+
+any_values = msgspec.json.Decoder(float_hook=_float)
+"""Decodes records of any shape; a number beyond all numbers costs itself and not the record."""
+
+
 def answer_decoder(task: Task) -> msgspec.json.Decoder[Any]:
     """A decoder for the common answer: exactly the 19 fields, all of them JSON numbers, as many as there are steps."""
     return msgspec.json.Decoder(_AnswerTriple if task.arrays else _Answer)
