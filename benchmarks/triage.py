@@ -103,8 +103,9 @@ def write(path: Path, rows: int, seed: int = 0) -> None:
 
 
 def _adjudge(path: str, out: str) -> dict[str, Any]:
-    from adjudge.engine.evaluate import Options, evaluate
     from adjudge.engine.process import keep_memory
+
+    from adjudge.engine.evaluate import Options, evaluate
     from adjudge.protocols.base import protocol
     from adjudge.runs.run import Run
 

@@ -11,20 +11,18 @@ import pytest
 import adjudge
 
 SOURCE = Path(adjudge.__file__).parent
-LOWER = {"errors", "plugins", "loops", "instructions"}
+LOWER = {"errors", "plugins"}
 LOWER |= {"stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
 # Room → what it may import. `protocols.base` is the interface that the engine drives.
 TABLE = {
     "errors": set(),
     "plugins": set(),
-    "instructions": set(),
-    "loops": {"instructions"},
     "stats": {"errors"},
     "evidence": {"plugins", "errors"},
     "provenance": {"errors"},
     "verdict": {"plugins", "evidence", "stats", "errors"},
     "runs": {"provenance", "evidence", "stats", "errors"},
-    "readers": {"loops", "instructions", "errors"},
+    "readers": {"errors"},
     "collect": {"readers", "runs", "provenance", "errors"},
     "protocols.base": LOWER,
     "engine": LOWER | {"protocols.base"},

@@ -91,7 +91,7 @@ class EchoPlan(Plan):
         return [f"evidence: {text}" for text in again.differences(evidence)]
 
     def partial(self, samples, evidence, batch=None):
-        del samples
+        del samples, batch
         return (int((evidence.outcome[0] == 0).sum()), evidence.n)
 
     def finish(self, partials):
