@@ -1,31 +1,73 @@
-"""`python -m benchmarks NAME …` runs benchmarks/NAME.py; without a name, the speed table of all jobs."""
+"""The speed table: `python -m benchmarks [--quick] [--only NAME …] [--write]`. How to read it: docs/benchmarks.md.
+
+`python -m benchmarks coverage` and `python -m benchmarks operating_point` are studies of the statistics.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import os
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import table
+from benchmarks.jobs import JOBS
+from benchmarks.measure import Growth, Job, Workers
+from benchmarks.table import Row
 
-def names() -> list[str]:
-    """Every module of this folder that is a benchmark; `flight_data` is a part of `flight`."""
-    found = sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
-    return [name for name in found if not any(name.startswith(f"{other}_") for other in found)]
+STUDIES = ("coverage", "operating_point")
+TURNS, MEASURED_AGAIN = 3, 2
 
 
-def main(argv: list[str]) -> int:
-    named = bool(argv) and not argv[0].startswith("-")
-    if named and argv[0] not in names():
-        print(f"benchmark {argv[0]!r} is not one of {', '.join(names())}", file=sys.stderr)
-        return 2
-    # One core: BLAS threads that wait do so by spinning, which counts as CPU seconds of whoever called last.
-    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")
-    # As for a user: without its bytecode every process would compile the package anew.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    module = argv[0] if named else "_results"
-    return int(importlib.import_module(f"benchmarks.{module}").main(argv[1:] if named else argv))
+def main(argv: Sequence[str]) -> int:
+    if argv and argv[0] in STUDIES:
+        return int(importlib.import_module(f"benchmarks.{argv[0]}").main(list(argv[1:])))
+    groups = list(dict.fromkeys(job.group for job in JOBS))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=groups, metavar="NAME", help=f"of {', '.join(groups)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes; fails where a ratio fell to under half")
+    parser.add_argument("--write", action="store_true", help="record the rows in results.json and RESULTS.md")
+    parser.add_argument("--turns", type=int, help="how often each is run [3; --quick without --write: 1]")
+    parser.add_argument("--record", type=Path, default=table.RECORD, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(argv)
+    jobs = [job for job in JOBS if chosen.only is None or job.group in chosen.only]
+    turns = chosen.turns or (1 if chosen.quick and not chosen.write else TURNS)
+    recorded = table.read(chosen.record, "quick") if chosen.quick and not chosen.write else []
+    rows: list[Row] = []
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as folder:
+        for job in jobs:
+            print(job.name, file=sys.stderr, flush=True)
+            held = [row for row in recorded if row.job == job.name]
+            try:
+                measured = _measured(job, Path(folder), held, quick=chosen.quick, turns=turns)
+            except RuntimeError as error:
+                problems.append(f"{job.name} broke off: {error}")
+                continue
+            rows += measured
+            problems += table.fallen(held, measured)
+    print(table.markdown(rows, table.read(chosen.record, "quick")))
+    if chosen.write:
+        section = "quick" if chosen.quick else "full"
+        table.write(chosen.record, section, rows, [job.name for job in JOBS])
+    if not chosen.quick:
+        print(f"\n{table.verdict(rows)}")
+    print(*problems, sep="\n")
+    return 1 if problems or not all(row.good for row in rows) else 0
+
+
+def _measured(
+    job: Job | Growth | Workers, folder: Path, recorded: Sequence[Row], *, quick: bool, turns: int
+) -> list[Row]:
+    """The rows of a job; one that fell behind is measured again, since a busy neighbour goes and a slower program stays."""
+    rows = job.rows(folder, quick=quick, turns=turns)
+    for _ in range(MEASURED_AGAIN):
+        if not table.fallen(recorded, rows):
+            break
+        rows = table.better(rows, job.rows(folder, quick=quick, turns=TURNS))
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""Synthetic flight outputs and references of any size: seeded, fast, and shaped like what models and loggers write."""
+"""Synthetic flights: outputs that are bare, fenced or in prose, and their references, with numbers of four decimals or all digits."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,58 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.protocols.flight.fields import FIELDS, HEADING, INDEX, TRACK
+from benchmarks.variety import Variety
 
 Array = NDArray[np.float64]
-
-SECONDS = 600
-FLIGHTS_AT_ONCE = 32
-MODEL = "synthetic-model"
-START = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
-DECIMALS = (6, 6, 1, 1, 1, 3, 3, 3, 2, 2, 2, 2, 3, 3, 3, 1, 2, 1, 1)
+SECONDS, FLIGHTS_AT_ONCE = 600, 32
+MODEL = "modèle-β/2"
 # A model's usual error, about a twentieth of what may change in a second, so that most answers are eligible.
-NOISE = np.array(
-    (1e-4, 1e-4, 3, 0.7, 0.7, 0.4, 0.4, 0.2, 0.4, 0.9, 0.4, 0.2, 0.02, 0.04, 0.01, 40, 0.4, 3, 3), dtype=np.float64
-)
-HALLUCINATED = 0.03
-QUESTION = (
-    "You are an expert in flight dynamics. Below is the state of a light aircraft{shown}. Predict the state "
-    "{asked}, taking speed, attitude and rate of climb into account. Answer with one JSON object that has exactly the "
-    "keys of the input and {values}, without any explanation.\n\nInput:\n{state}"
-)
-WORDING = {
-    "S1": {"shown": " at one second", "asked": "one second later", "values": "one number for each"},
-    "M3": {
-        "shown": " at three consecutive seconds",
-        "asked": "at the next three seconds",
-        "values": "three numbers each",
-    },
-}
-PROSE = "The aircraft is likely to hold its present course, but the data given do not allow me to say more than that."
-
-_encode = msgspec.json.Encoder().encode
-_format = msgspec.json.format
+NOISE = np.array((1e-4, 1e-4, 3, 0.7, 0.7, 0.4, 0.4, 0.2, 0.4, 0.9, 0.4, 0.2, 0.02, 0.04, 0.01, 40, 0.4, 3, 3))
+LEAPS = 0.03  # share of the answers in which one field leaps
+INTRODUCTIONS = ("Here is the prediction:", "Holding speed and climb, I expect", "Voilà l’état prévu →", "予測:\n")
+WITHOUT_ANSWER = "The data do not allow me to say more than that the aircraft holds its course. "
 
 
-class Output(msgspec.Struct):
-    """One line of the outputs file."""
-
-    id: str
-    question: str
-    response: str
-    model: str
-    timestamp: str
-
-
-def write(task: str, samples: int, folder: Path, *, seed: int = 0) -> tuple[Path, Path]:
-    """Write `outputs-TASK.jsonl` and `reference-TASK.jsonl` of so many samples; the same seed writes the same bytes."""
+def write(task: str, samples: int, folder: Path, *, seed: int = 0, digits: str = "four") -> tuple[Path, Path]:
+    """Write outputs.jsonl, its rows in no order, and reference.jsonl, flight by flight."""
     folder.mkdir(parents=True, exist_ok=True)
-    outputs, reference = folder / f"outputs-{task}.jsonl", folder / f"reference-{task}.jsonl"
+    outputs, reference = folder / "outputs.jsonl", folder / "reference.jsonl"
+    rng, variety, left = np.random.default_rng(seed), Variety(seed), samples
     with outputs.open("wb") as out, reference.open("wb") as ref:
-        for number, (output, truth) in enumerate(_lines(task, np.random.default_rng(seed))):
-            if number == samples:
-                break
-            out.write(output)
-            ref.write(truth)
+        while left:
+            states = simulate(rng, FLIGHTS_AT_ONCE)
+            answers = _answers(rng, states)
+            if digits == "four":
+                states, answers = np.round(states, 4), np.round(answers, 4)
+            lines = list(islice(_lines(task, variety, states.tolist(), answers.tolist(), samples - left), left))
+            ref.writelines(truth for _, truth in lines)
+            variety.random.shuffle(lines)
+            out.writelines(output for output, _ in lines)
+            left -= len(lines)
     return outputs, reference
 
 
@@ -103,88 +78,71 @@ def simulate(rng: np.random.Generator, flights: int) -> Array:
         *(1.0 / np.cos(np.radians(roll)) + walk(0.03, 0.3), walk(0.02, 0.3), climb, airspeed),
         *(baro, baro + constant(-100, 100)),
     )
-    return _rounded(np.stack(columns, axis=-1))
-
-
-def _rounded(states: Array) -> Array:
-    return np.stack([np.round(states[..., i], places) for i, places in enumerate(DECIMALS)], axis=-1)
+    return np.stack(columns, axis=-1)
 
 
 def _answers(rng: np.random.Generator, states: Array) -> Array:
     """What a model makes of the true states: a small error everywhere, and now and then a leap in one field."""
-    answers = states + rng.standard_normal(states.shape) * NOISE
-    leaps = np.nonzero(rng.random(states.shape[:2]) < HALLUCINATED)
+    answers: Array = states + rng.standard_normal(states.shape) * NOISE
+    leaps = np.nonzero(rng.random(states.shape[:2]) < LEAPS)
     fields = rng.integers(0, len(FIELDS), leaps[0].size)
     answers[*leaps, fields] += NOISE[fields] * rng.choice((-1.0, 1.0), fields.size) * rng.uniform(25, 400, fields.size)
     for name in (TRACK, HEADING):
         answers[..., INDEX[name]] %= 360.0
-    return _rounded(answers)
+    return answers
 
 
-def _lines(task: str, rng: np.random.Generator) -> Iterator[tuple[bytes, bytes]]:
-    """Pairs of an output line and its reference line, flight after flight without end."""
-    flight = 0
-    while True:
-        batch = simulate(rng, FLIGHTS_AT_ONCE)
-        for states, answers, luck in zip(
-            batch.tolist(),
-            _answers(rng, batch).tolist(),
-            rng.random((FLIGHTS_AT_ONCE, SECONDS)).tolist(),
-            strict=True,
-        ):
-            yield from _flight(task, f"flight-{flight:04d}", states, answers, luck)
-            flight += 1
-
-
-def _flight(
-    task: str, name: str, states: list[list[float]], answers: list[list[float]], luck: list[float]
+def _lines(
+    task: str, variety: Variety, states: list[list[list[float]]], answers: list[list[list[float]]], number: int
 ) -> Iterator[tuple[bytes, bytes]]:
-    shown, asked = (1, 1) if task == "S1" else (3, 3)
-    encoded = [msgspec.Raw(_encode(dict(zip(FIELDS, state, strict=True)))) for state in states]
-    for second in range(shown, SECONDS - asked + 1):
-        sample = f"{name}-{second:03d}"
-        if task == "S1":
-            state = bytes(encoded[second - 1])
-            answer: dict[str, Any] = dict(zip(FIELDS, answers[second], strict=True))
-            truth: dict[str, Any] = {"next_second": encoded[second], "current_state": encoded[second - 1]}
-        else:
-            state = _encode(_columns(states[second - 3 : second]))
-            answer = _columns(answers[second : second + 3])
-            truth = {"T+1": _columns(states[second : second + 3]), "current_state": encoded[second - 3 : second]}
-        question = QUESTION.format(state=_format(state, indent=0).decode(), **WORDING[task])
-        time = (START + timedelta(seconds=second)).isoformat()
-        output = Output(sample, question, _response(answer, luck[second]), MODEL, time)
-        yield _encode(output) + b"\n", _encode({"id": sample, "flight_id": name, **truth}) + b"\n"
+    """An output line and its reference line for every sample of some flights, numbered from `number` on."""
+    steps = 1 if task == "S1" else 3
+    for true, guessed in zip(states, answers, strict=True):
+        flight = f"flight {variety.identifier(number)}"
+        for second in range(steps, SECONDS - steps + 1):
+            sample = variety.identifier(number)
+            number += 1
+            shown, asked = true[second - steps : second], slice(second, second + steps)
+            output = variety.record(
+                {"id": sample, "response": _response(variety, _state(variety, guessed[asked])), "model": MODEL},
+                {
+                    "question": f"{variety.text()}\n{msgspec.json.encode(_state(variety, shown)).decode()}",
+                    "timestamp": f"2024-05-01T12:{second // 60:02d}:{second % 60:02d}+00:00",
+                    "usage": {"input_tokens": 400 + second, "cached": second % 2 == 0},
+                },
+            )
+            current = [_state(variety, [state]) for state in shown]
+            truth = {
+                "id": sample,
+                "flight_id": flight,
+                "next_second" if task == "S1" else "T+1": _state(variety, true[asked]),
+                "current_state": current[0] if task == "S1" else current,
+            }
+            yield variety.line(output), variety.line(variety.ordered(truth))
 
 
-def _columns(states: list[list[float]]) -> dict[str, tuple[float, ...]]:
-    return dict(zip(FIELDS, zip(*states, strict=True), strict=True))
+def _state(variety: Variety, states: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """One state as numbers by field; several as a list by field."""
+    values: Any = states[0] if len(states) == 1 else zip(*states, strict=True)
+    return variety.ordered(dict(zip(FIELDS, values, strict=True)))
 
 
-def _response(answer: dict[str, Any], luck: float) -> str:
-    """The text around an answer: 85 % plain, 12 % fenced after a sentence, 1 % each of prose, cut short and invalid."""
-    if luck < 0.85:
-        return _format(_encode(answer), indent=0).decode()
-    if luck < 0.97:
-        return f"Here is the predicted state:\n\n```json\n{_format(_encode(answer), indent=2).decode()}\n```"
-    if luck < 0.98:
-        return PROSE
-    if luck < 0.99:
-        text = _format(_encode(answer), indent=0).decode()
-        return text[: len(text) * 2 // 3]
-    return _encode(answer | {HEADING: "N/A"}).decode()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", choices=tuple(WORDING), default="S1")
-    parser.add_argument("--samples", type=int, default=200_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("folder", type=Path)
-    arguments = parser.parse_args()
-    for path in write(arguments.task, arguments.samples, arguments.folder, seed=arguments.seed):
-        print(path, path.stat().st_size)
-
-
-if __name__ == "__main__":
-    main()
+def _response(variety: Variety, answer: dict[str, Any]) -> str:
+    """The text of an answer: 60 % bare, 20 % fenced, 15 % within prose, the others unreadable or with a field amiss."""
+    chance = variety.random.random()
+    if chance > 0.98:
+        field = variety.random.choice(FIELDS)
+        answer[field] = "N/A"
+        if chance > 0.99:
+            del answer[field]
+    text = msgspec.json.format(msgspec.json.encode(answer), indent=variety.random.choice((0, 0, 2))).decode()
+    introduction = variety.random.choice(INTRODUCTIONS)
+    if chance < 0.6:
+        return text
+    if chance < 0.8:
+        return f"{introduction}\n\n```json\n{text}\n```"
+    if chance < 0.95:
+        return f"{introduction} {text}\n\nI hope that helps. ✈"
+    if chance < 0.96:
+        return WITHOUT_ANSWER * variety.random.randint(1, 4)
+    return text[: len(text) * 2 // 3] if chance < 0.97 else text

@@ -22,6 +22,7 @@ RMSE_POINTS = ((0, 100), (10, 90), (50, 70), (100, 50), (200, 30), (300, 15), (4
 GPS, TRACK, EAST, NORTH, UP, GROUND, ROLL, PITCH, CLIMB, AIRSPEED, BARO = 2, 3, 5, 6, 7, 8, 9, 10, 15, 16, 17
 ANGLES = (3, 4)
 NUMERIC = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+SCORES = ("availability", "constraint", "error", "total", "rubric")
 GRADES = {"A": 1.0, "B": 0.75, "C": 0.5, "D": 0.0}
 State = list[float]  # NaN is no number, and what is measured with it is none either
 
@@ -255,14 +256,19 @@ def judge(output: Any, truth: Any) -> Record:
     )
 
 
-def run(outputs: Path, reference: Path, records: Path, encode: Callable[[Any], bytes] = msgspec.json.encode) -> int:
-    """Judge every line of the outputs and write one JSON record a line; the number of samples."""
+def run(outputs: Path, reference: Path, records: Path) -> dict[str, float]:
+    """Judge every line of the outputs, write one JSON record a line, and return counts and mean scores."""
     known: list[Any] = msgspec.json.Decoder(Truth).decode_lines(reference.read_bytes())
     truths = {truth.id: truth for truth in known}
-    decode, samples = msgspec.json.Decoder(Output).decode, 0
+    decode, sums = msgspec.json.Decoder(Output).decode, dict.fromkeys(("passed", "failed", "unparsed"), 0.0)
+    scores: dict[str, list[float]] = {name: [] for name in SCORES}
     with outputs.open("rb") as lines, records.open("wb") as out:
         for line in lines:
             output: Any = decode(line)
-            out.write(encode(judge(output, truths[output.id])) + b"\n")
-            samples += 1
-    return samples
+            record = judge(output, truths[output.id])
+            sums[record.bucket] += 1
+            for name, values in scores.items():
+                if (value := getattr(record, name)) is not None:
+                    values.append(value)
+            out.write(msgspec.json.encode(record) + b"\n")
+    return sums | {f"{name}_score": math.fsum(values) / len(values) for name, values in scores.items() if values}

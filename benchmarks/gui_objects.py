@@ -1,4 +1,4 @@
-"""GUI steps judged one object at a time: what `benchmarks/gui.py` compares with. It imports nothing of the protocol.
+"""GUI steps judged one object at a time: a yardstick of the speed table. It imports nothing of the protocol.
 
 Every step becomes a step object with its recorded and predicted action, every check an atom object; the numbers are
 sums over them. The action text is read by a plain tokenizer, character by character in spirit: one token a call.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -164,15 +163,7 @@ def _over(said: Act, box: list[float]) -> bool:
     return left - _EDGE <= said.x <= right + _EDGE and top - _EDGE <= said.y <= bottom + _EDGE
 
 
-def lean(item: Judged) -> dict[str, Any]:
-    """A judged step as plain data, without the copies that dataclasses.asdict makes."""
-    said = None if item.said is None else vars(item.said)
-    return {**vars(item), "recorded": vars(item.recorded), "said": said, "atoms": [vars(atom) for atom in item.atoms]}
-
-
-def evaluate(
-    episodes: Path, predictions: Path, out: Path, radius: float = 0.05, plain: Callable[[Judged], dict[str, Any]] = lean
-) -> dict[str, Any]:
+def evaluate(episodes: Path, predictions: Path, out: Path, radius: float = 0.05) -> dict[str, Any]:
     """Read both files, judge every step, write every judged step as a line of JSON, and return the numbers."""
     said: dict[tuple[str, int], dict[str, Any]] = {}
     with predictions.open(encoding="utf-8") as stream:
@@ -197,7 +188,7 @@ def evaluate(
                     status = "answered" if found is not None else "unparsed"
                 judged.append(judge(episode["episode_id"], step["step"], action(step["action"]), found, status, radius))
             _count(judged, totals, distances)
-            sink.writelines(json.dumps(plain(item)) + "\n" for item in judged)
+            sink.writelines(json.dumps(_plain(item)) + "\n" for item in judged)
             episodes_seen += 1
             successes += all(item.verdict == "correct" for item in judged)
             progress.append(sum(_passed(item, "gui.action_type") for item in judged) / len(judged))
@@ -215,6 +206,12 @@ def evaluate(
         "missing_steps": int(totals["missing"]),
         "unparsed_steps": int(totals["unparsed"]),
     }
+
+
+def _plain(item: Judged) -> dict[str, Any]:
+    """A judged step as plain data, without the copies that dataclasses.asdict makes."""
+    said = None if item.said is None else vars(item.said)
+    return {**vars(item), "recorded": vars(item.recorded), "said": said, "atoms": [vars(atom) for atom in item.atoms]}
 
 
 def _passed(item: Judged, rule: str) -> bool:

@@ -1,4 +1,4 @@
-"""The yardstick: a plain triage scorer, one record at a time with the standard library's json, and the same figures."""
+"""A yardstick of the speed table: a plain triage scorer, one record at a time with the standard library's json, and the same figures."""
 
 from __future__ import annotations
 
