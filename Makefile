@@ -25,7 +25,7 @@ tests: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-# Small sizes, about a minute; fails where a ratio fell behind the one in benchmarks/results.json (docs/benchmarks.md).
+# Small sizes, about half a minute; fails where a ratio fell to under half of the one in benchmarks/results.json (docs/benchmarks.md).
 bench-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks --quick
 

@@ -35,6 +35,9 @@ def main(argv: Sequence[str]) -> int:
     jobs = [job for job in JOBS if chosen.only is None or job.group in chosen.only]
     turns = chosen.turns or (1 if chosen.quick and not chosen.write else TURNS)
     recorded = table.read(chosen.record, "quick") if chosen.quick and not chosen.write else []
+    section = "quick" if chosen.quick else "full"
+    if chosen.write and chosen.only and table.recorded_elsewhere(chosen.record, section):
+        parser.error("the other rows were recorded on another machine or with other versions: --write without --only")
     rows: list[Row] = []
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as folder:
@@ -50,7 +53,6 @@ def main(argv: Sequence[str]) -> int:
             problems += table.fallen(held, measured)
     print(table.markdown(rows, table.read(chosen.record, "quick")))
     if chosen.write:
-        section = "quick" if chosen.quick else "full"
         table.write(chosen.record, section, rows, [job.name for job in JOBS])
     if not chosen.quick:
         print(f"\n{table.verdict(rows)}")

@@ -192,34 +192,34 @@ def scores(rows: int, folder: Path, seed: int) -> list[Path]:
     return [folder / f"{name}.npy" for name in columns]
 
 
+KINDS: dict[str, Callable[[int, Path, int, str, str], list[Path]]] = {
+    "flight": lambda n, out, seed, digits, task: [*flight_data.write(task, n, out, seed=seed, digits=digits)],
+    "triage": lambda n, out, seed, digits, _: triage(n, out, seed, digits),
+    "consistency": lambda n, out, seed, *_: consistency(n, out, seed),
+    "gui-actions": lambda n, out, seed, digits, _: gui(n, out, seed, digits, texts=False),
+    "gui-texts": lambda n, out, seed, digits, _: gui(n, out, seed, digits, texts=True),
+    "anomaly": lambda n, out, seed, *_: anomaly(n, out, seed),
+    "scores": lambda n, out, seed, *_: scores(n, out, seed),
+}
+
+
 def write(kind: str, size: int, folder: Path, *, seed: int = 0, digits: str = "four", task: str = "S1") -> list[Path]:
     """Write the files of one kind into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    kinds: dict[str, Callable[[], list[Path]]] = {
-        "flight": lambda: list(flight_data.write(task, size, folder, seed=seed, digits=digits)),
-        "triage": lambda: triage(size, folder, seed, digits),
-        "consistency": lambda: consistency(size, folder, seed),
-        "gui-actions": lambda: gui(size, folder, seed, digits, texts=False),
-        "gui-texts": lambda: gui(size, folder, seed, digits, texts=True),
-        "anomaly": lambda: anomaly(size, folder, seed),
-        "scores": lambda: scores(size, folder, seed),
-    }
-    return kinds[kind]()
+    return KINDS[kind](size, folder, seed, digits, task)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.data", description=__doc__)
-    kinds = ("flight", "triage", "consistency", "gui-actions", "gui-texts", "anomaly", "scores")
-    parser.add_argument("kind", choices=kinds)
-    parser.add_argument("--samples", type=int, default=1000, help="samples, rows, pairs or steps [1000]")
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--samples", type=int, default=1000, help="samples, rows, pairs, steps or scores [1000]")
     parser.add_argument("--digits", choices=("four", "all"), default="four", help="decimals of the numbers [four]")
     parser.add_argument("--task", choices=("S1", "M3"), default="S1", help="of flight [S1]")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     chosen = parser.parse_args()
     options = {"seed": chosen.seed, "digits": chosen.digits, "task": chosen.task}
-    for path in write(chosen.kind, chosen.samples, chosen.out, **options):
-        print(path)
+    print(*write(chosen.kind, chosen.samples, chosen.out, **options), sep="\n")
 
 
 if __name__ == "__main__":

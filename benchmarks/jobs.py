@@ -18,8 +18,7 @@ _STEPS = ("--episodes", "{data}/episodes.jsonl", "--predictions", "{data}/predic
 _GUI = (ADJUDGE, "gui", *_STEPS, "--space", "normalized", "--bbox", "xyxy", *_EVALUATION)
 _SCORES = (ADJUDGE, "anomaly", "--scores", "{data}/scores.parquet", "--splits", "{data}/splits.json", *_EVALUATION)
 _COUNTS = "select rule, severity, count(*) as n from evidence group by all"
-_BYTES = Target("bytes_an_atom", most=3.5)
-_SMALL = 500
+_BYTES, _AT_ONCE = Target("bytes_an_atom", most=3.5), Target("cpu", most=0.6)
 
 
 def _program(name: str, *files: str) -> tuple[str, ...]:
@@ -73,49 +72,42 @@ _IMPORTS = Yardstick("Python that imports NumPy and PyArrow", _program("imports"
 _CLICK = Yardstick("Python that imports click", (sys.executable, "-c", "import click"))
 
 _S1_FOUR, _S1_ALL = ("flight",), ("flight", "--digits", "all")
+_AUROC = _program("auroc_ours", *_ARRAYS)
 _QUERY = (ADJUDGE, "query", "{run}", _COUNTS, "--format", "json")
 _EXPLAIN = (ADJUDGE, "explain", "{run}", "{sample}")
-_HELD = (Target("cpu", most=0.6),)
 _FLAT = (Target("peak_mb", most=1000.0), Target("memory_growth", most=1.5), _BYTES)
+_START = (Target("cpu", most=0.3),)
 
 
-def _small(name: str, data: tuple[str, ...], command: tuple[str, ...], targets: tuple[Target, ...] = _HELD) -> Job:
-    return Job(f"{name}, small", "small", "rows", _SMALL, _SMALL, data, command, (_IMPORTS,), targets)
+def _large(
+    name: str, sizes: tuple[int, int], unit: str, files: tuple[str, ...], ours: tuple[str, ...], *theirs: Yardstick
+) -> Job:
+    """A whole evaluation without report; its group is the first word of its name."""
+    return Job(name, name.replace(",", "").split()[0], unit, *sizes, files, ours, theirs, (_BYTES,))
+
+
+def _small(name: str, files: tuple[str, ...], ours: tuple[str, ...], *targets: Target) -> Job:
+    return Job(f"{name}, small", "small", "rows", 500, 500, files, ours, (_IMPORTS,), targets)
 
 
 JOBS: tuple[Job | Growth | Workers, ...] = (
-    Job(
-        *("flight S1, four decimals", "flight", "samples", 100_000, 8_000),
-        *(_S1_FOUR, _S1, (_PARSE_HELD, _STRUCTS), (_BYTES,)),
-    ),
-    Job(
-        *("flight S1, all digits", "flight", "samples", 100_000, 8_000),
-        *(_S1_ALL, _S1, (_PARSE_HELD, _STRUCTS), (_BYTES,)),
-    ),
-    Job("flight M3", "flight", "samples", 30_000, 3_000, ("flight", "--task", "M3"), _M3, (_PARSE,), (_BYTES,)),
-    Job("triage", "triage", "rows", 1_000_000, 20_000, ("triage",), _TRIAGE, (_SCORER,)),
-    Job("consistency", "consistency", "pairs", 1_000_000, 20_000, ("consistency",), _PAIRS, (_LOADING,)),
-    Job("gui, actions", "gui", "steps", 1_000_000, 20_000, ("gui-actions",), _GUI, (_OBJECTS,)),
-    Job("gui, texts", "gui", "steps", 1_000_000, 20_000, ("gui-texts",), _GUI, (_OBJECTS,)),
-    Job("anomaly", "anomaly", "scores", 5_000_000, 100_000, ("anomaly",), _SCORES, (_SKLEARN,)),
-    Job(
-        *("AUROC, cluster bootstrap", "bootstrap", "scores", 1_000_000, 50_000),
-        *(("scores",), _program("auroc_ours", *_ARRAYS), (_LOOP,)),
-    ),
-    Job(
-        *("counts by rule and severity", "queries", "samples", 1_000_000, 8_000),
-        *(_S1_FOUR, _QUERY, (_ARROW,), (), _S1),
-    ),
-    Job("one sample", "queries", "samples", 1_000_000, 8_000, _S1_FOUR, _EXPLAIN, (_IMPORTS,), (), _S1),
-    _small("flight S1", _S1_FOUR, _S1),
-    _small("triage", ("triage",), _TRIAGE),
-    _small("triage with report", ("triage",), _TRIAGE[:-1], ()),
-    _small("consistency", ("consistency",), _PAIRS),
-    _small("gui, texts", ("gui-texts",), _GUI),
-    Job(
-        *("adjudge --help", "start", "start", 1, 1),
-        *((), (ADJUDGE, "--help"), (_CLICK,), (Target("cpu", most=0.3),)),
-    ),
+    _large("flight S1, four decimals", (100_000, 5_000), "samples", _S1_FOUR, _S1, _PARSE_HELD, _STRUCTS),
+    _large("flight S1, all digits", (100_000, 5_000), "samples", _S1_ALL, _S1, _PARSE_HELD, _STRUCTS),
+    _large("flight M3", (30_000, 2_000), "samples", ("flight", "--task", "M3"), _M3, _PARSE),
+    _large("triage", (1_000_000, 10_000), "rows", ("triage",), _TRIAGE, _SCORER),
+    _large("consistency", (1_000_000, 10_000), "pairs", ("consistency",), _PAIRS, _LOADING),
+    _large("gui, actions", (1_000_000, 10_000), "steps", ("gui-actions",), _GUI, _OBJECTS),
+    _large("gui, texts", (1_000_000, 10_000), "steps", ("gui-texts",), _GUI, _OBJECTS),
+    _large("anomaly", (5_000_000, 14_000), "scores", ("anomaly",), _SCORES, _SKLEARN),
+    Job("AUROC, cluster bootstrap", "bootstrap", "scores", 1_000_000, 50_000, ("scores",), _AUROC, (_LOOP,)),
+    Job("counts by rule", "queries", "samples", 1_000_000, 5_000, _S1_FOUR, _QUERY, (_ARROW,), prepare=_S1),
+    Job("one sample", "queries", "samples", 1_000_000, 5_000, _S1_FOUR, _EXPLAIN, (_IMPORTS,), prepare=_S1),
+    _small("flight S1", _S1_FOUR, _S1, _AT_ONCE),
+    _small("triage", ("triage",), _TRIAGE, _AT_ONCE),
+    _small("triage with report", ("triage",), _TRIAGE[:-1]),
+    _small("consistency", ("consistency",), _PAIRS, _AT_ONCE),
+    _small("gui, texts", ("gui-texts",), _GUI, _AT_ONCE),
+    Job("adjudge --help", "start", "start", 1, 1, (), (ADJUDGE, "--help"), (_CLICK,), _START),
     Growth("growth, flight S1", "growth", "samples", _S1_FOUR, _S1, targets=_FLAT),
     Growth("growth, consistency", "growth", "pairs", ("consistency",), _PAIRS),
     Workers("second worker, flight S1", "workers", "samples", _S1_FOUR, _S1),

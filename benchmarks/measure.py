@@ -60,7 +60,9 @@ class Job:
         size = self.quick if quick else self.full
         names = {"data": str(generated(folder, self.data, size)), "run": str(folder / "run")}
         if self.prepare:
-            cost(_filled(self.prepare, names))
+            names["run"] += f"-of-{size}"
+            if not Path(names["run"]).exists():
+                cost(_filled(self.prepare, names))
             with (Path(names["data"]) / "reference.jsonl").open(encoding="utf-8") as lines:
                 names["sample"] = json.loads(lines.readline())["id"]
         ours: list[Cost] = []
@@ -70,7 +72,7 @@ class Job:
             for costs, yardstick in zip(theirs, self.yardsticks, strict=True):
                 costs.append(cost(_filled(yardstick.command, names)))
         row = Row(self.name, size, self.unit, _middle(ours), max(each.peak_mb for each in ours))
-        if self.evaluates:
+        if self.evaluates and not quick:
             row = replace(row, bytes_an_atom=_bytes_an_atom(folder / "run"))
         rows = []
         for place, (costs, yardstick) in enumerate(zip(theirs, self.yardsticks, strict=True)):

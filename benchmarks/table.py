@@ -54,7 +54,7 @@ class Target:
 class Row:
     """What a job took beside one yardstick. Times are the middle of the turns, and so is `ratio`, theirs over ours.
 
-    `equal` says whether both found the same figures and is None where there is nothing to compare.
+    `peak_mb` is the highest of the turns. `equal` says whether both found the same figures and is None where there is nothing to compare.
     """
 
     job: str
@@ -136,7 +136,9 @@ def fallen(recorded: Iterable[Row], measured: Sequence[Row]) -> list[str]:
             continue
         ratio = new[row.key].ratio if row.key in new else None
         what = f"{row.job}, against {row.against}: "
-        if ratio is None:
+        if row.key in new and new[row.key].size != row.size:
+            problems.append(f"{what}recorded with {row.size:,} {row.unit}, measured with {new[row.key].size:,}")
+        elif ratio is None:
             problems.append(f"{what}{times(row.ratio)} was recorded, nothing was measured")
         elif ratio < LEAST_SHARE * row.ratio:
             problems.append(f"{what}{times(ratio)} is under half of the recorded {times(row.ratio)}")
@@ -170,6 +172,14 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
+
+
+def recorded_elsewhere(record: Path, section: str) -> bool:
+    """Whether the recorded rows are of another machine or other versions, so that new ones cannot stand beside them."""
+    if not record.exists():
+        return False
+    recorded = json.loads(record.read_text(encoding="utf-8")).get(section)
+    return recorded is not None and recorded["machine"] | {"date": ""} != machine() | {"date": ""}
 
 
 def read(record: Path, section: str) -> list[Row]:
