@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
             held = [row for row in recorded if row.job == job.name]
             try:
                 measured = _measured(job, Path(folder), held, quick=chosen.quick, turns=turns)
-            except RuntimeError as error:
+            except (RuntimeError, ValueError) as error:
                 problems.append(f"{job.name} broke off: {error}")
                 continue
             rows += measured

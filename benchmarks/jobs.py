@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.measure import ADJUDGE, Figures, Growth, Job, Workers, Yardstick
 from benchmarks.table import Target
 
-_EVALUATION = ("--out", "{run}", "--force", "--json", "--no-report")
+_EVALUATION = ("--out", "{run}", "--json", "--no-report")
 _FILES = ("--outputs", "{data}/outputs.jsonl", "--reference", "{data}/reference.jsonl")
 _S1 = (ADJUDGE, "flight", "--task", "S1", *_FILES, *_EVALUATION)
 _M3 = (ADJUDGE, "flight", "--task", "M3", *_FILES, *_EVALUATION)

@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ class Cost:
     printed: bytes
 
 
-def cost(command: Sequence[str], *, codes: Sequence[int] = (0, 1)) -> Cost:
-    """Run a command; an exit code that is none of `codes` is an error (1: a gate failed).
+def cost(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Cost:
+    """Run a command; an exit code that is none of `codes` is an error.
 
     A process that outlives its parent, as that of a worker pool does, comes to us where the system is Linux, so that its CPU
     is counted. The peak of a process is never less than what we hold when we start it: import nothing large here.
@@ -32,12 +33,16 @@ def cost(command: Sequence[str], *, codes: Sequence[int] = (0, 1)) -> Cost:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with (
+        tempfile.TemporaryFile() as complaints,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,
+    ):
         assert process.stdout is not None
-        assert process.stderr is not None
-        printed, complaint = process.stdout.read(), process.stderr.read()
+        printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+        complaints.seek(0)
+        last = complaints.read().decode(errors="replace").strip().rpartition("\n")[2]
     wall = time.perf_counter() - start
     cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
     while True:
@@ -47,6 +52,5 @@ def cost(command: Sequence[str], *, codes: Sequence[int] = (0, 1)) -> Cost:
             break
         cpu, peak = cpu + orphan.ru_utime + orphan.ru_stime, max(peak, orphan.ru_maxrss)
     if process.returncode not in codes:
-        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
         raise RuntimeError(f"{' '.join(command)[:200]} ended with {process.returncode}: {last}")
     return Cost(cpu, wall, peak * (1 if sys.platform == "darwin" else 1024) / 1e6, printed)
