@@ -37,10 +37,17 @@ class Target:
 
     def words(self, row: Row) -> str:
         """The bound, and whether it is met."""
-        bound = f"≥ {self.least:g}" if self.most is None else f"≤ {self.most:g}"
-        reached = getattr(row, self.figure)
-        verdict = "met" if self.met(row) else f"MISSED ({'not measured' if reached is None else f'{reached:.3g}'})"
-        return f"{UNITS[self.figure]} {bound}: {verdict}"
+        return f"{self.bound}: {'met' if self.met(row) else f'MISSED ({self.reached(row)})'}"
+
+    @property
+    def bound(self) -> str:
+        """In words."""
+        return f"{UNITS[self.figure]} " + (f"≥ {self.least:g}" if self.most is None else f"≤ {self.most:g}")
+
+    def reached(self, row: Row) -> str:
+        """What the row has."""
+        figure = getattr(row, self.figure)
+        return "not measured" if figure is None else f"{figure:.3g}"
 
     def met(self, row: Row) -> bool:
         """Whether the row reaches it; a figure that is not there does not."""
@@ -120,7 +127,7 @@ def markdown(rows: Sequence[Row], quick: Sequence[Row] = ()) -> str:
 def verdict(rows: Sequence[Row]) -> str:
     """How many targets there are, and every one that is missed."""
     held = [(row, target) for row in rows for target in row.targets]
-    missed = [f"{row.job}, {target.words(row)}" for row, target in held if not target.met(row)]
+    missed = [f"{row.job}: {target.bound} ({target.reached(row)})" for row, target in held if not target.met(row)]
     different = [row.job for row in rows if row.equal is False]
     text = f"{len(held) - len(missed)} of {len(held)} targets met"
     text += f". Missed: {'; '.join(missed)}" if missed else ""

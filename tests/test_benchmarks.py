@@ -103,7 +103,7 @@ def test_unequal_figures_and_a_job_that_breaks_off_fail(job, tmp_path, capsys):
     assert "triage broke off: no space left" in capsys.readouterr().out
     job[:] = [[changed(targets=(Target("ratio", least=9.0),))]]
     assert command.main(record) == 1
-    assert "0 of 1 targets met. Missed: triage, ratio ≥ 9: MISSED (4)." in capsys.readouterr().out
+    assert "0 of 1 targets met. Missed: triage: ratio ≥ 9 (4)." in capsys.readouterr().out
 
 
 def test_rows_of_other_jobs_stay_and_the_order_is_that_of_the_jobs(tmp_path):
