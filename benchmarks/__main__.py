@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import table
 from benchmarks.jobs import JOBS
-from benchmarks.measure import Growth, Job, Workers
+from benchmarks.measure import ADJUDGE, Growth, Job, Workers
 from benchmarks.table import Row
 
 STUDIES = ("coverage", "operating_point")
@@ -32,6 +32,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--turns", type=int, help="how often each is run [3; --quick without --write: 1]")
     parser.add_argument("--record", type=Path, default=table.RECORD, help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
+    if not Path(ADJUDGE).exists():
+        parser.error(f"{ADJUDGE} is missing: install the project into this Python first (`make bench` does)")
     jobs = [job for job in JOBS if chosen.only is None or job.group in chosen.only]
     turns = chosen.turns or (1 if chosen.quick and not chosen.write else TURNS)
     recorded = table.read(chosen.record, "quick") if chosen.quick and not chosen.write else []
