@@ -67,7 +67,7 @@ def grown(monkeypatch):
         return measured
 
     monkeypatch.setattr(TriagePlan, "finish", more)
-    monkeypatch.setattr(type(protocol("triage")), "version", "99")
+    monkeypatch.setattr(protocol("triage"), "version", "99")
 
 
 def test_an_old_run_verifies_after_a_metric_and_an_optional_rule_were_added(grown):

@@ -10,7 +10,7 @@ import pytest
 from adjudge.errors import InputError
 from adjudge.protocols.gui.aggregate import aggregate
 from adjudge.protocols.gui.evalfile import eval_json, load, metrics_of, migrate, numerator, problems, shape
-from adjudge.protocols.gui.schema import OPTIONAL, REQUIRED, gui_eval
+from adjudge.protocols.gui.schemas import OPTIONAL, REQUIRED, gui_eval
 
 SEVEN = {
     "num_episodes": 32,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,7 +54,7 @@ def _readers(description: Description) -> list[dict[str, Any]]:
                 {
                     "protocol": name,
                     "role": role,
-                    "command": f"adjudge {name} {reads.flags}".replace("FILE", description.path),
+                    "command": reads.command.replace("FILE", description.path),
                     "missing": [" or ".join(each) for each in _missing(description, reads)],
                     "ignored": {key: ignored[key] for key in sorted(ignored)},
                     "read": sum(1 for key in description.keys if "." not in key and key not in ignored),
@@ -90,7 +91,7 @@ def _document(description: Description, readers: list[dict[str, Any]]) -> dict[s
 
 def _text(description: Description, readers: list[dict[str, Any]]) -> str:
     from adjudge.report import numbers
-    from adjudge.report.table import table
+    from adjudge.report.table import WIDTH, table
     from adjudge.report.untrusted import line
 
     looked = "" if description.looked == description.records else f", {numbers.count(description.looked)} looked at"
@@ -118,7 +119,10 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
     fitting = [each for each in readers if not each["missing"]]
     for each in fitting[:_NEAR]:
         names = ", ".join(f"{line(key, 40)} ({_percent(count, description)})" for key, count in each["ignored"].items())
-        blocks.append(f"Read by  {each['command']}\n         ignored: {names or 'nothing'}")
+        ignored = textwrap.fill(
+            f"ignored: {names or 'nothing'}", WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 11
+        )
+        blocks.append(f"Read by  {each['command']}\n{ignored}")
     if not fitting:
         near = [f"adjudge {each['protocol']} ({each['role']}) misses {', '.join(each['missing'])}" for each in readers]
         blocks.append(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,12 +154,12 @@ class Plan(ABC):
 class Role:
     """What a role's records look like, for `describe`: the keys that are read, those without which it is none of them.
 
-    `needs` are sets of alternatives, one of each must be there. `flags` is how the command takes such a file.
+    `needs` are sets of alternatives, one of each must be there. `command` is what reads such a FILE.
     """
 
     keys: Any
     needs: tuple[tuple[str, ...], ...]
-    flags: str
+    command: str
 
 
 class Protocol(ABC):
@@ -195,6 +197,47 @@ class Protocol(ABC):
     def schemas(self) -> dict[str, dict[str, Any]]:
         """JSON Schemas of what the protocol reads and writes, by name, for `adjudge schema`."""
         return {}
+
+
+class Packaged(Protocol):
+    """A protocol whose parts are modules of one package, each imported when it is asked for.
+
+    `plan.plan(config)`, and where there are such: `record.record`, `example.example`, `schemas.schemas`, `roles.ROLES`.
+    """
+
+    def __init__(self, package: str, *, version: str, title: str) -> None:
+        self.package, self.version, self.title = package, version, title
+        self.name = package.rpartition(".")[2]
+
+    def plan(self, config: Mapping[str, Any]) -> Plan:
+        """The package's plan."""
+        made: Plan = self._part("plan").plan(config)
+        return made
+
+    def roles(self) -> Mapping[str, Role]:
+        """The package's roles."""
+        part = self._part("roles", optional=True)
+        return {} if part is None else part.ROLES
+
+    def record(self, run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+        """The package's record view."""
+        view: dict[str, Any] = self._part("record").record(run, row, atoms, output)
+        return view
+
+    def example(self, folder: Path, seed: int) -> dict[str, Any] | None:
+        """The package's example."""
+        config: dict[str, Any] = self._part("example").example(folder, seed)
+        return config
+
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        """The package's schemas."""
+        part = self._part("schemas", optional=True)
+        return {} if part is None else part.schemas()
+
+    def _part(self, name: str, *, optional: bool = False) -> Any:
+        if optional and find_spec(f"{self.package}.{name}") is None:
+            return None
+        return import_module(f"{self.package}.{name}")
 
 
 def protocol(name: str) -> Protocol:

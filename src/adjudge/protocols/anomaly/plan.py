@@ -347,3 +347,6 @@ class AnomalyPlan(Plan):
         )
         outputs = pa.table({"response": pa.array([f"{count} alarms" for count in events], pa.string())})
         return Judged(samples, evidence, outputs)
+
+
+plan = AnomalyPlan

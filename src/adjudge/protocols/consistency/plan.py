@@ -174,3 +174,13 @@ class PairPlan(Plan):
             seed=self.settings.seed,
             resamples=self.settings.resamples,
         )
+
+
+def plan(options: Mapping[str, Any]) -> Plan:
+    """Pairs with a policy, or raters of any label space."""
+    settings = configured(options)
+    if settings.raters or settings.labels is not None:
+        from adjudge.protocols.consistency.raters_plan import RatersPlan
+
+        return RatersPlan(settings)
+    return PairPlan(settings)

@@ -7,10 +7,12 @@ from typing import Any
 
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.citations import unpack_citations
+from adjudge.runs.run import Run
 
 
-def record(row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet, with its atoms; reasons are masked."""
+    del run
     cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
     shown = {
         key: value for key, value in row.items() if key not in {"part", "row", "cites", "sample", "model", "verdict"}

@@ -144,3 +144,6 @@ def _check(config: FlightConfig) -> None:
         raise ConfigError(f"top_k is {config.top_k}, expected 1 or more")
     if config.resamples < 100:
         raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
+
+
+plan = FlightPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjudge.protocols.gui import schema
+from adjudge.protocols.gui import schemas
 from adjudge.protocols.gui.evalfile import metrics_of
 from adjudge.stats.exact import mean_of, rounded, total
 
@@ -33,13 +33,13 @@ _SHORT = {
     "mean_click_hit_rate": "click_hit_rate",
     "mean_episode_success": "episode_success_rate",
 }
-_SUMMED = frozenset({*schema.COUNTS, *schema.LATER_COUNTS})
+_SUMMED = frozenset({*schemas.COUNTS, *schemas.LATER_COUNTS})
 
 
 def aggregate(documents: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     """The files, by label, as one object; a metric that cannot be averaged is kept by file."""
     tables = [(label, metrics_of(document)) for label, document in documents]
-    names = [name for name in (*schema.REQUIRED, *schema.OPTIONAL) if any(name in own for _, own in tables)]
+    names = [name for name in (*schemas.REQUIRED, *schemas.OPTIONAL) if any(name in own for _, own in tables)]
     names += sorted({name for _, own in tables for name in own} - set(names))
     found: dict[str, Any] = {}
     kept: dict[str, dict[str, Any]] = {}

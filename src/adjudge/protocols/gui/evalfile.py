@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import InputError
-from adjudge.protocols.gui import schema
+from adjudge.protocols.gui import schemas
 from adjudge.provenance.canonical import pretty
 from adjudge.runs.run import Run
 
 # |rate − k/n| may be this large: files round to three digits.
 ROUNDING = 0.0005
 UNKNOWN = "unknown"
-_KNOWN = frozenset({*schema.REQUIRED, *schema.OPTIONAL})
+_KNOWN = frozenset({*schemas.REQUIRED, *schemas.OPTIONAL})
 _TOP = ("schema_version", "config_path", "backend", "dsl_mode", "migration_notes", "metrics_source")
 _NUMBER = (int, float)
 
@@ -44,12 +44,12 @@ def shape(document: dict[str, Any], path: str = "file") -> str:
     """`v1.0`, `nested` (older: a metric that v1.0 requires is absent) or `bare` (the metrics alone)."""
     metrics = document.get("metrics")
     if isinstance(metrics, dict):
-        complete = all(name in metrics for name in schema.REQUIRED)
+        complete = all(name in metrics for name in schemas.REQUIRED)
         return "v1.0" if complete and "config_path" in document and "backend" in document else "nested"
     if metrics is None and _KNOWN & document.keys():
         return "bare"
     raise InputError(
-        "is no evaluation: it has neither a `metrics` object nor any of " + ", ".join(schema.REQUIRED), file=path
+        "is no evaluation: it has neither a `metrics` object nor any of " + ", ".join(schemas.REQUIRED), file=path
     )
 
 
@@ -67,7 +67,7 @@ def migrate(document: dict[str, Any]) -> dict[str, Any]:
     metrics = dict(metrics_of(document))
     rest = {name: value for name, value in document.items() if name != "metrics" and (found != "bare" or name in _TOP)}
     notes = [str(note) for note in rest.pop("migration_notes", ())]
-    top: dict[str, Any] = {"schema_version": rest.pop("schema_version", schema.VERSION)}
+    top: dict[str, Any] = {"schema_version": rest.pop("schema_version", schemas.VERSION)}
     for name in ("config_path", "backend"):
         value = rest.pop(name, None)
         if not isinstance(value, str):
@@ -75,7 +75,7 @@ def migrate(document: dict[str, Any]) -> dict[str, Any]:
         top[name] = value if isinstance(value, str) else UNKNOWN
     top["dsl_mode"] = rest.pop("dsl_mode", "coord")
     ordered: dict[str, Any] = {}
-    for name in schema.REQUIRED:
+    for name in schemas.REQUIRED:
         if name not in metrics:
             notes.append(f"metrics.{name} is not in the file")
         ordered[name] = metrics.pop(name, None)
@@ -90,12 +90,12 @@ def problems(document: dict[str, Any]) -> list[str]:
     metrics = metrics_of(document)
     unset = legacy or bool(document.get("migration_notes"))
     found = _top_problems(document, legacy=legacy)
-    for name in (*schema.REQUIRED, *schema.OPTIONAL, *schema.LATER_RATES, *schema.LATER_COUNTS):
+    for name in (*schemas.REQUIRED, *schemas.OPTIONAL, *schemas.LATER_RATES, *schemas.LATER_COUNTS):
         if name not in metrics:
             continue
-        whole = name in schema.COUNTS or name in schema.LATER_COUNTS
-        bound = None if whole or name in schema.LOWER_IS_BETTER else 1.0
-        allowed = unset or name not in schema.REQUIRED or name in schema.NULLABLE
+        whole = name in schemas.COUNTS or name in schemas.LATER_COUNTS
+        bound = None if whole or name in schemas.LOWER_IS_BETTER else 1.0
+        allowed = unset or name not in schemas.REQUIRED or name in schemas.NULLABLE
         found += _value_problems(name, metrics[name], whole=whole, high=bound, nullable=allowed)
     if not found:
         mode = str(document.get("dsl_mode", "coord"))
@@ -111,7 +111,7 @@ def _top_problems(document: dict[str, Any], *, legacy: bool) -> list[str]:
             found.append(f"{name} is {_shown(value)}, expected a string")
     if document.get("dsl_mode", "coord") not in {"coord", "som"}:
         found.append(f"dsl_mode is {_shown(document['dsl_mode'])}, expected coord or som")
-    version = document.get("schema_version", schema.VERSION)
+    version = document.get("schema_version", schemas.VERSION)
     if not (isinstance(version, str) and version.startswith("1.")):
         found.append(f"schema_version is {_shown(version)}, expected 1.x")
     return found
@@ -196,7 +196,7 @@ def eval_json(run: Run, about: dict[str, Any] | None = None) -> bytes:
     nested = ("metrics_by_action_type", "metrics_by_scenario", "metrics_by_platform")
     return pretty(
         {
-            "schema_version": schema.VERSION,
+            "schema_version": schemas.VERSION,
             **{name: metrics[name] for name in ("config_path", "backend", "dsl_mode")},
             "metrics": {**metrics["metrics"], **{name: metrics[name] for name in nested}},
             **{name: metrics[name] for name in ("click_radius", "space", "baselines", "broken_scenarios")},

@@ -122,20 +122,6 @@ def generate(folder: Path, *, seed: int = 0, force: bool = False) -> list[Path]:
     return written
 
 
-def example(folder: Path, seed: int) -> dict[str, Any]:
-    """The data set of the demo, and the configuration that judges the agent that clicks off target."""
-    generate(folder, seed=seed, force=True)
-    return {
-        "episodes": [str(folder / "episodes.jsonl")],
-        "predictions": [str(folder / "predictions_off_target.jsonl")],
-        "outcomes": [str(folder / "outcomes_off_target.jsonl")],
-        "space": "normalized",
-        "bbox": "xyxy",
-        "config_path": "example",
-        "backend": "off_target",
-    }
-
-
 def _episode(scenario: str, index: int, random: np.random.Generator) -> dict[str, Any]:
     platform = str(random.choice(sorted(_SCREENS)))
     width, height = _SCREENS[platform]

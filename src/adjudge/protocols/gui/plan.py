@@ -171,3 +171,6 @@ def _check(config: GuiConfig) -> None:
         raise ConfigError(f"about has {unknown[0]!r}, expected some of {', '.join(ABOUT)}")
     if config.resamples < 100:
         raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
+
+
+plan = GuiPlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjudge.protocols.gui import schema
+from adjudge.protocols.gui import schemas
 from adjudge.protocols.gui.charts import SCHEMA
 from adjudge.protocols.gui.evalfile import metrics_of
 
@@ -42,7 +42,7 @@ def comparison(files: Sequence[tuple[str, dict[str, Any] | None]], metrics: Sequ
 
 
 def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], labels: list[str]) -> dict[str, Any]:
-    lower = name in schema.LOWER_IS_BETTER
+    lower = name in schemas.LOWER_IS_BETTER
     rows = [_row(name, label, own) for label, own in tables]
     highest = max((max(row["value"], row["high"] or 0.0) for row in rows if row["value"] is not None), default=1.0)
     top = 1.0 if not lower else (highest * 1.25 or 1.0)

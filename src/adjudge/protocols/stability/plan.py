@@ -142,3 +142,6 @@ def _decided(batch: b.StabilityBatch, evidence: Evidence) -> dict[str, pa.Array]
         "verdict": pa.DictionaryArray.from_arrays(pa.array(verdict.astype(np.int8)), pa.array(list(VERDICTS))),
         "cites": pack_citations(np.where(verdict == STABLE, applied, failed)),
     }
+
+
+plan = StabilityPlan

@@ -96,3 +96,6 @@ class TriagePlan(Plan):
     def finish(self, partials: Sequence[Any]) -> Measured:
         """The configurations and every estimate."""
         return finish(partials, self.settings)
+
+
+plan = TriagePlan

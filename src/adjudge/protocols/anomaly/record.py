@@ -1,0 +1,16 @@
+"""One sequence with the atoms of the contract and of the detection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.evidence.atoms import Atom
+from adjudge.runs.run import Run
+
+
+def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    """The record of one row of samples.parquet."""
+    del run, output
+    kept = {key: value for key, value in row.items() if key not in {"part", "row", "cites"}}
+    return kept | {"atoms": [{"id": atom.id, "outcome": atom.outcome, "message": atom.message} for atom in atoms]}
