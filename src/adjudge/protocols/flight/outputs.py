@@ -110,21 +110,15 @@ class OutputReader:
 
     def _judged(self, outputs: Sequence[_Output], extractions: Sequence[Extraction]) -> dict[str, Any]:
         """The columns on what the answers hold; those with exactly the expected numbers need no look at each value."""
-        n, odd = len(outputs), []
-        typed = []
-        for row, extraction in enumerate(extractions):
-            if extraction.typed:
-                typed.append(extraction.value)
-            else:
-                typed.append(self._no_answer)
-                odd.append(row)
+        n, no_answer = len(outputs), self._no_answer
+        typed = [extraction.value if extraction.typed else no_answer for extraction in extractions]
         answers = array_rows(typed, self.task.steps) if self.task.arrays else state_rows(typed)
         status = np.full(n, ANSWERED, dtype=np.uint8)
         completeness, extra_keys = np.ones(n), np.zeros(n, dtype=np.int32)
         notes: list[str | None] = [None] * n
         validity: list[list[int] | None] = [None] * n
         details: list[list[str] | None] = [None] * n
-        for row in odd:
+        for row in [row for row, extraction in enumerate(extractions) if not extraction.typed]:
             answer = extractions[row].value
             if answer is None:
                 status[row], notes[row] = _refused(outputs[row], extractions[row])

@@ -81,12 +81,9 @@ class FlightReader:
         references = references.combine_chunks()
         names, places = _numbered([outputs.column("key"), references.column("key")])
         models = pc.index_in(outputs.column("group"), pa.array(groups, pa.string())).to_numpy()
-        output_rows = _rows_at(places[: outputs.num_rows] * len(groups) + models, len(names) * len(groups))
-        if output_rows is None:
-            raise _twice(outputs, places[: outputs.num_rows] * len(groups) + models, partition)
-        reference_rows = _rows_at(places[outputs.num_rows :], len(names))
-        if reference_rows is None:
-            raise _twice(references, places[outputs.num_rows :], partition)
+        cells = places[: outputs.num_rows] * len(groups) + models
+        output_rows = _rows_at(cells, len(names) * len(groups), outputs, partition.files)
+        reference_rows = _rows_at(places[outputs.num_rows :], len(names), references, partition.files)
         sample = np.repeat(np.arange(len(names)), len(groups))
         step = max(1, self.batch_rows // len(groups)) * len(groups)
         for start in range(0, len(sample), step):
@@ -111,11 +108,10 @@ class FlightReader:
         details: dict[tuple[int, int], str] = {}
         odd = outputs.column("validity")
         if odd.null_count < n:
-            rows = np.flatnonzero(valid(odd))
-            validity[rows] = from_lists(odd.drop_null())
-            for row, texts in zip(rows.tolist(), outputs.column("details").drop_null().to_pylist(), strict=True):
-                cells = np.flatnonzero(validity[row] >= ARRAY_SHAPE).tolist()
-                details |= {(cell, row): text for cell, text in zip(cells, texts, strict=True)}
+            validity[valid(odd)] = from_lists(odd.drop_null())
+            rows, cells = np.nonzero(validity >= ARRAY_SHAPE)
+            texts = outputs.column("details").combine_chunks().flatten().to_pylist()
+            details = dict(zip(zip(cells.tolist(), rows.tolist(), strict=True), texts, strict=True))
         absent = np.flatnonzero(~valid(outputs.column("key")))
         notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | _texts(outputs.column("note"))
         if absent.size:
@@ -145,26 +141,26 @@ def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.StringArray, Index
     return keys.take(pa.array(first)), places
 
 
-def _rows_at(places: Index, count: int) -> Index | None:
-    """The row that stands at every place, −1 for none; None where two stand at one."""
-    if np.bincount(places, minlength=count).max(initial=0) > 1:
-        return None
+def _rows_at(places: Index, count: int, table: pa.Table, files: Sequence[str]) -> Index:
+    """The row of the table that stands at each of so many places, −1 for none; two at one place are refused."""
+    crowded = np.flatnonzero(np.bincount(places, minlength=count) > 1)
+    if crowded.size:
+        _refuse_twice(table.take(pa.array(np.flatnonzero(places == crowded[0]))), files)
     rows = np.full(count, -1, dtype=np.int64)
     rows[places] = np.arange(len(places))
     return rows
 
 
-def _twice(table: pa.Table, places: Index, partition: Partition) -> InputError:
-    """What to say of the first place at which two rows stand."""
-    place = int(np.flatnonzero(np.bincount(places) > 1)[0])
+def _refuse_twice(table: pa.Table, files: Sequence[str]) -> None:
+    """Say where the first two of some rows with the same id (and model) stand."""
     columns = [name for name in ("key", "group", "file", "line") if name in table.column_names]
-    rows = table.select(columns).take(pa.array(np.flatnonzero(places == place))).to_pylist()
+    rows = table.select(columns).to_pylist()
     first, second, *_ = sorted(rows, key=lambda row: (row["file"], row["line"]))
     of_model = f"of model {first['group']!r} stands here" if "group" in first else "stands in the reference"
-    return InputError(
-        f"id {first['key']!r} {of_model} a second time; first at {partition.files[first['file']]}:{first['line']}."
+    raise InputError(
+        f"id {first['key']!r} {of_model} a second time; first at {files[first['file']]}:{first['line']}."
         + (" Each model answers a sample once." if "group" in first else ""),
-        file=partition.files[second["file"]],
+        file=files[second["file"]],
         line=second["line"],
     )
 
