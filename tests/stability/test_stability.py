@@ -161,3 +161,16 @@ def test_two_hundred_items_of_twenty_runs_score_in_two_seconds(score):
     _, metrics = score(golds, runs)
     assert time.process_time() - start < 2.0
     assert metrics["runs"] == 4000
+
+
+@pytest.mark.parametrize("broken", [b"\\ud800", b"\xff", b"\x00"])
+def test_broken_characters_line_ends_and_case_do_not_break_a_run(run, tmp_path, broken):
+    golds = [gold("q", constraints={"lang": "HERE", "b": 1}), gold("Q", gold_citations=[7])]
+    runs = [answer("q", k, claim="It lasts 30 days HERE", echo={"b": 1, "lang": "HERE"}) for k in range(2)]
+    runs += [answer("Q", k, citations=("7",)) for k in range(2)]
+    for name, rows in (("gold", golds), ("runs", runs)):
+        text = b"\r\n\r\n".join(json.dumps(row).encode().replace(b"HERE", broken) for row in rows)
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\xef\xbb\xbf" + text + b"\r\n")
+    path, metrics = run({name: [str(tmp_path / f"{name}.jsonl")] for name in ("gold", "runs")})
+    assert (metrics["n"], metrics["runs"], metrics["acr"], metrics["cghc"], metrics["scu"]) == (2, 4, 1.0, 1.0, 1.0)
+    assert verify(Run(path)) == []
