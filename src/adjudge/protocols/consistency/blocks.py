@@ -44,11 +44,11 @@ class BlockReader:
         texts: dict[str, pa.Array] = {}
         notes: dict[int, str] = {}
         for name, agents in self._agents(rows).items():
-            texts |= _said(name, agents, codes[name])
+            texts |= _agent_columns(name, agents, codes[name])
             for place in np.flatnonzero(codes[name]["label"] == b.ABSENT).tolist():
                 notes.setdefault(place, f"{name} has no label; expected one of {', '.join(LABELS)} (or `votes`)")
         if self.role in {"pairs", "answers"}:
-            texts["claim"] = _answered(rows, codes["answer"])
+            texts["claim"] = _answer_columns(rows, codes["answer"])
         if reasons:
             unread = [place for place, row in enumerate(rows) if id(row) in reasons]
             codes["status"][unread] = b.BAD_ROW
@@ -69,7 +69,7 @@ class BlockReader:
         return {} if self.role == "answers" else {self.role: rows}
 
 
-def _said(name: str, agents: Sequence[r.Agent], codes: tables.Codes) -> dict[str, pa.Array]:
+def _agent_columns(name: str, agents: Sequence[r.Agent], codes: tables.Codes) -> dict[str, pa.Array]:
     """The texts of an agent; its label, how reproducible that is and whether votes were reduced to it go to the codes."""
     codes["label"] = [_CODE[agent.label] for agent in agents]
     codes["seeding"] = [
@@ -90,7 +90,7 @@ def _said(name: str, agents: Sequence[r.Agent], codes: tables.Codes) -> dict[str
     }
 
 
-def _answered(rows: Sequence[r.AnswerRow], codes: tables.Codes) -> pa.StringArray:
+def _answer_columns(rows: Sequence[r.AnswerRow], codes: tables.Codes) -> pa.StringArray:
     """The claims; what else is known of the answers goes to the codes."""
     answers = [row.answer_json or _NO_ANSWER for row in rows]
     flags = [row.flags or _NO_FLAGS for row in rows]

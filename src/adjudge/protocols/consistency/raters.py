@@ -85,21 +85,21 @@ class RatingBatch:
         """How many raters gave each item each label: (items, labels)."""
         return np.stack([(self.ratings == code).sum(axis=0) for code in range(k)], axis=1)
 
-    def given(self) -> NDArray[np.int64]:
+    def rated(self) -> NDArray[np.int64]:
         """Ratings an item."""
-        found: NDArray[np.int64] = (self.ratings >= 0).sum(axis=0)
-        return found
+        counts: NDArray[np.int64] = (self.ratings >= 0).sum(axis=0)
+        return counts
 
     def most(self) -> NDArray[np.int64]:
         """Ratings of an item's most common label."""
         k = int(self.ratings.max(initial=0)) + 1
-        found: NDArray[np.int64] = self.counts(k).max(axis=1, initial=0)
-        return found
+        most: NDArray[np.int64] = self.counts(k).max(axis=1, initial=0)
+        return most
 
     def verdicts(self) -> NDArray[np.int8]:
         """AGREED, SPLIT, TOO_FEW or BAD for each item."""
-        given = self.given()
-        judged = np.where(given < 2, TOO_FEW, np.where(self.most() < given, SPLIT, AGREED))
+        rated = self.rated()
+        judged = np.where(rated < 2, TOO_FEW, np.where(self.most() < rated, SPLIT, AGREED))
         return np.where(self.bad, BAD, judged).astype(np.int8)
 
 
@@ -118,11 +118,11 @@ def rater_rules(context: RatersContext) -> list[Rule]:
 
 def _enough() -> Rule:
     def check(batch: RatingBatch) -> Finding:
-        failed = (batch.bad | (batch.given() < 2))[None]
+        failed = (batch.bad | (batch.rated() < 2))[None]
         return Finding(
             failed,
             failed,
-            observed=batch.given()[None].astype(np.float64),
+            observed=batch.rated()[None].astype(np.float64),
             variant=batch.bad.astype(np.int8)[None],
             details={(0, index): text for index, text in batch.notes.items()},
         )
@@ -142,9 +142,9 @@ def _enough() -> Rule:
 
 def _unanimous() -> Rule:
     def quantity(batch: RatingBatch) -> NDArray[np.float64]:
-        given = np.maximum(batch.given(), 1)
-        found: NDArray[np.float64] = ((given - batch.most()) / given)[None]
-        return found
+        rated = np.maximum(batch.rated(), 1)
+        minority: NDArray[np.float64] = ((rated - batch.most()) / rated)[None]
+        return minority
 
     return Rule(
         code="rating.disagreement",

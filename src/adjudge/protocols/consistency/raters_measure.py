@@ -54,9 +54,9 @@ def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> 
     rows, repeats = np.unique(counts, axis=0, return_counts=True)
     given = np.stack([(ratings == code).sum(axis=1) for code in range(k)], axis=1)
     items = samples.column("sample").to_pylist()
-    size = np.maximum(batch.given(), 1)
+    size = np.maximum(batch.rated(), 1)
     split = (size - batch.most()) / size
-    worst = sorted(np.flatnonzero((split > 0) & (batch.given() > 1)).tolist(), key=lambda i: (-split[i], items[i]))
+    worst = sorted(np.flatnonzero((split > 0) & (batch.rated() > 1)).tolist(), key=lambda i: (-split[i], items[i]))
     return RatersPartial(
         raters=names,
         pairs=pairs,

@@ -83,7 +83,7 @@ class RatersPlan(Plan):
         for batch, items in r.batches(partition, settings.reference, skip_bad=settings.on_bad_row == "skip"):
             evidence = self.graph.evaluate(batch)
             table = r.table(batch, items, names, self.labels, _cites(batch, evidence))
-            yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.given())}))
+            yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.rated())}))
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored ratings."""

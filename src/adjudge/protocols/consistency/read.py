@@ -69,14 +69,14 @@ class PairReader:
         keys = keys.take(pc.sort_indices(keys))
         codes = tables.blank(len(keys))
         texts: dict[str, pa.Array] = {}
-        there = dict.fromkeys(_PARTS, np.zeros(len(keys), dtype=np.bool_))
+        present = dict.fromkeys(_PARTS, np.zeros(len(keys), dtype=np.bool_))
         for role, side in sides.items():
             place = pc.index_in(keys, tables.column(side, "key"))
-            there[role] = place.is_valid().to_numpy(zero_copy_only=False)
+            present[role] = place.is_valid().to_numpy(zero_copy_only=False)
             part = _CODES[role]
-            codes[part][there[role]] = tables.codes_of(side)[part][place.drop_null().to_numpy()]
+            codes[part][present[role]] = tables.codes_of(side)[part][place.drop_null().to_numpy()]
             texts |= {name: tables.column(side, name).take(place) for name in _PARTS[role]}
-        one, two = there["scholar"], there["auditor"]
+        one, two = present["scholar"], present["auditor"]
         codes["status"] = np.where(
             one & two, b.PAIRED, np.where(one, b.ONLY_SCHOLAR, np.where(two, b.ONLY_AUDITOR, b.UNKNOWN_ANSWER))
         )
@@ -163,18 +163,18 @@ def _same(one: pa.StringArray, two: pa.StringArray) -> b.Small:
     """Whether both agents saw the same evidence, where both say which."""
     if one.null_count == len(one) or two.null_count == len(two):
         return np.full(len(one), b.ABSENT, dtype=np.int8)
-    found: b.Small = pc.equal(one, two).cast(pa.int8()).fill_null(b.ABSENT).to_numpy()
-    return found
+    same: b.Small = pc.equal(one, two).cast(pa.int8()).fill_null(b.ABSENT).to_numpy()
+    return same
 
 
 def _equal_neighbours(keys: pa.StringArray) -> NDArray[np.bool_]:
     """Which of some sorted keys stand more than once."""
-    found = np.zeros(len(keys), dtype=np.bool_)
+    repeated = np.zeros(len(keys), dtype=np.bool_)
     if len(keys) > 1:
         equal = pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
-        found[1:] |= equal
-        found[:-1] |= equal
-    return found
+        repeated[1:] |= equal
+        repeated[:-1] |= equal
+    return repeated
 
 
 def _in_order(items: pa.Table) -> pa.Table:

@@ -131,8 +131,8 @@ class StabilityBatch:
             return self.shares[name]
         hits = self.counts["refusals" if name == "rcr" else f"{name}_hits"]
         runs = self.counts["runs"]
-        found: NDArray[np.float64] = np.where(runs > 0, hits / np.maximum(runs, 1), np.nan)
-        return found
+        shares: NDArray[np.float64] = np.where(runs > 0, hits / np.maximum(runs, 1), np.nan)
+        return shares
 
     def applies(self, name: str) -> NDArray[np.bool_]:
         """Where a measure is about the item at all."""
