@@ -31,12 +31,8 @@ class Noticed:
         self.mended += [(block.path, line, what) for line, what in sorted(block.mended.items())]
         if known is None:
             return
-        records = block.records()
-        if before >= FIRST:
-            records = records[-before % EVERY :: EVERY]
-        elif before + len(records) > FIRST:
-            rest = FIRST - before
-            records = records[:rest] + records[rest + -FIRST % EVERY :: EVERY]
+        first = min(max(0, FIRST - before), len(block))  # rows that are all looked at
+        records = block.some_records([*range(first), *range(first + -(before + first) % EVERY, len(block), EVERY)])
         self.looked += len(records)
         self.unread += unread_keys(records, known)
 

@@ -23,6 +23,7 @@ T = TypeVar("T")
 BLOCK_BYTES = 1 << 21
 _BLOCK_ROWS = 2048
 _BOM = b"\xef\xbb\xbf"
+_NEWLINE, _OPENS, _CLOSES = b"\n{}"
 
 
 @dataclass
@@ -45,6 +46,21 @@ class Block:
         """The JSON of every record."""
         return self.data.split(b"\n") if len(self.lines) else []
 
+    def some_records(self, rows: Iterable[int]) -> list[bytes]:
+        """The JSON of some records."""
+        edges = [-1, *_breaks(self.data).tolist(), len(self.data)]
+        return [self.data[edges[row] + 1 : edges[row + 1]] for row in rows]
+
+    def is_objects(self) -> bool:
+        """Whether every line is one object, and none goes over two lines, as far as their first and last bytes tell."""
+        letters, breaks = np.frombuffer(self.data, dtype=np.uint8), _breaks(self.data)
+        return (
+            self.data[:1] == b"{"
+            and self.data[-1:] == b"}"
+            and len(breaks) == len(self) - 1
+            and bool((letters[breaks - 1] == _CLOSES).all() and (letters[breaks + 1] == _OPENS).all())
+        )
+
     def decode(
         self,
         decoder: msgspec.json.Decoder[T],
@@ -57,8 +73,7 @@ class Block:
         A record of another shape goes to `loose(line, json)`, which reads it in another way or raises. One that nobody
         can read is an InputError with its line, to which `expected` is added; or what `unreadable(json, error)` gives.
         """
-        if self.data.count(b"}\n{") == len(self) - 1 and self.data[:1] == b"{" and self.data[-1:] == b"}":
-            # One object a line, none over two lines: the decoder cannot see more or fewer records than we do.
+        if self.is_objects():  # so the decoder cannot see more or fewer records than we do
             try:
                 rows = decoder.decode_lines(self.data)
             except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -168,11 +183,16 @@ def _of_lines(path: str, file: int, data: bytes, line: int, count: int) -> Block
     """A block of whole lines, of which blank ones are no records."""
     lines = np.arange(line, line + count)
     block = Block(path, file, data.removesuffix(b"\n"), lines)
-    if data.count(b"}\n{") != count - 1 or data[:1] != b"{":
+    if not block.is_objects():
         texts = [text.strip(b" \t\r") for text in block.data.split(b"\n")]
         kept = [place for place, text in enumerate(texts) if text]
         block.data, block.lines = b"\n".join([texts[place] for place in kept]), lines[kept]
     return _in_utf8(block)
+
+
+def _breaks(data: bytes) -> NDArray[np.int64]:
+    """Where lines end."""
+    return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
 
 
 def _in_utf8(block: Block) -> Block:
