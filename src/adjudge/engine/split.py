@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -29,7 +30,7 @@ from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
-from adjudge.readers.keys import tree_of
+from adjudge.readers.keys import KeyTree, tree_of
 from adjudge.readers.records import is_json_lines
 from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
@@ -97,10 +98,15 @@ class Reading:
     groups: set[str] = field(default_factory=set)
     noticed: Noticed = field(default_factory=Noticed)
 
+    @cached_property
+    def keys(self) -> KeyTree | None:
+        """The keys that the role reads."""
+        return None if self.item.keys is None else tree_of(self.item.keys)
+
     def take(self, block: Block, before: int) -> None:
         """Put the records of a block into the spool; `before` of the same file came earlier."""
         table = _kept(self.item, block) if self.item.read is None else self.item.read(block)
-        self.noticed.notice(block, before, None if self.item.keys is None else tree_of(self.item.keys))
+        self.noticed.notice(block, before, self.keys)
         self.spool.add(table, slots_of(table.column("key").to_pylist()))
         if "group" in table.column_names:
             self.groups.update(pc.unique(table.column("group")).drop_null().to_pylist())

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
@@ -38,6 +39,7 @@ class Block:
     data: bytes
     lines: NDArray[np.int64]
     mended: dict[int, str] = field(default_factory=dict)
+    _objects: bool | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -51,15 +53,18 @@ class Block:
         edges = [-1, *_breaks(self.data).tolist(), len(self.data)]
         return [self.data[edges[row] + 1 : edges[row + 1]] for row in rows]
 
+    @property
     def is_objects(self) -> bool:
         """Whether every line is one object, and none goes over two lines, as far as their first and last bytes tell."""
-        letters, breaks = np.frombuffer(self.data, dtype=np.uint8), _breaks(self.data)
-        return (
-            self.data[:1] == b"{"
-            and self.data[-1:] == b"}"
-            and len(breaks) == len(self) - 1
-            and bool((letters[breaks - 1] == _CLOSES).all() and (letters[breaks + 1] == _OPENS).all())
-        )
+        if self._objects is None:
+            letters, breaks = np.frombuffer(self.data, dtype=np.uint8), _breaks(self.data)
+            self._objects = (
+                self.data[:1] == b"{"
+                and self.data[-1:] == b"}"
+                and len(breaks) == len(self) - 1
+                and bool((letters[breaks - 1] == _CLOSES).all() and (letters[breaks + 1] == _OPENS).all())
+            )
+        return self._objects
 
     def decode(
         self,
@@ -73,7 +78,7 @@ class Block:
         A record of another shape goes to `loose(line, json)`, which reads it in another way or raises. One that nobody
         can read is an InputError with its line, to which `expected` is added; or what `unreadable(json, error)` gives.
         """
-        if self.is_objects():  # so the decoder cannot see more or fewer records than we do
+        if self.is_objects:  # so the decoder cannot see more or fewer records than we do
             try:
                 rows = decoder.decode_lines(self.data)
             except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -183,10 +188,10 @@ def _of_lines(path: str, file: int, data: bytes, line: int, count: int) -> Block
     """A block of whole lines, of which blank ones are no records."""
     lines = np.arange(line, line + count)
     block = Block(path, file, data.removesuffix(b"\n"), lines)
-    if not block.is_objects():
+    if not block.is_objects:
         texts = [text.strip(b" \t\r") for text in block.data.split(b"\n")]
         kept = [place for place, text in enumerate(texts) if text]
-        block.data, block.lines = b"\n".join([texts[place] for place in kept]), lines[kept]
+        block = Block(path, file, b"\n".join([texts[place] for place in kept]), lines[kept])
     return _in_utf8(block)
 
 
@@ -197,10 +202,10 @@ def _breaks(data: bytes) -> NDArray[np.int64]:
 
 def _in_utf8(block: Block) -> Block:
     """The block with every character that is none replaced: a reader that skips what it does not want would not notice."""
+    edges = pa.py_buffer(np.array([0, len(block.data)], dtype=np.int64))
     try:
-        if not block.data.isascii():
-            block.data.decode()
-    except UnicodeDecodeError:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, edges, pa.py_buffer(block.data)]).validate(full=True)
+    except pa.ArrowInvalid:
         texts = block.records()
         for place, text in enumerate(texts):
             try:
