@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.readers.keys import merged, tree_of, unread_keys
+from adjudge.readers.keys import Keys, merged, tree_of, unread_keys
 
 
 class Inner(msgspec.Struct):
@@ -24,7 +24,7 @@ class Row(msgspec.Struct, rename={"kind": "type"}):
 
 
 def unread(*records):
-    return dict(unread_keys([json.dumps(record).encode() for record in records], tree_of(Row)))
+    return dict(unread_keys([json.dumps(record).encode() for record in records], Keys.of(Row)))
 
 
 def test_known_keys_are_read_at_every_depth():
@@ -41,8 +41,8 @@ def test_unread_keys_are_counted_once_a_record():
 def test_a_record_of_one_of_several_shapes():
     tree = merged(tree_of(Row), {"id": None, "other": None, "inner": {"w": None}})
     record = b'{"id": 1, "other": 2, "inner": {"w": 1, "x": 2, "y": 3}}'
-    assert dict(unread_keys([record], tree)) == {"inner.y": 1}
+    assert dict(unread_keys([record], Keys.of(tree))) == {"inner.y": 1}
 
 
 def test_what_is_no_object_has_no_keys():
-    assert unread_keys([b"[1, 2", b"3", b'{"id": '], tree_of(Row)) == {}
+    assert unread_keys([b"[1, 2", b"3", b'{"id": '], Keys.of(Row)) == {}

@@ -43,13 +43,13 @@ def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | 
 def _readers(description: Description) -> list[dict[str, Any]]:
     """The roles that could read the file, best first: what they need and is missing, and what they would ignore."""
     from adjudge.protocols.base import names, protocol
-    from adjudge.readers.keys import tree_of, unread_keys
+    from adjudge.readers.keys import Keys, unread_keys
 
     chosen = []
     for name in names():
         for role, reads in protocol(name).roles().items():
-            tree = tree_of(reads.keys)
-            ignored = unread_keys(description.samples, tree) if tree is not None else {}
+            keys = Keys.of(reads.keys)
+            ignored = unread_keys(description.samples, keys) if keys is not None else {}
             chosen.append(
                 {
                     "protocol": name,

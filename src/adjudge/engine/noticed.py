@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from adjudge.readers.blocks import Block
-from adjudge.readers.keys import KeyTree, unread_keys
+from adjudge.readers.keys import Keys, unread_keys
 
 FIRST, EVERY = 10_000, 100
 """Keys are looked at in the first records of each file, and in every so many after them."""
@@ -25,16 +25,16 @@ class Noticed:
     records: int = 0
     mended: list[tuple[str, int, str]] = field(default_factory=list)
 
-    def notice(self, block: Block, before: int, known: KeyTree | None) -> None:
+    def notice(self, block: Block, before: int, keys: Keys | None) -> None:
         """Look at a block; `before` are the records of its file that came earlier."""
         self.records += len(block)
         self.mended += [(block.path, line, what) for line, what in sorted(block.mended.items())]
-        if known is None:
+        if keys is None:
             return
         first = min(max(0, FIRST - before), len(block))  # rows that are all looked at
         records = block.some_records([*range(first), *range(first + -(before + first) % EVERY, len(block), EVERY)])
         self.looked += len(records)
-        self.unread += unread_keys(records, known)
+        self.unread += unread_keys(records, keys)
 
     def add(self, other: Noticed) -> None:
         """What was noticed elsewhere of the same role."""

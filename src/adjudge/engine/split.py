@@ -30,7 +30,7 @@ from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
-from adjudge.readers.keys import KeyTree, tree_of
+from adjudge.readers.keys import Keys
 from adjudge.readers.records import is_json_lines
 from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
@@ -99,9 +99,9 @@ class Reading:
     noticed: Noticed = field(default_factory=Noticed)
 
     @cached_property
-    def keys(self) -> KeyTree | None:
+    def keys(self) -> Keys | None:
         """The keys that the role reads."""
-        return None if self.item.keys is None else tree_of(self.item.keys)
+        return None if self.item.keys is None else Keys.of(self.item.keys)
 
     def take(self, block: Block, before: int) -> None:
         """Put the records of a block into the spool; `before` of the same file came earlier."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
@@ -39,7 +40,6 @@ class Block:
     data: bytes
     lines: NDArray[np.int64]
     mended: dict[int, str] = field(default_factory=dict)
-    _objects: bool | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -50,21 +50,29 @@ class Block:
 
     def some_records(self, rows: Iterable[int]) -> list[bytes]:
         """The JSON of some records."""
-        edges = [-1, *_breaks(self.data).tolist(), len(self.data)]
+        edges = [-1, *self.breaks.tolist(), len(self.data)]
         return [self.data[edges[row] + 1 : edges[row + 1]] for row in rows]
 
-    @property
+    @cached_property
+    def breaks(self) -> NDArray[np.int64]:
+        """Where a line ends and another begins."""
+        return np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == _NEWLINE)
+
+    @cached_property
     def is_objects(self) -> bool:
         """Whether every line is one object, and none goes over two lines, as far as their first and last bytes tell."""
-        if self._objects is None:
-            letters, breaks = np.frombuffer(self.data, dtype=np.uint8), _breaks(self.data)
-            self._objects = (
-                self.data[:1] == b"{"
-                and self.data[-1:] == b"}"
-                and len(breaks) == len(self) - 1
-                and bool((letters[breaks - 1] == _CLOSES).all() and (letters[breaks + 1] == _OPENS).all())
-            )
-        return self._objects
+        letters, breaks = np.frombuffer(self.data, dtype=np.uint8), self.breaks
+        return (
+            self.data[:1] == b"{"
+            and self.data[-1:] == b"}"
+            and len(breaks) == len(self) - 1
+            and bool((letters[breaks - 1] == _CLOSES).all() and (letters[breaks + 1] == _OPENS).all())
+        )
+
+    def _replace(self, records: list[bytes]) -> None:
+        """Put other bytes in the place of the records."""
+        self.data = b"\n".join(records)
+        vars(self).pop("breaks", None)
 
     def decode(
         self,
@@ -114,7 +122,7 @@ class Block:
                     raise InputError(what_is_wrong(error, expected), file=self.path, line=line) from None
                 rows.append(unreadable(records[place], error))
         if self.mended:
-            self.data = b"\n".join(records)
+            self._replace(records)
         return rows
 
     def _read(self, read: Callable[[int, bytes], T], line: int, place: int, records: list[bytes]) -> T:
@@ -162,42 +170,26 @@ def blocks(source: Source, file: int, shape: Shape, *, limit: int | None = None)
 def blocks_of_lines(stream: BinaryIO, path: str, file: int, *, first: bool) -> Iterator[tuple[Block, int]]:
     """Blocks of JSON Lines, each with the number of its lines; they count from 1. `first`: the file begins here."""
     line = 1
-    for data in _whole_lines(stream):
+    while data := stream.read(BLOCK_BYTES):
+        if not data.endswith(b"\n"):
+            data += stream.readline()  # up to the end of its last line, however long
         if first and line == 1:
-            data = data.removeprefix(_BOM)  # noqa: PLW2901 -- of the first block alone
-        count = data.count(b"\n") + (not data.endswith(b"\n"))
-        yield _of_lines(path, file, data, line, count), count
+            data = data.removeprefix(_BOM)
+        block, count = _of_lines(path, file, data.removesuffix(b"\n"), line)
+        yield block, count
         line += count
 
 
-def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """A stream in pieces of whole lines; a line that is longer than a piece is one."""
-    rest: list[bytes] = []
-    while piece := stream.read(BLOCK_BYTES):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*rest, piece[:cut]])
-            rest = [piece[cut:]] if cut < len(piece) else []
-        else:
-            rest.append(piece)
-    if rest:
-        yield b"".join(rest)
-
-
-def _of_lines(path: str, file: int, data: bytes, line: int, count: int) -> Block:
-    """A block of whole lines, of which blank ones are no records."""
-    lines = np.arange(line, line + count)
-    block = Block(path, file, data.removesuffix(b"\n"), lines)
+def _of_lines(path: str, file: int, data: bytes, line: int) -> tuple[Block, int]:
+    """A block of whole lines, of which blank ones are no records; and how many lines it has."""
+    block = Block(path, file, data, np.zeros(0, dtype=np.int64))
+    count = len(block.breaks) + 1
+    block.lines = lines = np.arange(line, line + count)
     if not block.is_objects:
-        texts = [text.strip(b" \t\r") for text in block.data.split(b"\n")]
+        texts = [text.strip(b" \t\r") for text in data.split(b"\n")]
         kept = [place for place, text in enumerate(texts) if text]
         block = Block(path, file, b"\n".join([texts[place] for place in kept]), lines[kept])
-    return _in_utf8(block)
-
-
-def _breaks(data: bytes) -> NDArray[np.int64]:
-    """Where lines end."""
-    return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _NEWLINE)
+    return _in_utf8(block), count
 
 
 def _in_utf8(block: Block) -> Block:
@@ -212,7 +204,7 @@ def _in_utf8(block: Block) -> Block:
                 text.decode()
             except UnicodeDecodeError:
                 texts[place], block.mended[int(block.lines[place])] = mended(text)
-        block.data = b"\n".join(texts)
+        return Block(block.path, block.file, b"\n".join(texts), block.lines, block.mended)
     return block
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -32,9 +33,29 @@ def merged(*trees: KeyTree | None) -> KeyTree | None:
     return known
 
 
-def unread_keys(records: Iterable[bytes], known: KeyTree) -> Counter[str]:
+@dataclass(frozen=True)
+class Keys:
+    """The keys that are read, and a decoder that takes no others: for records that have no others it is quick."""
+
+    tree: KeyTree
+    strict: msgspec.json.Decoder[Any]
+
+    @classmethod
+    def of(cls, kind: Any) -> Keys | None:
+        """The keys of a type or a tree; None where any key is read."""
+        tree = tree_of(kind)
+        return None if tree is None else cls(tree, msgspec.json.Decoder(_strict(tree)))
+
+
+def unread_keys(records: Sequence[bytes], keys: Keys) -> Counter[str]:
     """In how many records each key stands that nobody reads, nested ones with dots."""
     counts: Counter[str] = Counter()
+    try:
+        keys.strict.decode_lines(b"\n".join(records))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        known = keys.tree  # somewhere there is another key, or a value of another kind
+    else:
+        return counts
     for record in records:
         unread: set[str] = set()
         try:
@@ -55,6 +76,19 @@ def _look(value: Any, known: KeyTree, prefix: str, unread: set[str]) -> None:
         for name, inner in value.items():
             if type(inner) in _NESTED and (nested := known.get(name)) is not None:
                 _look(inner, nested, f"{prefix}{name}.", unread)
+
+
+def _strict(tree: KeyTree) -> Any:
+    """A struct of these keys alone, nested ones too; their values are passed over."""
+    fields: list[tuple[str, Any, Any]] = []
+    for place, inner in enumerate(tree.values()):
+        if inner is None:
+            fields.append((f"f{place}", msgspec.Raw, msgspec.Raw(b"")))
+        else:
+            nested = _strict(inner)
+            fields.append((f"f{place}", nested | list[nested] | None, None))  # type: ignore[valid-type]
+    names = {f"f{place}": name for place, name in enumerate(tree)}
+    return msgspec.defstruct("Strict", fields, rename=names, forbid_unknown_fields=True, gc=False)
 
 
 def _tree(kind: inspect.Type) -> KeyTree | None:
