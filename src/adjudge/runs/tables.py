@@ -59,13 +59,21 @@ class TableFile:
 def _settings(schema: pa.Schema) -> dict[str, Any]:
     """How each column is written: words by dictionary, what counts up as differences, everything else as it is."""
     counted = [field.name for field in schema if field.name in COUNTED and pa.types.is_integer(field.type)]
+    packed = [_path(field) for field in schema if not pa.types.is_fixed_size_list(field.type)]
     return {
-        "compression": "zstd",
-        "compression_level": _ZSTD_LEVEL,
+        # The numbers of a list of fixed size hardly shrink.
+        "compression": {_path(field): "none" for field in schema} | dict.fromkeys(packed, "zstd"),
+        "compression_level": dict.fromkeys(packed, _ZSTD_LEVEL),
         "use_dictionary": [field.name for field in schema if pa.types.is_dictionary(field.type)],
         "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
         "write_statistics": counted,
     }
+
+
+def _path(field: pa.Field) -> str:
+    """What Parquet calls a column."""
+    is_list = pa.types.is_list(field.type) or pa.types.is_fixed_size_list(field.type)
+    return f"{field.name}.list.element" if is_list else field.name
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
