@@ -107,7 +107,7 @@ class Reading:
         """Put the records of a block into the spool; `before` of the same file came earlier."""
         table = _kept(self.item, block) if self.item.read is None else self.item.read(block)
         self.noticed.notice(block, before, self.keys)
-        self.spool.add(table, slots_of(table.column("key").to_pylist()))
+        self.spool.add(table, slots_of(table.column("key")))
         if "group" in table.column_names:
             self.groups.update(pc.unique(table.column("group")).drop_null().to_pylist())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,9 +22,11 @@ MEMORY_BYTES = 80_000_000
 """Of one role, in memory; what comes then goes to files."""
 
 
-def slots_of(keys: Iterable[str]) -> NDArray[np.int16]:
+def slots_of(keys: pa.ChunkedArray) -> NDArray[np.int16]:
     """The slot of every key."""
-    return np.array([zlib.crc32(key.encode()) >> 24 for key in keys], dtype=np.int16)
+    crc32 = zlib.crc32
+    codes = [crc32(key) for key in keys.cast(pa.binary()).to_numpy().tolist()]
+    return (np.array(codes, dtype=np.uint32) >> np.uint32(24)).astype(np.int16)
 
 
 def slot_range(part: int, parts: int) -> tuple[int, int]:
