@@ -13,7 +13,14 @@ def test_verify_passes_and_fails_with_exit_1(adjudge_cli, run, tmp_path):
     done = adjudge_cli("verify", run)
     assert done.returncode == 0
     assert "holds" in done.stderr
-    assert json.loads(adjudge_cli("verify", run, "--json").stdout) == {"run": str(run), "holds": True, "problems": []}
+    assert json.loads(adjudge_cli("verify", run, "--json").stdout) == {
+        "run": str(run),
+        "holds": True,
+        "problems": [],
+        "made_by": None,
+        "not_recomputed": [],
+        "added": [],
+    }
     import shutil
 
     copy = shutil.copytree(run, tmp_path / "copy")

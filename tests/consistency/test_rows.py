@@ -85,7 +85,7 @@ def test_a_broken_character_costs_itself_and_is_named(tmp_path, pair, run, writt
     named = [text for text in notes(path) if note in text]
     assert named
     assert "pairs.jsonl:1, pairs.jsonl:3" in named[0]
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []
 
 
 @pytest.mark.parametrize("written", [written for written, _, _ in BROKEN.values()], ids=BROKEN)
@@ -141,7 +141,7 @@ def test_names_that_differ_only_in_case_are_different(write, pair, run):
     assert metrics["raters"] == ["ANN", "Ann", "ann"]
     assert metrics["label_counts"]["ann"] == {"a": 1, "A": 1}
     assert [samples(path)["X"][f"rating:{name}"] for name in metrics["raters"]] == ["A", "a", "A"]
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []
 
 
 def test_bad_rows_of_agents_with_labels_of_ones_own_are_skipped_too(write, run):

@@ -45,6 +45,7 @@ def test_a_run_has_the_files_of_the_design(run):
         "evidence",
         "rules.json",
         "charts.json",
+        "intake.json",
         "outputs",
     }
     assert len(list(run.parts())) == 16
@@ -94,7 +95,11 @@ def test_one_file_gzip_zstd_json_list_parquet_and_blank_lines_give_the_same_byte
         again = adjudge.evaluate(
             "flight", {**config, "outputs": [str(path)]}, report=False, out=tmp_path / "runs" / path.name
         )
-        assert content(again) == content(run), path.name
+        ours, theirs = content(again), content(run)
+        if path.suffix == ".parquet":  # it has no keys that nothing reads, and says so
+            assert json.loads(ours.pop("intake.json"))["notes"] == []
+            assert json.loads(theirs.pop("intake.json"))["notes"] != []
+        assert ours == theirs, path.name
 
 
 def test_another_seed_changes_intervals_and_nothing_else(config, tmp_path, write_lines):

@@ -8,9 +8,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from benchmarks import gui
+from benchmarks import data
 from hypothesis import given, settings
 
+import adjudge
 from adjudge.engine.evaluate import Options, evaluate
 from adjudge.engine.verify import verify
 from adjudge.errors import InputError
@@ -233,16 +234,24 @@ def test_the_columns_of_a_prediction():
 
 @pytest.mark.parametrize("text", [True, False], ids=["text", "actions"])
 def test_a_run_is_the_same_in_any_order(tmp_path, text):
-    episodes, predictions = gui.make(tmp_path, 2000, text=text, seed=5)
-    lines = predictions.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines.append('{"episode_id": "episode-0000003", "step": 99, "action": {"type": "jump"}}\n')
+    episodes, predictions = data.gui(2000, tmp_path, 5, "four", texts=text)
+    config = {
+        "episodes": [str(episodes)],
+        "predictions": [str(predictions)],
+        "space": "normalized",
+        "bbox": "xyxy",
+        "unmatched": "report",
+        "resamples": 100,
+    }
+    first_episode = json.loads(episodes.read_text(encoding="utf-8").split("\n")[0])["episode_id"]
+    lines = [f"{line}\n" for line in predictions.read_text(encoding="utf-8").split("\n") if line]
+    lines.append(json.dumps({"episode_id": first_episode, "step": 99, "action": {"type": "jump"}}) + "\n")
     runs = []
     for name in ("first", "shuffled"):
         if name == "shuffled":
             np.random.default_rng(1).shuffle(lines)
         predictions.write_text("".join(lines), encoding="utf-8")
-        gui.columnar(episodes, predictions, tmp_path / name)
-        runs.append(Run(tmp_path / name))
+        runs.append(adjudge.evaluate("gui", config, out=tmp_path / name, report=False))
         assert verify(runs[-1]).problems == []
     first, other = runs
     assert first.metrics["metrics"]["unmatched_predictions"] == 1

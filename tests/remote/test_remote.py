@@ -185,7 +185,7 @@ def test_a_folder_that_is_no_run_is_said(store, cli):
 def test_a_broken_line_in_a_range_is_named_by_its_url_and_line(data, store, cli):
     key = f"data/{file_name(data['outputs'][0])}"
     lines = store.keys[key].splitlines(keepends=True)
-    lines[-2] = lines[-2][:40] + b"\xff" + lines[-2][40:]
+    lines[-2] = lines[-2][:40] + b"\n"
     store.keys[key] = b"".join(lines)
     words = flags([f"bucket://{key}"], data["reference"])
     for workers in ("1", "2"):

@@ -173,4 +173,4 @@ def test_broken_characters_line_ends_and_case_do_not_break_a_run(run, tmp_path, 
         (tmp_path / f"{name}.jsonl").write_bytes(b"\xef\xbb\xbf" + text + b"\r\n")
     path, metrics = run({name: [str(tmp_path / f"{name}.jsonl")] for name in ("gold", "runs")})
     assert (metrics["n"], metrics["runs"], metrics["acr"], metrics["cghc"], metrics["scu"]) == (2, 4, 1.0, 1.0, 1.0)
-    assert verify(Run(path)) == []
+    assert verify(Run(path)).problems == []

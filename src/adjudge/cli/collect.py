@@ -191,9 +191,7 @@ def _template(name: str | None) -> Template | None:
     from adjudge.protocols.base import names, protocol
 
     if name in names():
-        module = sys.modules[type(protocol(name)).__module__]
-        package = module.__name__ if hasattr(module, "__path__") else module.__package__ or ""
-        found = shipped_template(package, name)
+        found = shipped_template(protocol(name).package, name)
         if found is not None:
             return found
     found = shipped_template("adjudge.collect", name)

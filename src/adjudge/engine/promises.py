@@ -28,11 +28,10 @@ _NAMED = 6  # rules in a note
 
 def problems_of(samples: pa.Table, evidence: Evidence) -> list[str]:
     """Which promises one batch breaks, each with the first sample that does."""
-    problems = _columns(samples, evidence.n)
-    return problems or _citations(samples, evidence)
+    return column_problems(samples, evidence.n) or citation_problems(samples, evidence)
 
 
-def _columns(samples: pa.Table, n: int) -> list[str]:
+def column_problems(samples: pa.Table, n: int) -> list[str]:
     """Columns that are missing, of another type, or empty."""
     problems = []
     for name in (*WORDS, "cites"):
@@ -58,7 +57,7 @@ def _expected(name: str) -> str:
     return "binary" if name == "cites" else "text"
 
 
-def _citations(samples: pa.Table, evidence: Evidence) -> list[str]:
+def citation_problems(samples: pa.Table, evidence: Evidence) -> list[str]:
     """Verdicts that cite nothing, what is not there, or nothing that did not pass."""
     width, n = evidence.outcome.shape
     if not n:

@@ -16,14 +16,14 @@ import msgspec
 from adjudge.engine.differences import Difference, differences
 from adjudge.engine.matching import Matching
 from adjudge.engine.metrics import Counted, metrics_document
-from adjudge.engine.promises import problems_of
+from adjudge.engine.promises import citation_problems, column_problems
 from adjudge.engine.versions import made_by_another
 from adjudge.errors import AdjudgeError, ConfigError, RunError
 from adjudge.evidence.graph import only_rules
 from adjudge.protocols.base import Measured, Plan, Protocol, protocol
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.runs.run import Run
-from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES
+from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES, SAMPLES
 from adjudge.verdict.gates import Gate
 
 _SHOWN = 20
@@ -100,8 +100,8 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
     result.problems += [] if plan is None else plan.attach(run.path)
     counted, partials, rows = Counted(), list[Any](), 0
     for part, samples, evidence in run.batches():
-        broken = problems_of(samples, evidence)
-        result.problems += [f"samples.parquet: {text}" for text in broken if text not in result.problems]
+        broken = column_problems(samples, evidence.n)
+        result.problems += [f"{SAMPLES}: {text}" for text in broken or citation_problems(samples, evidence)]
         if broken:
             return
         counted.tally.add(samples, evidence)

@@ -6,6 +6,7 @@ run is verified; so everything that changes a number stands in `config`.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,6 +173,12 @@ class Protocol(ABC):
     version: str
     title: str
 
+    @property
+    def package(self) -> str:
+        """The package it stands in, where prompts of its own may lie."""
+        module = sys.modules[type(self).__module__]
+        return module.__name__ if hasattr(module, "__path__") else module.__package__ or ""
+
     def roles(self) -> Mapping[str, Role]:
         """The kinds of records it reads, by role."""
         return {}
@@ -206,8 +213,13 @@ class Packaged(Protocol):
     """
 
     def __init__(self, package: str, *, version: str, title: str) -> None:
-        self.package, self.version, self.title = package, version, title
+        self._package, self.version, self.title = package, version, title
         self.name = package.rpartition(".")[2]
+
+    @property
+    def package(self) -> str:
+        """The package of its parts."""
+        return self._package
 
     def plan(self, config: Mapping[str, Any]) -> Plan:
         """The package's plan."""

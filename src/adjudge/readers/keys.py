@@ -48,7 +48,7 @@ class Keys:
 
 
 def unread_keys(records: Sequence[bytes], keys: Keys) -> Counter[str]:
-    """In how many records each key stands that nobody reads, nested ones with dots."""
+    """In how many records each key stands that nobody reads, nested ones with dots; null is nothing to read."""
     counts: Counter[str] = Counter()
     try:
         keys.strict.decode_lines(b"\n".join(records))
@@ -72,7 +72,8 @@ def _look(value: Any, known: KeyTree, prefix: str, unread: set[str]) -> None:
             _look(item, known, prefix, unread)
     elif type(value) is dict:
         if not value.keys() <= known.keys():
-            unread.update(prefix + name for name in value.keys() - known.keys())
+            others = value.keys() - known.keys()
+            unread.update(prefix + name for name in others if value[name] is not None)
         for name, inner in value.items():
             if type(inner) in _NESTED and (nested := known.get(name)) is not None:
                 _look(inner, nested, f"{prefix}{name}.", unread)
