@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types tests bench bench-quick docs lock clean
+.PHONY: demo test lint types tests bench bench-quick fuzz docs lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.run
@@ -28,6 +28,10 @@ bench: $(VENV)/.dev
 # Small sizes, about half a minute; fails where a ratio fell to under half of the one in benchmarks/results.json (docs/benchmarks.md).
 bench-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks --quick
+
+# 100,000 damaged rows a protocol; takes a quarter of an hour.
+fuzz: $(VENV)/.dev
+	ADJUDGE_FUZZ=100000 $(BIN)/python -m pytest -n 2 tests/engine/test_fuzz.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "adjudge needs Python 3.11 or newer, this is " + sys.version.split()[0])'
