@@ -46,13 +46,15 @@ class Shape:
             yield msgspec.json.encode(self._renamed(item) if isinstance(item, dict) else item)
 
     def _renamed(self, record: dict[str, Any]) -> dict[str, Any]:
-        given = [(ours, theirs, _at(record, theirs)) for ours, theirs in self.columns]
-        kept = {key: value for key, value in record.items() if key not in {theirs for _, theirs in self.columns}}
-        for ours, theirs, value in given:
+        values = [(ours, theirs, _at(record, theirs)) for ours, theirs in self.columns]
+        renamed = record
+        for _, theirs in self.columns:
+            renamed = _without(renamed, [theirs] if theirs in renamed else theirs.split("."))
+        for ours, theirs, value in values:
             if value is not _ABSENT:
                 self.seen[theirs] = self.seen.get(theirs, 0) + 1
-                _put(kept, ours, value)
-        return kept
+                _put(renamed, ours, value)
+        return renamed
 
 
 AS_IT_IS: Final = Shape()
@@ -92,6 +94,14 @@ def _at(record: dict[str, Any], key: str) -> Any:
             return _ABSENT
         value = value[part]
     return value
+
+
+def _without(record: dict[str, Any], way: list[str]) -> dict[str, Any]:
+    """A copy without the value at the end of a way, nor an object that is empty then."""
+    first, *rest = way
+    inner = record.get(first)
+    left = _without(inner, rest) if rest and isinstance(inner, dict) else {} if not rest else inner
+    return {key: left if key == first else value for key, value in record.items() if key != first or left}
 
 
 def _put(record: dict[str, Any], key: str, value: Any) -> None:
