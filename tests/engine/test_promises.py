@@ -168,7 +168,7 @@ def test_roles_that_have_little_in_common_are_a_warning_and_can_be_gated_on(tmp_
         "only 5 of 200 ids stand in every role of the input (100 in outputs and 105 in reference): "
         "are these files about the same samples?"
     )
-    assert "outputs: nothing reads `latency` (100 %); shares of the records" in run.manifest.notes
+    assert "outputs: keys that nothing reads: `latency` (100 %), by their share of the records" in run.manifest.notes
     assert verify(run).problems == []
 
 

@@ -82,7 +82,7 @@ def test_a_character_that_is_none_costs_itself_and_is_named(tmp_path):
     texts = sorted(text for part in cut.partitions for _, _, text in raw_rows(part["outputs"].table()))
     assert texts[:2] == [b'{"id":"a\xef\xbf\xbd"}', b'{"id":"b","response":"\\ufffd!"}']
     assert cut.notes == [
-        "outputs: nothing reads `response` (75 %); shares of the records",
+        "outputs: keys that nothing reads: `response` (50 %), by their share of the records",
         (
             "outputs: 2 lines held bytes that are not UTF-8 or lone surrogates, replaced or escaped: "
             "outputs.jsonl:2, outputs.jsonl:3"
@@ -98,8 +98,8 @@ def test_keys_are_looked_at_in_the_first_records_and_every_hundredth(tmp_path, r
     item = Input("outputs", (str(path),), key_of, "", keys=Key)
     (note,) = split([item], tmp_path, Serial()).notes
     looked = len([place for place in range(rows) if place < 10_000 or place % 100 == 0])
-    assert note.startswith("outputs: nothing reads `odd` (100 %)")
-    assert (f"the {looked:,} of {rows:,} looked at" in note) == (rows > 10_000)
+    assert note.startswith("outputs: keys that nothing reads: `odd` (100 %), by their share of the ")
+    assert (f"the {looked:,} of {rows:,} records: the first 10,000" in note) == (rows > 10_000)
 
 
 def test_columns_of_the_users_own_file(tmp_path):

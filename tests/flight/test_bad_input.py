@@ -258,8 +258,8 @@ def test_keys_that_nothing_reads_are_named(judge):
     run = judge(outputs, reference)
     notes = [note for note in run.manifest.notes if "nothing reads" in note]
     assert notes == [
-        "outputs: nothing reads `current_state.Flaps` (100 %), `latency` (100 %); shares of the records",
-        "reference: nothing reads `current_state.N1` (100 %), `next_second.Flaps` (100 %); shares of the records",
+        "outputs: keys that nothing reads: `current_state.Flaps` (100 %), `latency` (100 %), by their share of the records",
+        "reference: keys that nothing reads: `current_state.N1` (100 %), `next_second.Flaps` (100 %), by their share of the records",
     ]
     every_key_is_read = judge([RIGHT | {"error": None}], [TRUTH | {"sample_id": "a", "T+1": None}])
     assert not any("nothing reads" in note for note in every_key_is_read.manifest.notes)

@@ -324,7 +324,7 @@ def test_keys_that_nothing_reads_are_named(tmp_path):
         "outcomes": "`judge` (100 %)",
     }
     for role, words in expected.items():
-        assert [note for note in notes if note.startswith(f"{role}: nothing reads {words}")]
+        assert [note for note in notes if note.startswith(f"{role}: keys that nothing reads: {words}")]
 
 
 def test_keys_of_every_format_are_read(tmp_path):
