@@ -123,7 +123,10 @@ def test_keys_that_nothing_reads_are_named(write, pair, run):
     row = pair("q", extra=1, answer_json={"claim": "c", "tone": "dry"})
     row["scholar"]["mood"] = "fine"
     path, _ = run({"pairs": [write("pairs.jsonl", [row])]})
-    assert "pairs: keys that nothing reads: `answer_json.tone` (100 %), `extra` (100 %), `scholar.mood` (100 %)" in notes(path)[-1]
+    assert (
+        "pairs: keys that nothing reads: `answer_json.tone` (100 %), `extra` (100 %), `scholar.mood` (100 %)"
+        in notes(path)[-1]
+    )
     raters = [write(f"{name}.jsonl", [{"item": 1, "label": "a", "why": "so"}]) for name in ("one", "two")]
     path, _ = run({"raters": raters, "labels": ["a", "b"]})
     assert "raters: keys that nothing reads: `why` (100 %)" in notes(path)[-1]

@@ -82,7 +82,7 @@ def test_a_character_that_is_none_costs_itself_and_is_named(tmp_path):
     texts = sorted(text for part in cut.partitions for _, _, text in raw_rows(part["outputs"].table()))
     assert texts[:2] == [b'{"id":"a\xef\xbf\xbd"}', b'{"id":"b","response":"\\ufffd!"}']
     assert cut.notes == [
-        "outputs: keys that nothing reads: `response` (50 %), by their share of the records",
+        "outputs: keys that nothing reads: `response` (75 %), by their share of the records",
         (
             "outputs: 2 lines held bytes that are not UTF-8 or lone surrogates, replaced or escaped: "
             "outputs.jsonl:2, outputs.jsonl:3"

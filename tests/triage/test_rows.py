@@ -180,7 +180,10 @@ def test_keys_that_nothing_reads_are_named(judge, record, tmp_path, write_lines)
     }
     notes = judge([record(0, "fake", "fake", **more)], manifest=[manifest]).manifest.notes
     unread = ("image", "rationale", "run_config.top_p", "timings.upload_seconds", "tool_details.tool")
-    assert f"results: keys that nothing reads: {', '.join(f'`{key}` (100 %)' for key in unread)}, by their share of the records" in notes
+    assert (
+        f"results: keys that nothing reads: {', '.join(f'`{key}` (100 %)' for key in unread)}, by their share of the records"
+        in notes
+    )
     assert "manifest: keys that nothing reads: `trace` (100 %), by their share of the records" in notes
 
 
