@@ -8,8 +8,9 @@ whatever order BLAS adds in. `replicates` makes intervals of what comes out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,9 @@ from adjudge.stats.tallies import cut
 
 __all__ = [
     "RESAMPLES",
+    "Drawing",
     "Method",
+    "Resampling",
     "effective_number",
     "few",
     "generator",
@@ -40,11 +43,28 @@ __all__ = [
 ]
 
 RESAMPLES = 2000
+
+
+class Resampling(TypedDict, total=False):
+    """What may be said of a bootstrap interval: how many resamples (`RESAMPLES`), and which method ("expanded")."""
+
+    resamples: int
+    method: Method
+
+
+class Drawing(Resampling):
+    """How a measure is resampled: measures take these by name and hand them on as they are."""
+
+    seed: int
+    stream: str
+
+
 BLOCKS = 512
 MANY_CLUSTERS = 8192  # where drawing clusters takes longer than drawing blocks of them
 Statistic = Callable[[FloatArray], FloatArray]
 """From counts (resamples, k) to one value a resample; NaN where the statistic is undefined."""
 
+UNDEFINED = "the statistic is undefined on these counts"
 CELLS_AT_ONCE = 1 << 18  # of a few resamples, so that they stay in the processor's cache
 
 
@@ -52,14 +72,11 @@ def ratio_of_sums(
     numerators: npt.ArrayLike,
     denominators: npt.ArrayLike,
     *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     strata: npt.ArrayLike | None = None,
     n: int | None = None,
     unit: str = "cluster",
+    level: float = 0.95,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Σ numerators / Σ denominators over clusters: a mean is sums over counts, a rate is successes over trials.
 
@@ -75,31 +92,10 @@ def ratio_of_sums(
         return Estimate.null("nothing to divide by: the denominators add up to 0", n=n, level=_checks.level(level))
     value = exact.total(top) / divisor
     if strata is None and top.size > MANY_CLUSTERS:
-        return _ratio_of_blocks(
-            top,
-            bottom,
-            value,
-            n=n,
-            unit=unit,
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-        )
+        return _ratio_of_blocks(top, bottom, value, n=n, unit=unit, level=level, **drawing)
+    sums = np.column_stack([top, bottom])
     return statistic_of_counts(
-        np.column_stack([top, bottom]),
-        _ratio,
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
-        strata=strata,
-        n=n,
-        value=value,
-        sizes=np.abs(bottom),
-        unit=unit,
+        sums, _ratio, strata=strata, n=n, value=value, sizes=np.abs(bottom), unit=unit, level=level, **drawing
     )
 
 
@@ -108,11 +104,8 @@ def mean(
     *,
     clusters: npt.ArrayLike | None = None,
     counts: IntArray | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """The mean of a column, resampled by cluster, or row by row when there are no clusters.
 
@@ -131,37 +124,24 @@ def mean(
         labels = np.asarray(clusters)
         _checks.same_length(n, labels.size, "clusters")
         _, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        return ratio_of_sums(
-            exact.group_sums(column, place, sizes.size),
-            sizes,
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-        )
+        return ratio_of_sums(exact.group_sums(column, place, sizes.size), sizes, level=level, **drawing)
     if counts is not None:
         _checks.same_length(n, counts.size, "counts")
-    return means_of_counts([column], counts, seed=seed, stream=stream, resamples=resamples, level=level, method=method)[
-        0
-    ]
+    return means_of_counts([column], counts, level=level, **drawing)[0]
 
 
 def statistic_of_counts(
     counts: npt.ArrayLike,
     function: Statistic,
     *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     strata: npt.ArrayLike | None = None,
     n: int | None = None,
     value: float | None = None,
     sizes: npt.ArrayLike | None = None,
     unit: str = "cluster",
-    why_null: str = "the statistic is undefined on these counts",
+    why_null: str = UNDEFINED,
+    level: float = 0.95,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """A statistic of summed columns (F1, κ, MCC, ECE …): counts[m, k] per cluster, `function` from (rows, k) to rows.
 
@@ -188,14 +168,11 @@ def statistic_of_counts(
         lambda drawn: function(drawn @ grid),
         lambda: function(totals - table),
         n=n,
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
         strata=strata,
         sizes=sizes,
         unit=unit,
+        level=level,
+        **drawing,
     )
 
 
@@ -237,7 +214,7 @@ def resample(
         replicates,
         units=m if sizes is None else effective_number(sizes),
         strata=len(plan.strata),
-        jackknife=leave_one_out() if method == "bca" else None,
+        jackknife=leave_one_out,
         n=n,
         level=level,
         method=method,
@@ -265,50 +242,43 @@ def means_of_counts(
     columns: Sequence[FloatArray],
     counts: IntArray | None,
     *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """The means of columns that rise together, of independent rows, from the same resamples; see `mean`.
 
     Row k stands `counts[k]` times, or once.
     """
-    common: dict[str, Any] = {
-        "seed": seed,
-        "stream": stream,
-        "resamples": resamples,
-        "level": _checks.level(level),
-        "method": method,
-    }
+    level = _checks.level(level)
     if counts is None:
-        rising, sizes = [np.sort(own) for own in columns], np.ones(columns[0].size, dtype=np.int64)
+        rising, sizes = [np.sort(column) for column in columns], np.ones(columns[0].size, dtype=np.int64)
     else:
         order = np.argsort(columns[0])
         order = order[counts[order] > 0]
-        rising, sizes = [own[order] for own in columns], counts[order]
+        rising, sizes = [column[order] for column in columns], counts[order]
     n = int(sizes.sum())
-    if n <= BLOCKS:
-        return [ratio_of_sums(np.repeat(own, sizes), np.ones(n), unit="row", **common) for own in rising]
-    return _means_of_blocks(rising, sizes, **common)
+    if n > BLOCKS:
+        return _means_of_blocks(rising, sizes, level=level, **drawing)
+    return [
+        ratio_of_sums(np.repeat(column, sizes), np.ones(n), unit="row", level=level, **drawing) for column in rising
+    ]
 
 
 def _means_of_blocks(
     columns: Sequence[FloatArray],
     counts: IntArray,
     *,
+    level: float,
     seed: int,
     stream: str,
-    resamples: int,
-    level: float,
-    method: Method,
+    resamples: int = RESAMPLES,
+    method: Method = "expanded",
 ) -> list[Estimate]:
     """Of columns in rising order, all in blocks of the same rows."""
     n = int(counts.sum())
     edges = np.arange(BLOCKS + 1) * n // BLOCKS
     sizes = np.diff(edges)
-    values, blocks, grids = [], [], []
+    values, blocks, moves = [], [], []
     for ordered in columns:
         value = exact.rounded(exact.total(ordered) if n == ordered.size else exact.total(ordered, counts), n)
         deviations = ordered - value
@@ -317,29 +287,20 @@ def _means_of_blocks(
         else:
             run, size, part = cut(counts, edges)
             block = np.bincount(part, weights=size * deviations[run]) / sizes
-        between = float((sizes * block**2).sum())
-        within_and_between = float((counts * deviations**2).sum())
-        stretch = math.sqrt(within_and_between / between) if between > 0 else 1.0
         values.append(value)
         blocks.append(block)
-        # Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for n draws.
-        grids.append(on_grid((block * stretch)[:, None], 8 * math.isqrt(n * BLOCKS)))
-    random = generator(seed, stream)
-    rows, grid = CELLS_AT_ONCE // BLOCKS, np.concatenate(grids, axis=1)
-    moves = np.concatenate(
-        [
-            (random.multinomial(n, sizes / n, size=min(rows, resamples - start)) - sizes).astype(np.float64) @ grid
-            for start in range(0, resamples, rows)
-        ]
-    )
+        moves.append(_stretched(block, sizes, float((counts * deviations**2).sum())))
+    grid = np.column_stack(moves)
+    drawn = _drawn_blocks(sizes, seed, stream, resamples)
+    replicates = np.concatenate([(times - sizes).astype(np.float64) @ grid for times in drawn])
     # Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves.
     return [
         interval_of(
             value,
-            value + moves[:, index] / n,
+            value + replicates[:, index] / n,
             units=n,
-            jackknife=-block if method == "bca" else None,
-            jackknife_weights=sizes.astype(np.float64) if method == "bca" else None,
+            jackknife=partial(np.negative, block),
+            jackknife_weights=sizes.astype(np.float64),
             n=n,
             level=level,
             method=method,
@@ -357,18 +318,17 @@ def _ratio_of_blocks(
     *,
     n: int,
     unit: str,
+    level: float,
     seed: int,
     stream: str,
-    resamples: int,
-    level: float,
-    method: Method,
+    resamples: int = RESAMPLES,
+    method: Method = "expanded",
 ) -> Estimate:
     """Blocks of clusters with alike residuals top - value · bottom, each at its means, as rows are in `mean`.
 
     A resampled ratio differs from the value by Σ residuals / Σ denominators; the residuals are stretched so that their
     variance is that of the clusters.
     """
-    level = _checks.level(level)
     m = top.size
     residual = top - value * bottom
     order = np.lexsort((bottom, residual))
@@ -376,30 +336,44 @@ def _ratio_of_blocks(
     edges = np.arange(BLOCKS + 1) * m // BLOCKS
     sizes = np.diff(edges)
     block = np.add.reduceat(residual, edges[:-1]) / sizes
-    between = float((sizes * block**2).sum())
-    stretch = math.sqrt(float((residual**2).sum()) / between) if between > 0 else 1.0
-    moves = on_grid((block * stretch)[:, None], 8 * math.isqrt(m * BLOCKS))[:, 0]
-    weights_of_blocks = on_grid((np.add.reduceat(weight, edges[:-1]) / sizes)[:, None], m)[:, 0]
-    random = generator(seed, stream)
-    rows = CELLS_AT_ONCE // BLOCKS
+    moves = _stretched(block, sizes, float((residual**2).sum()))
+    weight_of_block = on_grid((np.add.reduceat(weight, edges[:-1]) / sizes)[:, None], m)[:, 0]
     replicates = []
-    for start in range(0, resamples, rows):
-        drawn = random.multinomial(m, sizes / m, size=min(rows, resamples - start)).astype(np.float64)
-        divisor = drawn @ weights_of_blocks
+    for times in _drawn_blocks(sizes, seed, stream, resamples):
+        drawn = times.astype(np.float64)
+        divisor = drawn @ weight_of_block
         with np.errstate(divide="ignore", invalid="ignore"):
             replicates.append(np.where(divisor != 0, value + ((drawn - sizes) @ moves) / divisor, np.nan))
     return interval_of(
         value,
         np.concatenate(replicates),
         units=effective_number(np.abs(bottom)),
-        jackknife=-block if method == "bca" else None,
-        jackknife_weights=sizes.astype(np.float64) if method == "bca" else None,
+        jackknife=partial(np.negative, block),
+        jackknife_weights=sizes.astype(np.float64),
         n=n,
-        level=level,
+        level=_checks.level(level),
         method=method,
         seed=seed,
         name=f"{unit} bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
     )
+
+
+def _stretched(block: FloatArray, sizes: IntArray, variation: float) -> FloatArray:
+    """The blocks' mean deviations, stretched to the sum of squares of the units within them, on a grid.
+
+    Counts differ from the sizes by some sqrt(size), so the grid can be that much finer than for as many draws as units.
+    """
+    between = float((sizes * block**2).sum())
+    stretch = math.sqrt(variation / between) if between > 0 else 1.0
+    return on_grid((block * stretch)[:, None], 8 * math.isqrt(int(sizes.sum()) * BLOCKS))[:, 0]
+
+
+def _drawn_blocks(sizes: IntArray, seed: int, stream: str, resamples: int) -> Iterator[IntArray]:
+    """How many units of each block every resample draws, some resamples at a time."""
+    random, m = generator(seed, stream), int(sizes.sum())
+    rows = CELLS_AT_ONCE // BLOCKS
+    for start in range(0, resamples, rows):
+        yield random.multinomial(m, sizes / m, size=min(rows, resamples - start))
 
 
 def _ratio(sums: FloatArray) -> FloatArray:

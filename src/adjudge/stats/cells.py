@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import CELLS_AT_ONCE, RESAMPLES, Statistic, one, statistic_of_counts
+from adjudge.stats.bootstrap import CELLS_AT_ONCE, RESAMPLES, UNDEFINED, Drawing, Statistic, one, statistic_of_counts
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.replicates import NAMES, Method, few, interval_of
 from adjudge.stats.resampling import ENUMERATE_UP_TO, generator
@@ -19,25 +21,13 @@ def multinomial_cells(
     cells: npt.ArrayLike,
     function: Statistic,
     *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     value: float | None = None,
-    why_null: str = "the statistic is undefined on these counts",
+    why_null: str = UNDEFINED,
+    level: float = 0.95,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """A statistic of independent rows in cells: counts[k], or counts[h, k] resampled within each stratum h."""
-    return several_of_cells(
-        cells,
-        [(function, value)],
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
-        why_null=why_null,
-    )[0]
+    return several_of_cells(cells, [(function, value)], why_null=why_null, level=level, **drawing)[0]
 
 
 def several_of_cells(
@@ -49,7 +39,7 @@ def several_of_cells(
     resamples: int = RESAMPLES,
     level: float = 0.95,
     method: Method = "expanded",
-    why_null: str = "the statistic is undefined on these counts",
+    why_null: str = UNDEFINED,
 ) -> list[Estimate]:
     """As `multinomial_cells`, several statistics from the same resamples, each with its value where the caller has it."""
     table = np.atleast_2d(_checks.counts(cells, "cells"))
@@ -63,31 +53,27 @@ def several_of_cells(
     wanted = [(function, value) for (function, _), value in zip(functions, values, strict=True) if value is not None]
     if n <= ENUMERATE_UP_TO:
         stratum, cell = (np.repeat(index.ravel(), table.ravel()) for index in np.indices(table.shape))
-        found = [
-            statistic_of_counts(
-                np.eye(table.shape[1])[cell],
-                function,
-                seed=seed,
-                stream=stream,
-                level=level,
-                method=method,
-                strata=stratum,
-                value=value,
-                unit="row",
-            )
-            for function, value in wanted
-        ]
+        rows = np.eye(table.shape[1])[cell]
+        common: Any = {
+            "strata": stratum,
+            "unit": "row",
+            "level": level,
+            "method": method,
+            "seed": seed,
+            "stream": stream,
+        }
+        estimates = [statistic_of_counts(rows, function, value=value, **common) for function, value in wanted]
     else:
         design = "stratified row" if len(table) > 1 else "row"
         replicates = _replicates(table, [function for function, _ in wanted], seed, stream, resamples)
-        found = [
+        estimates = [
             interval_of(
                 value,
-                own,
+                values_of_resamples,
                 units=n,
                 strata=len(table),
-                jackknife=function(totals - np.eye(totals.size)[totals > 0]) if method == "bca" else None,
-                jackknife_weights=totals[totals > 0] if method == "bca" else None,
+                jackknife=partial(function, totals - np.eye(totals.size)[totals > 0]),
+                jackknife_weights=totals[totals > 0],
                 n=n,
                 level=level,
                 method=method,
@@ -95,9 +81,9 @@ def several_of_cells(
                 name=f"{design} bootstrap, {NAMES[method]}, {resamples} resamples",
                 warnings=few(n, "row"),
             )
-            for (function, value), own in zip(wanted, replicates, strict=True)
+            for (function, value), values_of_resamples in zip(wanted, replicates, strict=True)
         ]
-    known = iter(found)
+    known = iter(estimates)
     return [Estimate.null(why_null, n=n, level=level) if value is None else next(known) for value in values]
 
 
@@ -109,12 +95,11 @@ def _replicates(
         return []
     random = generator(seed, stream)
     rows = max(1, CELLS_AT_ONCE // table.shape[1])
-    found: list[list[FloatArray]] = [[] for _ in functions]
+    chunks: list[list[FloatArray]] = []
     for start in range(0, resamples, rows):
         drawn = _draw_cells(random, table, min(rows, resamples - start))
-        for own, function in zip(found, functions, strict=True):
-            own.append(function(drawn))
-    return [np.concatenate(own) for own in found]
+        chunks.append([function(drawn) for function in functions])
+    return [np.concatenate(chunks_of_one) for chunks_of_one in zip(*chunks, strict=True)]
 
 
 def _draw_cells(random: np.random.Generator, table: IntArray, rows: int) -> FloatArray:

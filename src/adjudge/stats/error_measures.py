@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -41,39 +42,25 @@ def mae(
     errors: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """The mean absolute error of signed errors."""
     size = np.abs(_checks.column(errors, "errors"))
-    return bootstrap.mean(size, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level)
+    return bootstrap.mean(size, clusters=clusters, level=level, **drawing)
 
 
 def rmse(
     errors: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """The root of the mean squared error; its interval is the root of the interval of the mean square."""
     squares = np.square(_checks.column(errors, "errors"))
-    square = bootstrap.mean(squares, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level)
-    if square.value is None:
-        return square
-    return Estimate(
-        value=math.sqrt(square.value),
-        low=None if square.low is None else math.sqrt(max(square.low, 0.0)),
-        high=None if square.high is None else math.sqrt(square.high),
-        level=level,
-        n=square.n,
-        method=square.method,
-        seed=square.seed,
-        warnings=square.warnings,
+    return bootstrap.mean(squares, clusters=clusters, level=level, **drawing).mapped(
+        lambda square: math.sqrt(max(square, 0.0))
     )
 
 

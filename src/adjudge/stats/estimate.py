@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -40,19 +41,16 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
         """An estimate that could not be made, and the reason."""
         return cls(value=None, why=why, n=n, level=level, method=method)
 
+    def mapped(self, rising: Callable[[float], float]) -> Estimate:
+        """The estimate of a rising function of the value: its interval has the function of both ends."""
+        ends = {name: getattr(self, name) for name in ("value", "low", "high")}
+        return msgspec.structs.replace(
+            self, **{name: None if end is None else rising(end) for name, end in ends.items()}
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data, full precision."""
-        return {
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "level": self.level,
-            "n": self.n,
-            "method": self.method,
-            "seed": self.seed,
-            "why": self.why,
-            "warnings": list(self.warnings),
-        }
+        return {**msgspec.structs.asdict(self), "warnings": list(self.warnings)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Estimate:

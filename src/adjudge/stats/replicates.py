@@ -8,6 +8,7 @@ differ in size, m is their effective number (Σ size)² / Σ size².
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -34,12 +35,15 @@ def interval_of(
     seed: int | None,
     name: str,
     strata: int = 1,
-    jackknife: FloatArray | None = None,
+    jackknife: Callable[[], FloatArray] | None = None,
     jackknife_weights: FloatArray | None = None,
     probabilities: FloatArray | None = None,
     warnings: tuple[str, ...] = (),
 ) -> Estimate:
-    """The estimate from replicates of `units` resampled units; undefined ones (NaN) are left out and reported."""
+    """The estimate from replicates of `units` resampled units; undefined ones (NaN) are left out and reported.
+
+    `jackknife` gives the leave-one-out values, which BCa alone asks for, each counted by its `jackknife_weights`.
+    """
     defined = np.isfinite(replicates)
     kept = int(defined.sum())
     if kept < replicates.size:
@@ -51,7 +55,10 @@ def interval_of(
         warnings = (*warnings, "no interval: the statistic is undefined in most resamples")
         return Estimate(value=value, level=level, n=n, method=name, seed=seed, warnings=warnings)
     if method == "bca":
-        bounds = _bca_levels(value, replicates, probabilities, jackknife, jackknife_weights, level)
+        if jackknife is None:
+            raise StatsError("BCa needs the leave-one-out values of the statistic")
+        acceleration = _acceleration(jackknife(), jackknife_weights)
+        bounds = _bca_levels(value, replicates, probabilities, acceleration, level)
     elif method == "expanded":
         bounds = _expanded_levels(units, strata, level)
     else:
@@ -77,18 +84,12 @@ def _expanded_levels(units: float, strata: int, level: float) -> tuple[float, fl
 
 
 def _bca_levels(
-    value: float,
-    replicates: FloatArray,
-    probabilities: FloatArray | None,
-    jackknife: FloatArray | None,
-    jackknife_weights: FloatArray | None,
-    level: float,
+    value: float, replicates: FloatArray, probabilities: FloatArray | None, acceleration: float, level: float
 ) -> tuple[float, float]:
     share = np.full(replicates.size, 1.0 / replicates.size) if probabilities is None else probabilities
     below = float(share[replicates < value].sum()) + 0.5 * float(share[replicates == value].sum())
     edge = 0.5 / replicates.size
     bias = normal_quantile(min(max(below, edge), 1.0 - edge))
-    acceleration = _acceleration(jackknife, jackknife_weights)
     z = normal_quantile(0.5 + level / 2.0)
     ends = []
     for quantile in (-z, z):
@@ -98,9 +99,7 @@ def _bca_levels(
     return ends[0], ends[1]
 
 
-def _acceleration(jackknife: FloatArray | None, jackknife_weights: FloatArray | None) -> float:
-    if jackknife is None:
-        raise StatsError("BCa needs the leave-one-out values of the statistic")
+def _acceleration(jackknife: FloatArray, jackknife_weights: FloatArray | None) -> float:
     defined = np.isfinite(jackknife)
     moves = jackknife[defined]
     share = np.ones(moves.size) if jackknife_weights is None else jackknife_weights[defined]
