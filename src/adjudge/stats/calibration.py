@@ -7,7 +7,7 @@ who asks for several measures of the same rows counts them once and passes the `
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
-from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, means_of_counts, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Resampling, generator, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
 from adjudge.stats.estimate import Estimate
@@ -64,12 +64,11 @@ def ece(
     scheme: Scheme = "equal_width",
     closed: Closed = "left",
     clusters: npt.ArrayLike | None = None,
+    tally: Tally | None = None,
     seed: int,
     stream: str = "ece",
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
-    tally: Tally | None = None,
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """The expected calibration error with a bootstrap interval (by cluster when given); null without rows.
 
@@ -78,13 +77,8 @@ def ece(
     perfectly calibrated answers would give with probability 1 − level or more, the interval therefore reaches down to
     0, and a warning says so. Equal-mass bins stay those of the whole sample.
     """
-    common: dict[str, Any] = {
-        "seed": seed,
-        "stream": stream,
-        "resamples": resamples,
-        "level": _checks.level(level),
-        "method": method,
-    }
+    level = _checks.level(level)
+    common: dict[str, Any] = {"seed": seed, "stream": stream, "level": level, **resampling}
     if clusters is None:
         rows = tally or Tally.of(confidence, correct)
         where = assign(rows.confidence, bins, scheme, closed, rows.counts)
@@ -117,18 +111,17 @@ def brier(
     correct: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str = "brier",
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     tally: Tally | None = None,
+    stream: str = "brier",
+    level: float = 0.95,
+    seed: int,
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """The Brier score, mean (confidence − correct)², with a bootstrap interval; null without rows (Brier 1950)."""
     c, y, how = _rows(confidence, correct, clusters, tally)
     if c.size == 0:
         return Estimate.null("no rows with a confidence", level=_checks.level(level))
-    return mean((c - y) ** 2, **how, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return mean((c - y) ** 2, **how, seed=seed, stream=stream, level=level, **resampling)
 
 
 def brier_parts(
@@ -155,12 +148,11 @@ def log_loss(
     *,
     clip: float = 0.0,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str = "log_loss",
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     tally: Tally | None = None,
+    stream: str = "log_loss",
+    level: float = 0.95,
+    seed: int,
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """The mean of −ln(probability given to what happened), with a bootstrap interval.
 
@@ -174,37 +166,22 @@ def log_loss(
     if not 0.0 <= clip < 0.5:
         raise StatsError(f"clip {clip!r} is not in [0, 0.5)")
     c = np.clip(c, clip, 1.0 - clip)
-    given = np.where(y == 1, c, 1.0 - c)
     counts = how.get("counts", np.ones(c.size, dtype=np.int64))
-    certain = int(counts[given == 0.0].sum())
+    certain = int(counts[c == 1.0 - y].sum())
     if certain:
         n = int(counts.sum())
         return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=n, level=level)
-    return mean(_losses(c, y), **how, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return mean(_losses(c, y), **how, seed=seed, stream=stream, level=level, **resampling)
 
 
-def brier_and_log_loss(
-    tally: Tally,
-    *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
-) -> tuple[Estimate, Estimate]:
+def brier_and_log_loss(tally: Tally, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> tuple[Estimate, Estimate]:
     """Both of independent rows and from the same resamples, since both fall with the probability given to what happened."""
     c, y = tally.doubles(), tally.correct
-    common: dict[str, Any] = {
-        "seed": seed,
-        "stream": stream,
-        "resamples": resamples,
-        "level": level,
-        "method": method,
-    }
     if not c.size or ((c == 1.0 - y) & (tally.counts > 0)).any():  # one of them is null
-        return brier([], [], tally=tally, **common), log_loss([], [], tally=tally, **common)
-    both = means_of_counts([(c - y) ** 2, _losses(c, y)], tally.counts, **common)
-    return both[0], both[1]
+        first, second = (measure([], [], tally=tally, level=level, **drawing) for measure in (brier, log_loss))
+        return first, second
+    first, second = means_of_counts([(c - y) ** 2, _losses(c, y)], tally.counts, level=level, **drawing)
+    return first, second
 
 
 def _losses(c: FloatArray, y: npt.NDArray[Any]) -> FloatArray:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +26,8 @@ from adjudge.stats.proportions import cluster_wilson, wilson
 ABSTAINED, ERRORED, MISSING = -1, -2, -3
 NO_ANSWER = ("abstained", "errored", "missing")
 Over = Literal["all", "answered"]
+Mask = npt.NDArray[np.bool_]
+"""Some of the cells of a table."""
 
 
 def encode(values: Sequence[Hashable], labels: Sequence[str], extra: Mapping[Hashable, int] | None = None) -> IntArray:
@@ -50,12 +53,22 @@ class Confusion:
         """All rows."""
         return int(self.counts.sum())
 
-    def over(self, over: Over) -> tuple[IntArray, IntArray | None]:
+    def over(self, over: Over) -> Confusion:
         """The table over all rows, or over the answered ones (without the last three columns)."""
         if over == "all":
-            return self.counts, self.by_cluster
+            return self
         k = len(self.labels)
-        return self.counts[:, :k], None if self.by_cluster is None else self.by_cluster[:, :, :k]
+        by_cluster = None if self.by_cluster is None else self.by_cluster[:, :, :k]
+        return Confusion(self.labels, self.counts[:, :k], by_cluster)
+
+    def mask(self, truth: str | None = None, answer: str | None = None) -> Mask:
+        """The cells of one true class, of one answer, of both, or all of them."""
+        cells = np.ones(self.counts.shape, dtype=bool)
+        if truth is not None:
+            cells &= (np.arange(len(self.labels)) == self.place(truth))[:, None]
+        if answer is not None:
+            cells &= np.arange(cells.shape[1]) == (*self.labels, *NO_ANSWER).index(answer)
+        return cells
 
     def place(self, label: str) -> int:
         """Where a label stands."""
@@ -100,62 +113,43 @@ def table(
 
 def accuracy(confusion: Confusion, *, over: Over = "all", level: float = 0.95) -> Estimate:
     """The share of right answers."""
-    counts, by_cluster = confusion.over(over)
-    hits = np.eye(len(confusion.labels), counts.shape[1], dtype=bool)
-    return _rate(counts, by_cluster, hits, np.ones_like(hits), f"no rows {_rows(over)}", level)
+    seen = confusion.over(over)
+    right = np.eye(*seen.counts.shape, dtype=bool)
+    return _rate(seen, right, seen.mask(), f"no rows {_rows(over)}", level)
 
 
 def recall(confusion: Confusion, label: str, *, over: Over = "all", level: float = 0.95) -> Estimate:
     """The share of a class's rows that were given its label."""
-    counts, by_cluster = confusion.over(over)
-    place = confusion.place(label)
-    hits, base = _masks(counts)
-    hits[place, place] = True
-    base[place, :] = True
-    return _rate(counts, by_cluster, hits, base, f"no rows of class {label!r} {_rows(over)}", level)
+    seen, why = confusion.over(over), f"no rows of class {label!r} {_rows(over)}"
+    return _rate(seen, seen.mask(label, label), seen.mask(label), why, level)
 
 
 def precision(confusion: Confusion, label: str, *, level: float = 0.95) -> Estimate:
     """The share of the rows given a label that have it; null when the label was never given."""
-    place = confusion.place(label)
-    hits, base = _masks(confusion.counts)
-    hits[place, place] = True
-    base[:, place] = True
-    return _rate(confusion.counts, confusion.by_cluster, hits, base, f"the label {label!r} was never given", level)
+    right, why = confusion.mask(label, label), f"the label {label!r} was never given"
+    return _rate(confusion, right, confusion.mask(answer=label), why, level)
 
 
 def false_positive_rate(confusion: Confusion, label: str, *, over: Over = "all", level: float = 0.95) -> Estimate:
     """The share of the other classes' rows that were given this label."""
-    counts, by_cluster = confusion.over(over)
-    place = confusion.place(label)
-    hits, base = _masks(counts)
-    base[:, :] = True
-    base[place, :] = False
-    hits[:, place] = base[:, place]
-    return _rate(counts, by_cluster, hits, base, f"no rows of a class other than {label!r} {_rows(over)}", level)
+    seen, why = confusion.over(over), f"no rows of a class other than {label!r} {_rows(over)}"
+    others = ~seen.mask(label)
+    return _rate(seen, others & seen.mask(answer=label), others, why, level)
 
 
 def class_rate(confusion: Confusion, answer: str, *, truth: str | None = None, level: float = 0.95) -> Estimate:
     """The share of rows (of one true class) with an answer: a label, `abstained`, `errored` or `missing`."""
-    columns = (*confusion.labels, *NO_ANSWER)
-    if answer not in columns:
-        raise StatsError(f"answer {answer!r} is not one of {', '.join(columns)}")
-    hits, base = _masks(confusion.counts)
-    rows = slice(None) if truth is None else slice(confusion.place(truth), confusion.place(truth) + 1)
-    base[rows, :] = True
-    hits[rows, columns.index(answer)] = True
-    why = "no rows" if truth is None else f"no rows of class {truth!r}"
-    return _rate(confusion.counts, confusion.by_cluster, hits, base, why, level)
+    answers = (*confusion.labels, *NO_ANSWER)
+    if answer not in answers:
+        raise StatsError(f"answer {answer!r} is not one of {', '.join(answers)}")
+    return _rate(confusion, confusion.mask(truth, answer), confusion.mask(truth), _no_rows(truth), level)
 
 
 def coverage(confusion: Confusion, *, truth: str | None = None, level: float = 0.95) -> Estimate:
     """The share of rows (of one true class) that were answered with a label."""
-    hits, base = _masks(confusion.counts)
-    rows = slice(None) if truth is None else slice(confusion.place(truth), confusion.place(truth) + 1)
-    base[rows, :] = True
-    hits[rows, : len(confusion.labels)] = True
-    why = "no rows" if truth is None else f"no rows of class {truth!r}"
-    return _rate(confusion.counts, confusion.by_cluster, hits, base, why, level)
+    rows = confusion.mask(truth)
+    answered = np.arange(rows.shape[1]) < len(confusion.labels)
+    return _rate(confusion, rows & answered, rows, _no_rows(truth), level)
 
 
 def f1(
@@ -163,92 +157,67 @@ def f1(
     label: str,
     *,
     over: Over = "answered",
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """2 TP / (2 TP + FP + FN) of a class; null when no row has the class and none was given it.
 
     Where all or none of TP + FP + FN are TP every resample has the same F1. The interval is then Wilson's for the share
     J = TP / (TP + FP + FN), carried over by F1 = 2J / (1 + J).
     """
-    counts, by_cluster = confusion.over(over)
-    place = confusion.place(label)
-    hit, miss = _masks(counts)
-    hit[place, place] = True
-    miss[place, :] = True
-    miss[:, place] = True
-    miss[place, place] = False
-    rest = ~(hit | miss)
-    why = f"no row has the class {label!r} and none was given it {_rows(over)}"
-    right, wrong = int(counts[hit].sum()), int(counts[miss].sum())
+    seen = confusion.over(over)
+    hit = seen.mask(label, label)
+    miss = (seen.mask(label) | seen.mask(answer=label)) & ~hit
+    right, wrong = int(seen.counts[hit].sum()), int(seen.counts[miss].sum())
     if right + wrong and not (right and wrong):
-        return _f1_from_share(counts, by_cluster, hit, miss, level)
-    return _bootstrap(counts, by_cluster, (hit, miss, rest), _f1, why, seed, stream, resamples, level)
+        share = _rate(seen, hit, hit | miss, "", level).mapped(lambda j: 2.0 * j / (1.0 + j))
+        return msgspec.structs.replace(share, n=seen.n, method=f"{share.method} on TP / (TP + FP + FN)")
+    why = f"no row has the class {label!r} and none was given it {_rows(over)}"
+    return _bootstrap(seen, _f1, why, masks=(hit, miss, ~(hit | miss)), level=level, **drawing)
 
 
 def macro_f1(
-    confusion: Confusion,
-    *,
-    over: Over = "answered",
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
-    level: float = 0.95,
+    confusion: Confusion, *, over: Over = "answered", level: float = 0.95, **drawing: Unpack[bootstrap.Drawing]
 ) -> Estimate:
     """The plain mean of the classes' F1; null when one of them is."""
-    counts, by_cluster = confusion.over(over)
-    k = len(confusion.labels)
+    seen = confusion.over(over)
+    k = len(seen.labels)
 
     def statistic(cells: FloatArray) -> FloatArray:
-        tables = cells.reshape(-1, *counts.shape)
+        tables = cells.reshape(-1, *seen.counts.shape)
         hits = np.diagonal(tables, axis1=1, axis2=2)[:, :k]
         doubled = tables.sum(axis=2) + tables.sum(axis=1)[:, :k]
         return np.asarray(_over(2.0 * hits, doubled).mean(axis=1))
 
-    why = f"a class has no row and no answer {_rows(over)}"
-    return _bootstrap(counts, by_cluster, None, statistic, why, seed, stream, resamples, level)
+    return _bootstrap(seen, statistic, f"a class has no row and no answer {_rows(over)}", level=level, **drawing)
 
 
 def balanced_accuracy(
-    confusion: Confusion,
-    *,
-    over: Over = "answered",
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
-    level: float = 0.95,
+    confusion: Confusion, *, over: Over = "answered", level: float = 0.95, **drawing: Unpack[bootstrap.Drawing]
 ) -> Estimate:
     """The plain mean of the classes' recalls; null when a class has no rows."""
-    counts, by_cluster = confusion.over(over)
-    k = len(confusion.labels)
-    empty = [label for label, rows in zip(confusion.labels, counts.sum(axis=1), strict=True) if rows == 0]
-    hits = np.eye(k, counts.shape[1], dtype=bool)
-    masks = (*_rows_of(hits, k), *_rows_of(~hits, k))
+    seen = confusion.over(over)
+    k = len(seen.labels)
+    empty = [label for label, rows in zip(seen.labels, seen.counts.sum(axis=1), strict=True) if rows == 0]
+    hits = [seen.mask(label, label) for label in seen.labels]
+    misses = [seen.mask(label) & ~hit for label, hit in zip(seen.labels, hits, strict=True)]
 
     def statistic(cells: FloatArray) -> FloatArray:
         return np.asarray(_over(cells[:, :k], cells[:, :k] + cells[:, k:]).mean(axis=1))
 
     why = f"no rows of class {', '.join(map(repr, empty))} {_rows(over)}"
-    return _bootstrap(counts, by_cluster, masks, statistic, why, seed, stream, resamples, level)
+    return _bootstrap(seen, statistic, why, masks=(*hits, *misses), level=level, **drawing)
 
 
 def mcc(
-    confusion: Confusion,
-    *,
-    over: Over = "answered",
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
-    level: float = 0.95,
+    confusion: Confusion, *, over: Over = "answered", level: float = 0.95, **drawing: Unpack[bootstrap.Drawing]
 ) -> Estimate:
     """Matthews' correlation of truth and answer; null when either is the same on every row."""
-    counts, by_cluster = confusion.over(over)
-    k = len(confusion.labels)
+    seen = confusion.over(over)
+    k = len(seen.labels)
 
     def statistic(cells: FloatArray) -> FloatArray:
-        tables = cells.reshape(-1, *counts.shape)
+        tables = cells.reshape(-1, *seen.counts.shape)
         n = tables.sum(axis=(1, 2))
         truth, answer = tables.sum(axis=2), tables.sum(axis=1)
         right = np.trace(tables[:, :, :k], axis1=1, axis2=2)
@@ -257,7 +226,7 @@ def mcc(
         return _over(cross, np.sqrt(spread))
 
     why = f"truth or answer is the same on every row {_rows(over)}"
-    return _bootstrap(counts, by_cluster, None, statistic, why, seed, stream, resamples, level, _mcc(counts, k))
+    return _bootstrap(seen, statistic, why, value=_mcc(seen.counts, k), level=level, **drawing)
 
 
 def _mcc(counts: IntArray, k: int) -> float | None:
@@ -270,80 +239,39 @@ def _mcc(counts: IntArray, k: int) -> float | None:
 
 
 def _bootstrap(
-    counts: IntArray,
-    by_cluster: IntArray | None,
-    masks: tuple[npt.NDArray[np.bool_], ...] | None,
+    seen: Confusion,
     statistic: bootstrap.Statistic,
     why: str,
-    seed: int,
-    stream: str,
-    resamples: int,
-    level: float,
+    *,
+    masks: Sequence[Mask] | None = None,
     value: float | None = None,
+    level: float,
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
-    n = int(counts.sum())
-    if n == 0:
+    """A statistic of the cells, or of the sums over `masks` of them, from resampled rows or clusters."""
+    if seen.n == 0:
         return Estimate.null(why, level=_checks.level(level))
-    if by_cluster is None:
-        cells = counts.ravel() if masks is None else np.array([counts[mask].sum() for mask in masks])
-        return multinomial_cells(
-            cells, statistic, seed=seed, stream=stream, resamples=resamples, level=level, value=value, why_null=why
-        )
-    sizes = by_cluster.sum(axis=(1, 2))
-    used = by_cluster[sizes > 0]
+    if seen.by_cluster is None:
+        cells = seen.counts.ravel() if masks is None else np.array([seen.counts[mask].sum() for mask in masks])
+        return multinomial_cells(cells, statistic, value=value, why_null=why, level=level, **drawing)
+    sizes = seen.by_cluster.sum(axis=(1, 2))
+    used, sizes = seen.by_cluster[sizes > 0], sizes[sizes > 0]
     per_cluster = (
         used.reshape(len(used), -1) if masks is None else np.column_stack([used[:, mask].sum(axis=1) for mask in masks])
     )
     return bootstrap.statistic_of_counts(
-        per_cluster,
-        statistic,
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        n=n,
-        value=value,
-        sizes=sizes[sizes > 0],
-        why_null=why,
+        per_cluster, statistic, n=seen.n, value=value, sizes=sizes, why_null=why, level=level, **drawing
     )
 
 
-def _rate(
-    counts: IntArray,
-    by_cluster: IntArray | None,
-    hits: npt.NDArray[np.bool_],
-    base: npt.NDArray[np.bool_],
-    why: str,
-    level: float,
-) -> Estimate:
-    n = int(counts[base].sum())
+def _rate(seen: Confusion, hits: Mask, base: Mask, why: str, level: float) -> Estimate:
+    """The rows in `hits` as a share of those in `base`."""
+    n = int(seen.counts[base].sum())
     if n == 0:
         return Estimate.null(why, level=_checks.level(level), method="wilson")
-    if by_cluster is None:
-        return wilson(int(counts[hits].sum()), n, level=level)
-    return cluster_wilson(by_cluster[:, hits].sum(axis=1), by_cluster[:, base].sum(axis=1), level=level)
-
-
-def _f1_from_share(
-    counts: IntArray,
-    by_cluster: IntArray | None,
-    hit: npt.NDArray[np.bool_],
-    miss: npt.NDArray[np.bool_],
-    level: float,
-) -> Estimate:
-    share = _rate(counts, by_cluster, hit, hit | miss, "", level)
-    value, low, high = (
-        None if end is None else 2.0 * end / (1.0 + end) for end in (share.value, share.low, share.high)
-    )
-    return Estimate(
-        value=value,
-        low=low,
-        high=high,
-        level=level,
-        n=int(counts.sum()),
-        method=f"{share.method} on TP / (TP + FP + FN)",
-        warnings=share.warnings,
-    )
+    if seen.by_cluster is None:
+        return wilson(int(seen.counts[hits].sum()), n, level=level)
+    return cluster_wilson(seen.by_cluster[:, hits].sum(axis=1), seen.by_cluster[:, base].sum(axis=1), level=level)
 
 
 def _f1(cells: FloatArray) -> FloatArray:
@@ -355,13 +283,9 @@ def _over(top: FloatArray, bottom: FloatArray) -> FloatArray:
     return ratio
 
 
-def _masks(counts: IntArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    return np.zeros(counts.shape, dtype=bool), np.zeros(counts.shape, dtype=bool)
-
-
-def _rows_of(mask: npt.NDArray[np.bool_], k: int) -> tuple[npt.NDArray[np.bool_], ...]:
-    return tuple(mask & (np.arange(k) == row)[:, None] for row in range(k))
-
-
 def _rows(over: Over) -> str:
     return "among the answered" if over == "answered" else "in the data"
+
+
+def _no_rows(truth: str | None) -> str:
+    return "no rows" if truth is None else f"no rows of class {truth!r}"
