@@ -280,7 +280,7 @@ def _means_of_blocks(
     sizes = np.diff(edges)
     values, blocks, moves = [], [], []
     for ordered in columns:
-        value = exact.rounded(exact.total(ordered) if n == ordered.size else exact.total(ordered, counts), n)
+        value = exact.rounded(exact.total(ordered, counts), n)
         deviations = ordered - value
         if n == ordered.size:
             block = np.add.reduceat(deviations, edges[:-1]) / sizes

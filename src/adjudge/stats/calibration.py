@@ -27,6 +27,7 @@ from adjudge.stats.tallies import Tally, cut
 _EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
 _BLOCKS = 32  # above, each bin's right and wrong rows are cut into so many blocks of neighbouring confidences
 _CALIBRATED_DRAWS = 4000
+NO_ROWS = "no rows with a confidence"
 MAY_BE_CALIBRATED = "perfectly calibrated answers could give this value too; the interval reaches down to 0"
 
 
@@ -50,10 +51,8 @@ def ece_value(
     tally: Tally | None = None,
 ) -> float | None:
     """The expected calibration error alone: Σ over bins of |Σ correct − Σ confidence| / n, correctly rounded."""
-    if tally is not None:
-        return _ece_of_tally(tally, assign(tally.confidence, bins, scheme, closed, tally.counts), bins)
-    c, y = columns(confidence, correct)
-    return _ece_exact(c, y, assign(confidence, bins, scheme, closed), bins)
+    rows = tally or Tally.of(confidence, correct)
+    return _ece_value(rows, assign(rows.confidence, bins, scheme, closed, rows.counts), bins)
 
 
 def ece(
@@ -79,23 +78,18 @@ def ece(
     """
     level = _checks.level(level)
     common: dict[str, Any] = {"seed": seed, "stream": stream, "level": level, **resampling}
-    if clusters is None:
-        rows = tally or Tally.of(confidence, correct)
-        where = assign(rows.confidence, bins, scheme, closed, rows.counts)
-        n, value = rows.n, _ece_of_tally(rows, where, bins)
-    else:
-        c, y = columns(confidence, correct)
-        where = assign(confidence, bins, scheme, closed)
-        n, value = c.size, _ece_exact(c, y, where, bins)
+    rows = _rows(confidence, correct, clusters, tally)
+    where = assign(rows.confidence, bins, scheme, closed, rows.counts)
+    value = _ece_value(rows, where, bins)
     if value is None:
-        return Estimate.null("no rows with a confidence", level=level)
+        return Estimate.null(NO_ROWS, level=level)
     if clusters is None:
         estimate, covariance = _ece_of_cells(rows, where, bins, value, common)
     else:
-        counts = _cluster_counts(c, y, where, bins, np.asarray(clusters))
-        estimate = statistic_of_counts(counts, lambda sums: _ece_of_sums(sums, bins), n=n, value=value, **common)
+        counts = _cluster_counts(rows, where, bins, np.asarray(clusters))
+        estimate = statistic_of_counts(counts, lambda sums: _ece_of_sums(sums, bins), n=rows.n, value=value, **common)
         covariance = counts[:, :bins].T @ counts[:, :bins]
-    if value > _calibrated_quantile(covariance, n, level, seed, stream):
+    if value > _calibrated_quantile(covariance, rows.n, level, seed, stream):
         return estimate
     return msgspec.structs.replace(estimate, low=0.0, warnings=(*estimate.warnings, MAY_BE_CALIBRATED))
 
@@ -118,10 +112,11 @@ def brier(
     **resampling: Unpack[Resampling],
 ) -> Estimate:
     """The Brier score, mean (confidence − correct)², with a bootstrap interval; null without rows (Brier 1950)."""
-    c, y, how = _rows(confidence, correct, clusters, tally)
-    if c.size == 0:
-        return Estimate.null("no rows with a confidence", level=_checks.level(level))
-    return mean((c - y) ** 2, **how, seed=seed, stream=stream, level=level, **resampling)
+    rows = _rows(confidence, correct, clusters, tally)
+    if rows.counts.size == 0:
+        return Estimate.null(NO_ROWS, level=_checks.level(level))
+    errors = rows.doubles() - rows.correct
+    return mean(errors**2, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
 
 
 def brier_parts(
@@ -159,19 +154,25 @@ def log_loss(
     Null where full confidence was wrong, since the loss is then infinite; `clip` keeps confidences within [clip, 1 −
     clip] instead, as a stated choice.
     """
-    c, y, how = _rows(confidence, correct, clusters, tally)
+    rows = _rows(confidence, correct, clusters, tally)
     level = _checks.level(level)
-    if c.size == 0:
-        return Estimate.null("no rows with a confidence", level=level)
+    if rows.counts.size == 0:
+        return Estimate.null(NO_ROWS, level=level)
     if not 0.0 <= clip < 0.5:
         raise StatsError(f"clip {clip!r} is not in [0, 0.5)")
-    c = np.clip(c, clip, 1.0 - clip)
-    counts = how.get("counts", np.ones(c.size, dtype=np.int64))
-    certain = int(counts[c == 1.0 - y].sum())
+    c = np.clip(rows.doubles(), clip, 1.0 - clip)
+    certain = int(rows.counts[c == 1.0 - rows.correct].sum())
     if certain:
-        n = int(counts.sum())
-        return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=n, level=level)
-    return mean(_losses(c, y), **how, seed=seed, stream=stream, level=level, **resampling)
+        return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=rows.n, level=level)
+    return mean(
+        _losses(c, rows.correct),
+        clusters=clusters,
+        counts=rows.counts,
+        seed=seed,
+        stream=stream,
+        level=level,
+        **resampling,
+    )
 
 
 def brier_and_log_loss(tally: Tally, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> tuple[Estimate, Estimate]:
@@ -207,16 +208,11 @@ def reliability_table(
     tally: Tally | None = None,
 ) -> list[ReliabilityRow]:
     """What each bin promises and keeps: rows, mean confidence, accuracy with Wilson's interval; nulls in empty bins."""
-    if clusters is None:
-        rows = tally or Tally.of(confidence, correct)
-        c, y, counts = rows.doubles(), rows.correct, rows.counts
-        where = assign(rows.confidence, bins, scheme, closed, counts)
-    else:
-        c, y = columns(confidence, correct)
-        counts = np.ones(c.size, dtype=np.int64)
-        where = assign(confidence, bins, scheme, closed)
-    size, hits = (_in_bins(where, bins, part).tolist() for part in (counts, counts * y))
-    promised = exact.group_totals(c, where, bins, counts) if c.size else [0] * bins
+    rows = _rows(confidence, correct, clusters, tally)
+    c, y = rows.doubles(), rows.correct
+    where = assign(rows.confidence, bins, scheme, closed, rows.counts)
+    size, hits = (_in_bins(where, bins, part).tolist() for part in (rows.counts, rows.counts * y))
+    promised = exact.group_totals(c, where, bins, rows.counts)
     groups = None
     if clusters is not None:
         _, groups = np.unique(np.asarray(clusters), return_inverse=True)
@@ -245,23 +241,17 @@ def reliability_table(
 
 def _rows(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, clusters: npt.ArrayLike | None, tally: Tally | None
-) -> tuple[FloatArray, npt.NDArray[Any], dict[str, Any]]:
-    """Confidences, whether right, and what `bootstrap.mean` is told of the rows: clusters, or how many each stands for."""
-    if clusters is not None:
-        return *columns(confidence, correct), {"clusters": clusters}
-    rows = tally or Tally.of(confidence, correct)
-    return rows.doubles(), rows.correct, {"counts": rows.counts}
+) -> Tally:
+    """The rows counted; those of clusters one by one, in their order."""
+    if clusters is None:
+        return tally or Tally.of(confidence, correct)
+    return Tally.one_by_one(confidence, correct)
 
 
-def _ece_exact(c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int) -> float | None:
-    hits = np.bincount(where[y == 1], minlength=bins).tolist()
-    return ece_of(hits, exact.group_totals(c, where, bins), c.size) if c.size else None
-
-
-def _ece_of_tally(tally: Tally, where: IntArray, bins: int) -> float | None:
-    hits = _in_bins(where, bins, tally.counts * tally.correct).tolist()
-    promised = exact.group_totals(tally.doubles(), where, bins, tally.counts)
-    return ece_of(hits, promised, tally.n) if tally.counts.size else None
+def _ece_value(rows: Tally, where: IntArray, bins: int) -> float | None:
+    hits = _in_bins(where, bins, rows.counts * rows.correct).tolist()
+    promised = exact.group_totals(rows.doubles(), where, bins, rows.counts)
+    return ece_of(hits, promised, rows.n) if rows.counts.size else None
 
 
 def _in_bins(where: IntArray, bins: int, counts: IntArray) -> IntArray:
@@ -298,13 +288,12 @@ def _ece_of_sums(sums: FloatArray, bins: int) -> FloatArray:
     return result
 
 
-def _cluster_counts(
-    c: FloatArray, y: npt.NDArray[Any], where: IntArray, bins: int, clusters: npt.NDArray[np.generic]
-) -> FloatArray:
+def _cluster_counts(rows: Tally, where: IntArray, bins: int, clusters: npt.NDArray[np.generic]) -> FloatArray:
     """For each cluster: Σ (correct − confidence) in each bin, and its rows."""
-    _checks.same_length(c.size, clusters.size, "clusters")
+    _checks.same_length(rows.n, clusters.size, "clusters")
     names, of = np.unique(clusters, return_inverse=True)
-    gaps = exact.group_sums(y - c, of * bins + where, names.size * bins).reshape(names.size, bins)
+    gaps = exact.group_sums(rows.correct - rows.doubles(), of * bins + where, names.size * bins)
+    gaps = gaps.reshape(names.size, bins)
     return np.column_stack([gaps, np.bincount(of)])
 
 

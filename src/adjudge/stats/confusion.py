@@ -63,11 +63,11 @@ class Confusion:
 
     def mask(self, truth: str | None = None, answer: str | None = None) -> Mask:
         """The cells of one true class, of one answer, of both, or all of them."""
-        cells = np.ones(self.counts.shape, dtype=bool)
+        cells: Mask = np.ones(self.counts.shape, dtype=bool)
         if truth is not None:
             cells &= (np.arange(len(self.labels)) == self.place(truth))[:, None]
         if answer is not None:
-            cells &= np.arange(cells.shape[1]) == (*self.labels, *NO_ANSWER).index(answer)
+            cells &= np.arange(self.counts.shape[1]) == (*self.labels, *NO_ANSWER).index(answer)
         return cells
 
     def place(self, label: str) -> int:
@@ -114,7 +114,7 @@ def table(
 def accuracy(confusion: Confusion, *, over: Over = "all", level: float = 0.95) -> Estimate:
     """The share of right answers."""
     seen = confusion.over(over)
-    right = np.eye(*seen.counts.shape, dtype=bool)
+    right = np.eye(len(seen.labels), seen.counts.shape[1], dtype=bool)
     return _rate(seen, right, seen.mask(), f"no rows {_rows(over)}", level)
 
 

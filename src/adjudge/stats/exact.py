@@ -7,6 +7,8 @@ limit. Division of two Python integers is correctly rounded, so sums and means a
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +22,7 @@ _HALF = 27
 def total(values: npt.ArrayLike, counts: IntArray | None = None) -> int:
     """The exact sum of a column of finite numbers, in units of 2^-1074; each stands there `counts` times, or once."""
     array = np.ascontiguousarray(values, dtype=np.float64).ravel()
-    if counts is not None:
+    if _repeated(counts):
         return _counted(array, np.zeros(array.size, dtype=np.int64), 1, counts)[0]
     result = 0
     for start in range(0, array.size, _ROWS):
@@ -41,7 +43,7 @@ def _total(array: FloatArray) -> int:
 def group_totals(values: npt.ArrayLike, groups: IntArray, m: int, counts: IntArray | None = None) -> list[int]:
     """The exact sum of each of the groups 0 … m-1, in units of 2^-1074; each value stands there `counts` times."""
     array = np.ascontiguousarray(values, dtype=np.float64)
-    if counts is not None:
+    if _repeated(counts):
         return _counted(array, groups, m, counts)
     totals = [0] * m
     for start in range(0, array.size, _ROWS):
@@ -82,6 +84,11 @@ def mean_of(values: npt.ArrayLike) -> float:
 def group_sums(values: npt.ArrayLike, groups: IntArray, m: int, counts: IntArray | None = None) -> FloatArray:
     """The correctly rounded sum of each group."""
     return np.array([rounded(units) for units in group_totals(values, groups, m, counts)], dtype=np.float64)
+
+
+def _repeated(counts: IntArray | None) -> TypeGuard[IntArray]:
+    """Whether some value does not stand there exactly once."""
+    return counts is not None and not bool((counts == 1).all())
 
 
 def _counted(array: FloatArray, groups: IntArray, m: int, counts: IntArray) -> list[int]:

@@ -17,20 +17,17 @@ _PROBE = 1000
 class Tally(NamedTuple):
     """How often each pair of a confidence and right (1) or wrong (0) stands there: the wrong first, each by rising confidence.
 
-    Confidences keep the precision they came in, since the edges of bins depend on it.
+    Rows that have clusters stand there one by one instead. Confidences keep the precision they came in, since the edges of bins depend on it.
     """
 
     confidence: npt.NDArray[Any]
-    correct: npt.NDArray[np.int8]
+    correct: npt.NDArray[Any]
     counts: IntArray
 
     @classmethod
     def of(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Tally:
         """The rows counted, checked as every calibration measure asks for it."""
-        c, y = columns(confidence, correct)
-        raw = np.asarray(confidence)
-        if raw.dtype.kind == "f":
-            c = raw
+        c, y, _ = cls.one_by_one(confidence, correct)
         distinct = _decimals if c.size and _is_decimal(c[:_PROBE]) and _is_decimal(c) else _distinct
         wrong, right = (distinct(c[np.flatnonzero(y == code)]) for code in (0, 1))
         return cls(
@@ -38,6 +35,13 @@ class Tally(NamedTuple):
             np.repeat(np.array([0, 1], dtype=np.int8), [wrong[0].size, right[0].size]),
             np.concatenate([wrong[1], right[1]]),
         )
+
+    @classmethod
+    def one_by_one(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Tally:
+        """The rows checked, in their order, each standing for itself."""
+        c, y = columns(confidence, correct)
+        raw = np.asarray(confidence)
+        return cls(raw if raw.dtype.kind == "f" else c, y, np.ones(c.size, dtype=np.int64))
 
     @property
     def n(self) -> int:
