@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Unpack
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import bootstrap, ranking_bootstrap
+from adjudge.stats import bootstrap
 from adjudge.stats._checks import IntArray
+from adjudge.stats.bootstrap import Drawing
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson
 from adjudge.stats.quantiles import normal_quantile
-from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows
+from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows, average_precisions
 
 ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
 
 
-def auroc(rows: RankedRows, *, level: float = 0.95, **options: Any) -> Estimate:
+def auroc(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
     """The chance that a positive scores above a negative, ties counting half, with its cluster interval."""
     n = rows.code.size
     if rows.one_class:
@@ -37,25 +39,48 @@ def auroc(rows: RankedRows, *, level: float = 0.95, **options: Any) -> Estimate:
             method="newcombe, every cluster counted as one row",
             warnings=bootstrap.few(rows.m, "cluster"),
         )
-    return ranking_bootstrap.auroc(table, level=level, **options)
+    sizes = table.positives + table.negatives
+    return bootstrap.resample(
+        value, rows.m, table.replicate, table.leave_one_out, n=n, sizes=sizes, level=level, **drawing
+    )
 
 
-def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **options: Any) -> Estimate:
+def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
     """The largest true positive rate of a threshold whose false positive rate is at most the target."""
-    hits = curve.ups[-1].astype(np.int64)
-    if not hits.any() or hits.sum() == curve.place.size:
-        return Estimate.null(ONE_CLASS, n=curve.place.size, level=level)
-    found = ranking_bootstrap.recall_at_fpr(curve, target, level=level, **options)
-    return of_some_width(found, cluster_wilson(hits if found.value == 1.0 else 0 * hits, hits, level=level))
+    n, hits = curve.place.size, curve.ups[-1].astype(np.int64)
+    if not hits.any() or hits.sum() == n:
+        return Estimate.null(ONE_CLASS, n=n, level=level)
+    m, sizes = hits.size, hits + curve.downs[-1].astype(np.int64)
+    value = float(curve.recall_at(np.ones((1, m)), target)[0])
+    estimate = bootstrap.resample(
+        value,
+        m,
+        lambda drawn: curve.recall_at(drawn, target),
+        lambda: curve.recall_at(1.0 - np.eye(m), target),
+        n=n,
+        sizes=sizes,
+        level=level,
+        **drawing,
+    )
+    return of_some_width(estimate, cluster_wilson(hits if value == 1.0 else 0 * hits, hits, level=level))
 
 
-def average_precision(rows: RankedRows, *, level: float = 0.95, **options: Any) -> Estimate:
-    """Average precision with its cluster interval."""
-    ranked, place = rows.falling
+def average_precision(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
+    """Average precision with its cluster interval; every resample passes once over the sorted rows."""
+    n, m = rows.code.size, rows.m
+    ranked, _ = rows.falling
     if not ranked.positive.any():
-        return Estimate.null("no positives", n=rows.code.size, level=level)
-    value = ranked.average_precision()
-    return ranking_bootstrap.average_precision(value, ranked, place, rows.m, level=level, **options)
+        return Estimate.null("no positives", n=n, level=level)
+    return bootstrap.resample(
+        ranked.average_precision(),
+        m,
+        lambda drawn: average_precisions(rows.code[::-1], ranked.ends, drawn),
+        lambda: average_precisions(rows.code[::-1], ranked.ends, 1.0 - np.eye(m)),
+        n=n,
+        sizes=rows.sizes.sum(axis=1),
+        level=level,
+        **drawing,
+    )
 
 
 def best_f1(rows: RankedRows) -> tuple[float, float] | None:
@@ -102,16 +127,9 @@ def largest_allowed(negatives: npt.NDArray[np.generic], target: float) -> IntArr
     return np.maximum(guess, 0.0).astype(np.int64)
 
 
-def of_some_width(found: Estimate, wilson_like: Estimate) -> Estimate:
-    """The interval of a share at 0 or 1 whose resamples all agree."""
-    if found.low is None or found.low != found.high or found.value not in {0.0, 1.0}:
-        return found
-    return Estimate(
-        value=found.value,
-        low=wilson_like.low,
-        high=wilson_like.high,
-        level=found.level,
-        n=found.n,
-        method=f"{wilson_like.method}, over the positives",
-        warnings=wilson_like.warnings,
-    )
+def of_some_width(estimate: Estimate, wilson_like: Estimate) -> Estimate:
+    """The estimate; a share at 0 or 1 whose resamples all agree with the interval that Wilson gives it instead."""
+    if estimate.low is None or estimate.low != estimate.high or estimate.value not in {0.0, 1.0}:
+        return estimate
+    method = f"{wilson_like.method}, over the positives"
+    return msgspec.structs.replace(wilson_like, value=estimate.value, n=estimate.n, method=method)

@@ -9,19 +9,21 @@ method 5). With clusters every interval is a cluster bootstrap (`ranked`, from r
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, bootstrap, confusion, ranked, ranking_bootstrap
+from adjudge.stats import _checks, bootstrap, confusion, ranked
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.placements import Placements, by_class, counted_placements, placements, variance_of_auroc
 from adjudge.stats.proportions import wilson
 from adjudge.stats.quantiles import normal_cdf, normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
-from adjudge.stats.ranking_bootstrap import RankedRows
+from adjudge.stats.ranking_bootstrap import Curve, RankedRows
+from adjudge.stats.replicates import NAMES
 from adjudge.stats.resampling import generator
 
 __all__ = [
@@ -30,7 +32,6 @@ __all__ = [
     "auroc_value",
     "average_precision",
     "delong_difference",
-    "delong_variance",
     "f1_at",
     "largest_allowed",
     "newcombe_auroc",
@@ -43,12 +44,11 @@ def auroc(
     positives: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
+    counts: IntArray | None = None,
     seed: int = 0,
     stream: str = "auroc",
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
-    method: bootstrap.Method = "expanded",
-    counts: IntArray | None = None,
+    **resampling: Unpack[bootstrap.Resampling],
 ) -> Estimate:
     """The chance that a positive scores above a negative, ties counting half; DeLong's interval, or by cluster.
 
@@ -61,14 +61,7 @@ def auroc(
         return Estimate.null(ONE_CLASS, n=n, level=level)
     if clusters is None:
         return _auroc_of_rows(column, positive, counts, level)
-    return ranked.auroc(
-        _ranked(column, positive, clusters),
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
-    )
+    return ranked.auroc(_ranked(column, positive, clusters), seed=seed, stream=stream, level=level, **resampling)
 
 
 def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
@@ -78,12 +71,6 @@ def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None
         return None
     ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
     return _doubled_wins(ups, downs) / (2 * ups.size * downs.size)
-
-
-def delong_variance(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
-    """DeLong's variance of AUROC; None with fewer than two positives or two negatives."""
-    column, positive = _columns(scores, positives)
-    return variance_of_auroc(*placements(column, positive))
 
 
 def delong_difference(
@@ -124,9 +111,8 @@ def average_precision(
     clusters: npt.ArrayLike | None = None,
     seed: int = 0,
     stream: str = "average_precision",
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
-    method: bootstrap.Method = "expanded",
+    **resampling: Unpack[bootstrap.Resampling],
 ) -> Estimate:
     """Σ (recall gained) · precision over the distinct thresholds, without interpolation.
 
@@ -139,23 +125,18 @@ def average_precision(
     if ups == 0:
         return Estimate.null("no positives", n=column.size, level=level)
     if clusters is not None:
-        return ranked.average_precision(
-            _ranked(column, positive, clusters),
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-        )
-    rows, _ = RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1).falling
-    value = rows.average_precision()
+        rows = _ranked(column, positive, clusters)
+        return ranked.average_precision(rows, seed=seed, stream=stream, level=level, **resampling)
+    falling, _ = RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1).falling
+    value = falling.average_precision()
     if value >= 1.0:
-        low, high, says = wilson(ups, ups, level=level).low, 1.0, "wilson over the positives"
+        low, high, interval = wilson(ups, ups, level=level).low, 1.0, "wilson"
     else:
         half = normal_quantile(0.5 + level / 2.0) / math.sqrt(ups * value * (1.0 - value))
-        low, high = _around_logit(value, half)
-        says = "logit over the positives"
-    return Estimate(value=value, low=low, high=high, level=level, n=column.size, method=says)
+        (low, high), interval = _around_logit(value, half), "logit"
+    return Estimate(
+        value=value, low=low, high=high, level=level, n=column.size, method=f"{interval} over the positives"
+    )
 
 
 def recall_at_fpr(
@@ -164,11 +145,8 @@ def recall_at_fpr(
     target: float,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
-    method: bootstrap.Method = "expanded",
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """The largest true positive rate of a threshold whose false positive rate is at most the target; no interpolation.
 
@@ -182,35 +160,28 @@ def recall_at_fpr(
     if _one_class(positive):
         return Estimate.null(ONE_CLASS, n=column.size, level=level)
     if clusters is not None:
-        rows, place = _ranked(column, positive, clusters).falling
-        return ranked.recall_at_fpr(
-            ranking_bootstrap.Curve.of(rows, place, int(place.max()) + 1),
-            target,
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-        )
+        rows = _ranked(column, positive, clusters)
+        return ranked.recall_at_fpr(Curve.of(*rows.falling, rows.m), target, level=level, **drawing)
     ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
-    above = _positives_above(ups, downs)
+    # above[j] = positives that score strictly above the (j+1)-th largest negative.
+    above = ups.size - np.searchsorted(ups, downs[::-1], side="right").astype(np.int64)
     allowed = int(largest_allowed(np.array([downs.size]), target)[0])
     hit = int(above[allowed]) if allowed < downs.size else ups.size
-    value = hit / ups.size
-    replicates = _recall_replicates(above, ups.size, downs.size, target, resamples, generator(seed, stream))
-    says = "percentile" if method == "percentile" else "expanded percentile"
-    found = bootstrap.interval_of(
-        value,
-        replicates,
+    seed, resamples = drawing["seed"], drawing.get("resamples", bootstrap.RESAMPLES)
+    random = generator(seed, drawing["stream"])
+    # There is no leave-one-out value to make BCa of.
+    method: bootstrap.Method = "percentile" if drawing.get("method") == "percentile" else "expanded"
+    estimate = bootstrap.interval_of(
+        hit / ups.size,
+        _recall_replicates(above, ups.size, downs.size, target, resamples, random),
         units=min(ups.size, downs.size),
-        jackknife=None,
         n=column.size,
         level=level,
-        method="expanded" if method == "bca" else method,
+        method=method,
         seed=seed,
-        name=f"row bootstrap, {says}, {resamples} resamples",
+        name=f"row bootstrap, {NAMES[method]}, {resamples} resamples",
     )
-    return of_some_width(found, wilson(hit, ups.size, level=level))
+    return of_some_width(estimate, wilson(hit, ups.size, level=level))
 
 
 def f1_at(
@@ -219,17 +190,13 @@ def f1_at(
     threshold: float,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """F1 of calling a row positive when its score is at or above a threshold fixed beforehand."""
     column, positive = _columns(scores, positives)
-    found = confusion.table(
-        positive.astype(np.int64), (column >= threshold).astype(np.int64), ("negative", "positive"), clusters=clusters
-    )
-    return confusion.f1(found, "positive", seed=seed, stream=stream, resamples=resamples, level=level)
+    table = confusion.table(positive, column >= threshold, ("negative", "positive"), clusters=clusters)
+    return confusion.f1(table, "positive", level=level, **drawing)
 
 
 def _auroc_of_rows(column: FloatArray, positive: BoolArray, counts: IntArray | None, level: float) -> Estimate:
@@ -274,11 +241,6 @@ def _doubled_wins_by_search(ups: FloatArray, downs: FloatArray) -> int:
     return total
 
 
-def _positives_above(ups: FloatArray, downs: FloatArray) -> IntArray:
-    # above[j] = positives that score strictly above the (j+1)-th largest negative.
-    return ups.size - np.searchsorted(ups, downs[::-1], side="right").astype(np.int64)
-
-
 def _recall_replicates(
     above: IntArray, positives: int, negatives: int, target: float, resamples: int, random: np.random.Generator
 ) -> FloatArray:
@@ -308,22 +270,15 @@ def _columns(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[FloatArra
     return column, flags
 
 
-def _clusters(column: FloatArray, clusters: npt.ArrayLike) -> tuple[IntArray, int]:
+def _ranked(column: FloatArray, positive: BoolArray, clusters: npt.ArrayLike) -> RankedRows:
     labels = np.asarray(clusters)
     _checks.same_length(column.size, labels.size, "clusters")
     if labels.dtype.kind in "iu" and labels.size and labels.min() >= 0 and labels.max() < 4 * labels.size:
         # Small whole numbers need no sorting to be counted.
-        used = np.flatnonzero(np.bincount(labels.astype(np.int64)))
-        place = np.zeros(int(labels.max()) + 1, dtype=np.int64)
-        place[used] = np.arange(used.size)
-        return place[labels], used.size
-    names, inverse = np.unique(labels, return_inverse=True)
-    return inverse.astype(np.int64), names.size
-
-
-def _ranked(column: FloatArray, positive: BoolArray, clusters: npt.ArrayLike) -> RankedRows:
-    place, m = _clusters(column, clusters)
-    return RankedRows.of(column, positive, place, m)
+        used = np.bincount(labels.astype(np.int64)) > 0
+        return RankedRows.of(column, positive, (np.cumsum(used) - 1)[labels], int(used.sum()))
+    names, place = np.unique(labels, return_inverse=True)
+    return RankedRows.of(column, positive, place.astype(np.int64), names.size)
 
 
 def _one_class(positive: BoolArray) -> bool:

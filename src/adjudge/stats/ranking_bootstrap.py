@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
-from adjudge.stats.estimate import Estimate
 
 MATRIX_UP_TO = 2048
 _CELLS = 1 << 18  # of a table that is worked through in parts, so that a part stays in the cache
@@ -44,7 +42,7 @@ class Ranked:
 
     def average_precision(self) -> float:
         """The average precision of the rows as they are."""
-        return float(_average_precisions(self.positive.view(np.int8), self.ends, np.ones((1, 1)))[0])
+        return float(average_precisions(self.positive.view(np.int8), self.ends, np.ones((1, 1)))[0])
 
 
 @dataclass(frozen=True)
@@ -180,90 +178,7 @@ class PairCounts:
         return float(hits @ (edges[:-1] + edges[1:]))
 
 
-def auroc(
-    table: PairCounts,
-    *,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
-    level: float = 0.95,
-    method: bootstrap.Method = "expanded",
-) -> Estimate:
-    """AUROC with its cluster interval."""
-    sizes = table.positives + table.negatives
-    return bootstrap.resample(
-        table.value,
-        sizes.size,
-        table.replicate,
-        table.leave_one_out,
-        n=int(sizes.sum()),
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
-        sizes=sizes,
-    )
-
-
-def recall_at_fpr(
-    curve: Curve,
-    target: float,
-    *,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
-    level: float = 0.95,
-    method: bootstrap.Method = "expanded",
-) -> Estimate:
-    """Recall@FPR with its interval."""
-    m = curve.downs.shape[1]
-    value = float(curve.recall_at(np.ones((1, m)), target)[0])
-    return bootstrap.resample(
-        value,
-        m,
-        lambda drawn: curve.recall_at(drawn, target),
-        lambda: curve.recall_at(1.0 - np.eye(m), target),
-        n=curve.place.size,
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
-        sizes=(curve.downs[-1] + curve.ups[-1]).astype(np.int64),
-    )
-
-
-def average_precision(
-    value: float,
-    ranked: Ranked,
-    place: Codes,
-    m: int,
-    *,
-    seed: int,
-    stream: str,
-    resamples: int = bootstrap.RESAMPLES,
-    level: float = 0.95,
-    method: bootstrap.Method = "expanded",
-) -> Estimate:
-    """Average precision with its interval; every resample passes once over the sorted rows."""
-    code = (place << 1) | ranked.positive
-    return bootstrap.resample(
-        value,
-        m,
-        lambda drawn: _average_precisions(code, ranked.ends, drawn),
-        lambda: _average_precisions(code, ranked.ends, 1.0 - np.eye(m)),
-        n=ranked.positive.size,
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
-        sizes=np.bincount(place, minlength=m),
-    )
-
-
-def _average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray) -> FloatArray:
+def average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray) -> FloatArray:
     """Average precision of each resample, from rows by falling score; NaN where no positive was drawn.
 
     Only groups of equal scores with positives add to it. Sums run from the first group to the last, in every resample.
