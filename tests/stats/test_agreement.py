@@ -11,7 +11,6 @@ from adjudge.errors import StatsError
 from adjudge.stats.agreement import (
     cohen_kappa,
     cohen_kappa_bootstrap,
-    confusion_of,
     constant_rater,
     gwet_ac1,
     gwet_ac1_bootstrap,
@@ -179,14 +178,14 @@ def test_constant_rater_scores_the_largest_margin():
 
 def test_labels_outside_the_space_are_named():
     with pytest.raises(StatsError, match=r"'VALID ' \(2×\), 'valid' \(1×\)"):
-        confusion_of(["VALID", "valid", "VALID ", "VALID "], ["VALID"] * 4, ["VALID", "REJECT"])
+        label_codes(["VALID", "valid", "VALID ", "VALID "], ["VALID", "REJECT"])
     with pytest.raises(StatsError, match="twice"):
         label_codes(["a"], ["a", "a"])
 
 
 def test_confusion_of_labels():
-    matrix = confusion_of(["a", "b", "a", "c"], np.array(["a", "b", "b", "a"]), ["a", "b", "c"])
-    assert matrix.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
+    first, second = (label_codes(side, ["a", "b", "c"]) for side in (["a", "b", "a", "c"], np.array(list("abba"))))
+    assert pair_counts(first, second, 3).tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
 
 
 @pytest.mark.parametrize(

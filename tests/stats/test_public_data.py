@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from adjudge.errors import StatsError
-from adjudge.stats.agreement import cohen_kappa, cohen_kappa_bootstrap, confusion_of, percent_agreement
-from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha, rating_counts
+from adjudge.stats.agreement import cohen_kappa, cohen_kappa_bootstrap, label_codes, pair_counts, percent_agreement
+from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
 from adjudge.stats.calibration import brier_value, ece, ece_value
 from adjudge.stats.paired import mcnemar_chi2
-from adjudge.stats.selective import areas, selective_area
+from adjudge.stats.selective import areas, selective_areas
 
 pytestmark = pytest.mark.realdata
 DATA = Path(os.environ.get("ADJUDGE_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -45,8 +45,8 @@ def network(published):
 
 @pytest.mark.parametrize("pair", list(combinations("123", 2)))
 def test_kappa_of_the_annotators_is_the_published_one(published, pandalm, pair):
-    first, second = ([row[f"annotator{k}"] for row in pandalm] for k in pair)
-    matrix = confusion_of(first, second, [0, 1, 2])
+    first, second = (label_codes([row[f"annotator{k}"] for row in pandalm], [0, 1, 2]) for k in pair)
+    matrix = pair_counts(first, second, 3)
     kappa, key = cohen_kappa(matrix), "-".join(pair)
     entry = published["pandalm-kappa"]
     assert kappa.n == 999
@@ -58,7 +58,7 @@ def test_kappa_of_the_annotators_is_the_published_one(published, pandalm, pair):
 
 
 def test_three_annotators_agree_about_as_pairs_do(pandalm):
-    counts = rating_counts([[row[f"annotator{k}"] for k in "123"] for row in pandalm], [0, 1, 2])
+    counts = [[sum(row[f"annotator{k}"] == label for k in "123") for label in (0, 1, 2)] for row in pandalm]
     pairs = [0.852023, 0.878944, 0.861661]
     for estimate in (fleiss_kappa(counts, seed=1), krippendorff_alpha(counts, seed=1)):
         assert estimate.value == pytest.approx(np.mean(pairs), abs=0.001)
@@ -67,7 +67,7 @@ def test_three_annotators_agree_about_as_pairs_do(pandalm):
 def test_a_label_outside_the_space_is_named(pandalm):
     annotator = [row["annotator1"] for row in pandalm]
     with pytest.raises(StatsError, match=r"0 \(\d+×\)"):
-        confusion_of(annotator, annotator, [1, 2])
+        label_codes(annotator, [1, 2])
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -89,7 +89,8 @@ def test_ties_of_the_softmax_files_have_no_order(network, name):
 
 def test_intervals_of_the_softmax_files_hold_their_values(network):
     confidence, correct = network("wideresnet")
-    for estimate in (ece(confidence, correct, seed=1), selective_area(confidence, correct, seed=1)):
+    aurc = selective_areas(confidence, correct, ["aurc"], seed=1, stream="aurc")
+    for estimate in (ece(confidence, correct, seed=1), *aurc):
         assert estimate.low < estimate.value < estimate.high
         assert estimate.high - estimate.low < 0.02
 

@@ -6,6 +6,7 @@ from sklearn import metrics
 
 from adjudge.errors import StatsError
 from adjudge.stats import ranking
+from adjudge.stats.placements import placements, variance_of_auroc
 
 rows = st.lists(st.tuples(st.integers(-8, 8), st.booleans()), min_size=2, max_size=60).filter(
     lambda data: len({positive for _, positive in data}) == 2
@@ -63,7 +64,7 @@ def test_recall_at_fpr_is_the_best_allowed_threshold(data, target):
 def test_delong_equals_the_table_of_pairs(data, seed):
     a, positive = np.array([score for score, _ in data], dtype=float), np.array([flag for _, flag in data])
     b = np.random.default_rng(seed).integers(0, 5, len(data)).astype(float)
-    assert ranking.delong_variance(a, positive) == pytest.approx(delong_by_definition(a, a, positive), abs=1e-12)
+    assert variance_of_auroc(*placements(a, positive)) == pytest.approx(delong_by_definition(a, a, positive), abs=1e-12)
     variance = (
         delong_by_definition(a, a, positive)
         + delong_by_definition(b, b, positive)
@@ -82,7 +83,7 @@ def test_delong_worked_by_hand(reference):
     scores = np.array(worked["positives"] + worked["negatives"], dtype=float)
     positive = np.arange(scores.size) < len(worked["positives"])
     assert ranking.auroc(scores, positive).value == pytest.approx(worked["auroc"], abs=1e-15)
-    assert ranking.delong_variance(scores, positive) == pytest.approx(worked["variance"], abs=1e-15)
+    assert variance_of_auroc(*placements(scores, positive)) == pytest.approx(worked["variance"], abs=1e-15)
 
 
 def test_a_difference_of_scores_that_rank_alike():

@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from adjudge.errors import StatsError
-from adjudge.stats.selective import Blocks, areas, risk_coverage, selective_area
+from adjudge.stats.selective import Blocks, areas, risk_coverage, selective_areas
 
 ROWS = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40).map(
     lambda rows: (np.array([c / 8 for c, _ in rows]), np.array([y for _, y in rows]))
 )
+
+
+def selective_area(confidence, correct, area="aurc", *, stream="area", **options):
+    return selective_areas(confidence, correct, [area], stream=stream, **options)[0]
 
 
 def plain_aurc(correct_in_order):

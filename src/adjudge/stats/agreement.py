@@ -7,9 +7,10 @@ come from exact integers, so row order and partition change no bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Unpack
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import RESAMPLES, Method, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Resampling, Statistic, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
@@ -43,20 +44,12 @@ def label_codes(values: Iterable[Hashable], labels: Sequence[Hashable]) -> IntAr
     place = {label: i for i, label in enumerate(labels)}
     if len(place) != len(labels):
         raise StatsError("the label space names a label twice")
-    items: Iterable[Hashable] = values.tolist() if isinstance(values, np.ndarray) else values
-    unknown: dict[Hashable, int] = {}
-    codes: list[int] = []
-    for value in items:
-        code = place.get(value, -1)
-        if code < 0:
-            unknown[value] = unknown.get(value, 0) + 1
-        codes.append(code)
+    items: list[Hashable] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    unknown = Counter(value for value in items if value not in place)
     if unknown:
-        found = ", ".join(
-            f"{value!r} ({times}×)" for value, times in sorted(unknown.items(), key=lambda item: repr(item[0]))
-        )
-        raise StatsError(f"labels outside the label space {', '.join(map(repr, labels))}: {found}")
-    return np.array(codes, dtype=np.int64)
+        counted = ", ".join(f"{value!r} ({unknown[value]}×)" for value in sorted(unknown, key=repr))
+        raise StatsError(f"labels outside the label space {', '.join(map(repr, labels))}: {counted}")
+    return np.array([place[value] for value in items], dtype=np.int64)
 
 
 def pair_counts(first: npt.ArrayLike, second: npt.ArrayLike, k: int) -> IntArray:
@@ -68,11 +61,6 @@ def pair_counts(first: npt.ArrayLike, second: npt.ArrayLike, k: int) -> IntArray
     if a.size and not (min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) < k):
         raise StatsError(f"a label code is outside the label space 0 … {k - 1}")
     return np.bincount(a.astype(np.int64) * k + b.astype(np.int64), minlength=k * k).reshape(k, k)
-
-
-def confusion_of(first: Iterable[Hashable], second: Iterable[Hashable], labels: Sequence[Hashable]) -> IntArray:
-    """The confusion matrix of two columns of labels over a declared label space."""
-    return pair_counts(label_codes(first, labels), label_codes(second, labels), len(labels))
 
 
 def percent_agreement(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -108,12 +96,11 @@ def cohen_kappa(
 def cohen_kappa_bootstrap(
     matrix: npt.ArrayLike,
     *,
+    weights: Weights | Disagreement = "unweighted",
     seed: int,
     stream: str = "cohen_kappa",
-    weights: Weights | Disagreement = "unweighted",
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """Cohen's κ with a bootstrap interval: items resampled from matrix[k, k], or clusters from matrix[m, k, k]."""
     cells, table = _cells(matrix)
@@ -131,7 +118,7 @@ def cohen_kappa_bootstrap(
         return _one_minus_ratio(observed, expected)
 
     chance = _chance(table, v)
-    return _bootstrap(cells, table, kappa, float(exact), chance, seed, stream, resamples, level, method)
+    return _bootstrap(cells, kappa, float(exact), chance, seed=seed, stream=stream, level=level, **resampling)
 
 
 def gwet_ac1(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -145,8 +132,7 @@ def gwet_ac1(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     if n == 0 or q < 2:
         return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
     value = float(_ac1_exact(table))
-    share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * n)
-    chance = float((share * (1.0 - share)).sum()) / (q - 1)
+    share, chance = _ac1_chance(table)
     slope = (1.0 - (share[:, None] + share[None, :])) / (q - 1)
     gradient = (np.eye(q) - (1.0 - value) * slope) / (1.0 - chance)
     return _delta_interval(table, value, chance, gradient, level)
@@ -157,9 +143,8 @@ def gwet_ac1_bootstrap(
     *,
     seed: int,
     stream: str = "gwet_ac1",
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """Gwet's AC1 with a bootstrap interval: items from matrix[k, k], or clusters from matrix[m, k, k]."""
     cells, table = _cells(matrix)
@@ -175,9 +160,8 @@ def gwet_ac1_bootstrap(
         result: FloatArray = (np.einsum("rii->r", counts) / total - chance) / (1.0 - chance)
         return result
 
-    share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * n)
-    chance = float((share * (1.0 - share)).sum()) / (q - 1)
-    return _bootstrap(cells, table, ac1, float(_ac1_exact(table)), chance, seed, stream, resamples, level, method)
+    value, (_, chance) = float(_ac1_exact(table)), _ac1_chance(table)
+    return _bootstrap(cells, ac1, value, chance, seed=seed, stream=stream, level=level, **resampling)
 
 
 def pabak(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -189,16 +173,11 @@ def pabak(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     table = _square(matrix)
     q, agreed, n = len(table), int(np.trace(table)), int(table.sum())
     share = wilson(agreed, n, level=level)
-    if n == 0 or q < 2 or share.low is None or share.high is None:
+    if n == 0 or q < 2:
         return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
-    return Estimate(
-        value=float(Fraction(q * agreed - n, (q - 1) * n)),
-        low=(q * share.low - 1.0) / (q - 1),
-        high=(q * share.high - 1.0) / (q - 1),
-        level=share.level,
-        n=n,
-        method="wilson of the agreement",
-    )
+    value = float(Fraction(q * agreed - n, (q - 1) * n))
+    carried = share.mapped(lambda agreement: (q * agreement - 1.0) / (q - 1))
+    return msgspec.structs.replace(carried, value=value, method="wilson of the agreement")
 
 
 def label_agreement(matrix: npt.ArrayLike, *, level: float = 0.95) -> list[LabelAgreement]:
@@ -237,18 +216,15 @@ def constant_rater(matrix: npt.ArrayLike, *, level: float = 0.95) -> tuple[Estim
 def disagreement(k: int, weights: Weights | Disagreement) -> IntArray:
     """The disagreement weights of k labels, as whole numbers: a named scheme, or a matrix of one's own."""
     if not isinstance(weights, str):
-        own = _square(weights)
-        if len(own) != k or np.diagonal(own).any():
+        table = _square(weights)
+        if len(table) != k or np.diagonal(table).any():
             raise StatsError(f"disagreement weights of {k} labels are a {k} by {k} matrix with zeros on its diagonal")
-        return own
+        return table
     distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
-    if weights == "unweighted":
-        return (distance > 0).astype(np.int64)
-    if weights == "linear":
-        return distance.astype(np.int64)
-    if weights == "quadratic":
-        return (distance**2).astype(np.int64)
-    raise StatsError(f"weights {weights!r} are not one of unweighted, linear, quadratic")
+    known = {"unweighted": distance > 0, "linear": distance, "quadratic": distance**2}
+    if weights not in known:
+        raise StatsError(f"weights {weights!r} are not one of {', '.join(known)}")
+    return known[weights].astype(np.int64)
 
 
 def zero_width(estimate: Estimate, agreed: int, n: int, chance: float) -> Estimate:
@@ -261,14 +237,12 @@ def zero_width(estimate: Estimate, agreed: int, n: int, chance: float) -> Estima
     share = wilson(agreed, n, level=estimate.level)
     if share.low is None or share.high is None:
         return estimate
-    return Estimate(
-        value=estimate.value,
+    return msgspec.structs.replace(
+        estimate,
         low=max(-1.0, min(estimate.value, (share.low - chance) / (1.0 - chance))),
         high=min(1.0, max(estimate.value, (share.high - chance) / (1.0 - chance))),
-        level=estimate.level,
-        n=estimate.n,
         method="wilson of the agreement, chance held fixed",
-        warnings=estimate.warnings,
+        seed=None,
     )
 
 
@@ -289,41 +263,22 @@ def _cells(matrix: npt.ArrayLike) -> tuple[IntArray, IntArray]:
 
 def _bootstrap(
     cells: IntArray,
-    table: IntArray,
-    function: Callable[[FloatArray], FloatArray],
+    function: Statistic,
     value: float,
     chance: float,
-    seed: int,
-    stream: str,
-    resamples: int,
+    *,
     level: float,
-    method: Method,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
-    n = int(table.sum())
-    if cells.ndim == 3:
-        estimate = statistic_of_counts(
-            cells.reshape(len(cells), -1),
-            function,
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-            n=n,
-            value=value,
-        )
+    """A statistic of the matrix from resampled items, cells[k, k], or clusters, cells[m, k, k]."""
+    if cells.ndim == 2:
+        table = cells
+        estimate = multinomial_cells(cells.ravel(), function, value=value, level=level, **drawing)
     else:
-        estimate = multinomial_cells(
-            cells.ravel(),
-            function,
-            seed=seed,
-            stream=stream,
-            resamples=resamples,
-            level=level,
-            method=method,
-            value=value,
-        )
-    return zero_width(estimate, int(np.trace(table)), n, chance)
+        table = cells.sum(axis=0)
+        by_cluster = cells.reshape(len(cells), -1)
+        estimate = statistic_of_counts(by_cluster, function, n=int(cells.sum()), value=value, level=level, **drawing)
+    return zero_width(estimate, int(np.trace(table)), int(table.sum()), chance)
 
 
 def _kappa_exact(table: IntArray, v: IntArray) -> Fraction | None:
@@ -339,6 +294,12 @@ def _chance(table: IntArray, v: IntArray) -> float:
     n = int(table.sum())
     expected = float(table.sum(axis=1) @ v.astype(np.float64) @ table.sum(axis=0)) / (n * n)
     return 1.0 - expected / max(1, int(v.max()))
+
+
+def _ac1_chance(table: IntArray) -> tuple[FloatArray, float]:
+    """The mean of the two raters' shares of each label, and the agreement by chance that AC1 makes of them."""
+    share: FloatArray = (table.sum(axis=0) + table.sum(axis=1)) / (2 * int(table.sum()))
+    return share, float((share * (1.0 - share)).sum()) / (len(table) - 1)
 
 
 def _ac1_exact(table: IntArray) -> Fraction:

@@ -5,9 +5,9 @@ Both work on a table of whole counts: one row an item, one column a label, how m
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +15,12 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.agreement import label_codes, zero_width
-from adjudge.stats.bootstrap import RESAMPLES, Method
+from adjudge.stats.agreement import zero_width
+from adjudge.stats.bootstrap import Resampling
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 
 Metric = Literal["nominal", "ordinal", "interval"]
-
-
-def rating_counts(ratings: Sequence[Sequence[Hashable | None]], labels: Sequence[Hashable]) -> IntArray:
-    """How many raters gave each item each label; `ratings` has one row an item, None where a rater gave no label."""
-    counts = np.zeros((len(ratings), len(labels)), dtype=np.int64)
-    lengths = [sum(value is not None for value in row) for row in ratings]
-    codes = label_codes((value for row in ratings for value in row if value is not None), labels)
-    np.add.at(counts, (np.repeat(np.arange(len(ratings)), lengths), codes), 1)
-    return counts
 
 
 def fleiss_kappa(
@@ -37,9 +28,8 @@ def fleiss_kappa(
     *,
     seed: int,
     stream: str = "fleiss_kappa",
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """Fleiss' κ of items that each have the same number of ratings, with a bootstrap interval over items.
 
@@ -73,7 +63,7 @@ def fleiss_kappa(
             return np.asarray(np.where(expected < 1.0, (agreed - expected) / (1.0 - expected), np.nan))
 
     estimate = multinomial_cells(
-        repeats, kappa, seed=seed, stream=stream, resamples=resamples, level=level, method=method, value=float(value)
+        repeats, kappa, value=float(value), seed=seed, stream=stream, level=level, **resampling
     )
     return zero_width(estimate, _unanimous(patterns, repeats), n, float(chance))
 
@@ -85,9 +75,8 @@ def krippendorff_alpha(
     values: Sequence[float] | None = None,
     seed: int,
     stream: str = "krippendorff_alpha",
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **resampling: Unpack[Resampling],
 ) -> Estimate:
     """Krippendorff's α = 1 − Do/De, with a bootstrap interval over the items that have two ratings or more.
 
@@ -119,9 +108,7 @@ def krippendorff_alpha(
     n = int(repeats.sum())
     if not np.isfinite(value):
         return Estimate.null("every pairable rating is one and the same label (De = 0)", n=n, level=level)
-    estimate = multinomial_cells(
-        repeats, alpha, seed=seed, stream=stream, resamples=resamples, level=level, method=method, value=value
-    )
+    estimate = multinomial_cells(repeats, alpha, value=value, seed=seed, stream=stream, level=level, **resampling)
     share = (repeats @ patterns) / float(repeats @ raters)
     return zero_width(estimate, _unanimous(patterns, repeats), n, float((share**2).sum()))
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.quantiles import normal_quantile
 
@@ -92,8 +93,8 @@ def restricted_mean(
     clusters: npt.ArrayLike | None = None,
     seed: int = 0,
     stream: str = "restricted_mean",
-    resamples: int = bootstrap.RESAMPLES,
     level: float = 0.95,
+    **resampling: Unpack[bootstrap.Resampling],
 ) -> Estimate:
     """The mean time until detection or the horizon, whichever is first: the area under the curve up to the horizon.
 
@@ -115,9 +116,10 @@ def restricted_mean(
     share = np.concatenate([[1.0], curve.share[: edges.size - 1]])
     value = math.fsum(share * widths)
     if clusters is not None:
-        return _restricted_mean_by_cluster(
-            column, found, np.asarray(clusters), value, edges, widths, seed, stream, resamples, level
-        )
+        counts, statistic = _by_cluster(column, found, np.asarray(clusters), edges, widths)
+        sizes = counts[:, edges.size :].sum(axis=1)
+        known: dict[str, Any] = {"n": column.size, "value": value, "sizes": sizes, "level": level}
+        return bootstrap.statistic_of_counts(counts, statistic, seed=seed, stream=stream, **known, **resampling)
     later = np.cumsum((share * widths)[::-1])[::-1][1:]
     terms = np.where(later > 0, curve.variance_terms()[: later.size], 0.0)
     half = normal_quantile(0.5 + level / 2.0) * math.sqrt(math.fsum(np.where(later > 0, later**2 * terms, 0.0)))
@@ -131,24 +133,16 @@ def restricted_mean(
     )
 
 
-def _restricted_mean_by_cluster(
-    column: FloatArray,
-    found: npt.NDArray[np.bool_],
-    clusters: npt.NDArray[np.generic],
-    value: float,
-    edges: FloatArray,
-    widths: FloatArray,
-    seed: int,
-    stream: str,
-    resamples: int,
-    level: float,
-) -> Estimate:
+def _by_cluster(
+    column: FloatArray, detected: BoolArray, clusters: npt.NDArray[np.generic], edges: FloatArray, widths: FloatArray
+) -> tuple[IntArray, bootstrap.Statistic]:
+    """For each cluster how many are detected, and how many leave, at each step; the restricted mean of their sums."""
     _checks.same_length(column.size, clusters.size, "clusters")
     names, group = np.unique(clusters, return_inverse=True)
     steps = edges.size
     # Times from the horizon on leave after the last step that matters.
     place = np.searchsorted(edges[:-1], column)
-    events = np.bincount((group * steps + place)[found], minlength=names.size * steps).reshape(-1, steps)
+    events = np.bincount((group * steps + place)[detected], minlength=names.size * steps).reshape(-1, steps)
     leaving = np.bincount(group * steps + place, minlength=names.size * steps).reshape(-1, steps)
 
     def statistic(sums: FloatArray) -> FloatArray:
@@ -158,26 +152,16 @@ def _restricted_mean_by_cluster(
         share = np.cumprod(kept[:, :-1], axis=1)
         return np.asarray(widths[0] + share @ widths[1:])
 
-    return bootstrap.statistic_of_counts(
-        np.hstack([events, leaving]),
-        statistic,
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        n=column.size,
-        value=value,
-        sizes=leaving.sum(axis=1),
-    )
+    return np.hstack([events, leaving]), statistic
 
 
-def _columns(times: npt.ArrayLike, detected: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    column, found = _checks.column(times, "times"), np.asarray(detected)
-    if found.dtype != np.bool_:
-        if found.size:
+def _columns(times: npt.ArrayLike, detected: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
+    column, flags = _checks.column(times, "times"), np.asarray(detected)
+    if flags.dtype != np.bool_:
+        if flags.size:
             raise StatsError("detected must be a column of true and false")
-        found = found.astype(bool)
-    _checks.same_length(column.size, found.size, "detected")
+        flags = flags.astype(bool)
+    _checks.same_length(column.size, flags.size, "detected")
     if column.size and column.min() < 0:
         raise StatsError("a time until detection is not negative")
-    return column, found
+    return column, flags

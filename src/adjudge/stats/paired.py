@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from typing import Unpack
 
 import msgspec
 import numpy as np
@@ -13,12 +13,13 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray
-from adjudge.stats.bootstrap import RESAMPLES, Method, generator, mean, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Statistic, generator, mean, statistic_of_counts
 from adjudge.stats.estimate import Estimate
 
 _LN10 = math.log(10.0)
 _SMALLEST = sys.float_info.min
-_ENUMERATE_UP_TO = 16  # 2^16 sign patterns are fewer than anyone would draw
+ENUMERATE_UP_TO = 16  # 2^16 sign patterns are fewer than anyone would draw
+UNDEFINED_FOR_ONE = "the statistic is undefined for one of the two"
 
 
 class PValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -148,7 +149,7 @@ def sign_flip(
     observed = abs(math.fsum(units))
     # A rounding step above zero: sums of the same numbers in another order count as equal.
     bound = observed - 1e-12 * math.fsum(sizes)
-    exact = sizes.size <= _ENUMERATE_UP_TO
+    exact = sizes.size <= ENUMERATE_UP_TO
     if exact:
         total = 1 << sizes.size
         bits = (np.arange(total)[:, None] >> np.arange(sizes.size)) & 1
@@ -218,49 +219,46 @@ def paired_mean_difference(
     second: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Mean of first − second over the same samples, resampled in pairs (by cluster when given)."""
     a, b = _checks.column(first, "first"), _checks.column(second, "second")
     _checks.same_length(a.size, b.size, "second")
-    return mean(a - b, clusters=clusters, seed=seed, stream=stream, resamples=resamples, level=level, method=method)
+    return mean(a - b, clusters=clusters, level=level, **drawing)
 
 
 def paired_difference(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
-    function: Callable[[FloatArray], FloatArray],
+    function: Statistic,
     *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     n: int | None = None,
     unit: str = "cluster",
+    level: float = 0.95,
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """A statistic of summed counts (F1, κ, ECE …), first − second: both systems are resampled with the same draws.
 
     `first` and `second` are counts[m, k] of the same m clusters (or samples), `function` maps (rows, k) to (rows,), NaN
     where undefined. Null where it is undefined for one of the two.
     """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if a.ndim != 2 or a.shape != b.shape:
-        raise StatsError(f"paired counts must have one shape (units, counts), not {a.shape} and {b.shape}")
+    a, b = paired_counts(first, second)
     k = a.shape[1]
     return statistic_of_counts(
         np.hstack([a, b]),
         lambda counts: function(counts[:, :k]) - function(counts[:, k:]),
-        seed=seed,
-        stream=stream,
-        resamples=resamples,
-        level=level,
-        method=method,
         n=n,
         unit=unit,
-        why_null="the statistic is undefined for one of the two",
+        why_null=UNDEFINED_FOR_ONE,
+        level=level,
+        **drawing,
     )
+
+
+def paired_counts(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """The counts[m, k] of two systems over the same units, checked."""
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if a.ndim != 2 or a.shape != b.shape:
+        raise StatsError(f"paired counts must have one shape (units, counts), not {a.shape} and {b.shape}")
+    return a, b

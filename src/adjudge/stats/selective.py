@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import RESAMPLES, Method, Statistic, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Statistic, statistic_of_counts
 from adjudge.stats.cells import several_of_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.harmonic import harmonic
@@ -28,9 +28,7 @@ from adjudge.stats.tallies import Tally
 Area = Literal["aurc", "e_aurc", "augrc"]
 _ROW_BLOCKS = 512
 _CLUSTER_BLOCKS = 128
-_ROWS_OF_A_LARGE_BLOCK = (
-    1000  # where tie blocks have so many rows, harmonic numbers lose nothing and save a look at each
-)
+_ROWS_OF_A_LARGE_BLOCK = 1000  # from so many rows a tie block on, harmonic numbers lose nothing and save a look at each
 
 
 class Areas(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,21 +75,29 @@ class Blocks:
     @classmethod
     def of(cls, tally: Tally) -> Blocks:
         """Of rows that are counted already."""
-        rising, place = np.unique(tally.doubles() + 0.0, return_inverse=True)
-        size, wrong = (
-            np.bincount(place, weights=counts, minlength=rising.size).astype(np.int64)[::-1].copy()
-            for counts in (tally.counts, tally.counts * (1 - tally.correct))
-        )
-        return cls(rising[::-1].copy(), size, wrong)
+        return cls._gathered(tally.doubles() + 0.0, tally.counts, tally.counts * (1 - tally.correct))
 
     def merge(self, other: Blocks) -> Blocks:
         """The tie blocks of both parts, as if the rows had been one column."""
-        rising, place = np.unique(np.concatenate([self.confidence, other.confidence]), return_inverse=True)
-        size, wrong = (
-            np.bincount(place, weights=np.concatenate(pair), minlength=rising.size).astype(np.int64)[::-1]
-            for pair in ((self.size, other.size), (self.wrong, other.wrong))
+        return Blocks._gathered(
+            np.concatenate([self.confidence, other.confidence]),
+            np.concatenate([self.size, other.size]),
+            np.concatenate([self.wrong, other.wrong]),
         )
-        return Blocks(rising[::-1].copy(), size.copy(), wrong.copy())
+
+    @classmethod
+    def _gathered(cls, confidence: FloatArray, size: IntArray, wrong: IntArray) -> Blocks:
+        """Of counted rows, those of equal confidence put together."""
+        rising, place = np.unique(confidence, return_inverse=True)
+        rows, errors = (
+            np.bincount(place, weights=counts, minlength=rising.size).astype(np.int64)[::-1].copy()
+            for counts in (size, wrong)
+        )
+        return cls(rising[::-1].copy(), rows, errors)
+
+    def finish(self) -> Areas | None:
+        """The areas, worked out once; None without rows."""
+        return self._areas
 
     @cached_property
     def _areas(self) -> Areas | None:
@@ -128,42 +134,10 @@ class Blocks:
             so_far = np.repeat(before, self.size) + (k - np.repeat(start, self.size)) * step
         return float((so_far / k).sum()) / n
 
-    def finish(self) -> Areas | None:
-        """The areas, worked out once; None without rows."""
-        return self._areas
-
 
 def areas(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Areas | None:
     """AURC, E-AURC and AUGRC of a column of confidences; None without rows."""
     return Blocks.partial(confidence, correct).finish()
-
-
-def selective_area(
-    confidence: npt.ArrayLike,
-    correct: npt.ArrayLike,
-    area: Area = "aurc",
-    *,
-    clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str | None = None,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
-    blocks: Blocks | None = None,
-) -> Estimate:
-    """One of the areas with a bootstrap interval, by cluster when given; null without rows. See `selective_areas`."""
-    return selective_areas(
-        confidence,
-        correct,
-        (area,),
-        clusters=clusters,
-        seed=seed,
-        stream=stream or area,
-        resamples=resamples,
-        level=level,
-        method=method,
-        blocks=blocks,
-    )[0]
 
 
 def selective_areas(
@@ -172,12 +146,9 @@ def selective_areas(
     wanted: Sequence[Area],
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    method: Method = "expanded",
     blocks: Blocks | None = None,
+    level: float = 0.95,
+    **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """Some of the areas with bootstrap intervals from the same resamples, by cluster when given; null without rows.
 
@@ -190,8 +161,8 @@ def selective_areas(
         if area not in {"aurc", "e_aurc", "augrc"}:
             raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
     blocks = blocks or Blocks.partial(confidence, correct)
-    found = blocks.finish()
-    if found is None:
+    whole = blocks.finish()
+    if whole is None:
         return [Estimate.null("no rows with a confidence", level=_checks.level(level)) for _ in wanted]
     n = int(blocks.size.sum())
     limit = _ROW_BLOCKS if clusters is None else _CLUSTER_BLOCKS
@@ -199,16 +170,9 @@ def selective_areas(
     m = int(coarse[-1]) + 1
     size, wrong = (np.bincount(coarse, weights=part, minlength=m) for part in (blocks.size, blocks.wrong))
     cells = np.concatenate([size - wrong, wrong])
-    functions = [_moved(area, float(getattr(found, area)), cells) for area in wanted]
-    common: dict[str, Any] = {
-        "seed": seed,
-        "stream": stream,
-        "resamples": resamples,
-        "level": level,
-        "method": method,
-    }
+    functions = [_moved(area, float(getattr(whole, area)), cells) for area in wanted]
     if clusters is None:
-        return several_of_cells(cells.astype(np.int64), functions, **common)
+        return several_of_cells(cells.astype(np.int64), functions, level=level, **drawing)
     labels = np.asarray(clusters)
     _checks.same_length(n, labels.size, "clusters")
     names, of = np.unique(labels, return_inverse=True)
@@ -216,7 +180,9 @@ def selective_areas(
     where = coarse[np.searchsorted(-blocks.confidence, -c)]
     column = where + m * (np.asarray(correct) == 0)
     counts = np.bincount(of * (2 * m) + column, minlength=names.size * 2 * m).reshape(names.size, 2 * m)
-    return [statistic_of_counts(counts, function, n=n, value=value, **common) for function, value in functions]
+    return [
+        statistic_of_counts(counts, function, n=n, value=value, level=level, **drawing) for function, value in functions
+    ]
 
 
 def _moved(area: Area, value: float, cells: FloatArray) -> tuple[Statistic, float]:

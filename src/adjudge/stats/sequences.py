@@ -16,16 +16,6 @@ from adjudge.stats import _checks
 from adjudge.stats._checks import BoolArray, IntArray
 
 
-def starts_of(sequences: npt.ArrayLike) -> BoolArray:
-    """Where a sequence starts, from a column of sequence ids in the order of the rows."""
-    ids = np.asarray(sequences)
-    if ids.ndim != 1:
-        raise StatsError(f"sequences has {ids.ndim} dimensions; a column has one")
-    starts = np.ones(ids.size, dtype=bool)
-    np.not_equal(ids[1:], ids[:-1], out=starts[1:])
-    return starts
-
-
 def runs(over: npt.ArrayLike, starts: npt.ArrayLike, length: int) -> BoolArray:
     """True where a run of at least `length` consecutive exceedances of the same sequence stands."""
     exceeds, first = _columns(over, starts)

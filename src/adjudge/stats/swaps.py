@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.errors import StatsError
 from adjudge.stats._checks import FloatArray
-from adjudge.stats.bootstrap import generator
-from adjudge.stats.paired import PValue, p_value
+from adjudge.stats.bootstrap import Statistic, generator
+from adjudge.stats.paired import ENUMERATE_UP_TO, UNDEFINED_FOR_ONE, PValue, p_value, paired_counts
 
-_ENUMERATE_UP_TO = 16
 _CELLS_AT_ONCE = 4_000_000
 
 
 def swap_test(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
-    function: Callable[[FloatArray], FloatArray],
+    function: Statistic,
     *,
     seed: int,
     stream: str = "swap_test",
@@ -35,15 +32,13 @@ def swap_test(
     counts as extreme, which can only make p larger. Row order changes nothing. Null where the statistic is undefined for
     one of the two.
     """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if a.ndim != 2 or a.shape != b.shape:
-        raise StatsError(f"paired counts must have one shape (units, counts), not {a.shape} and {b.shape}")
+    a, b = paired_counts(first, second)
     if not len(a):
         return PValue(p=None, why="no pairs", method="swap")
     of_a, of_b = (np.array([math.fsum(column) for column in side.T]) for side in (a, b))
     observed = float(np.abs(function(of_b[None, :]) - function(of_a[None, :]))[0])
     if math.isnan(observed):
-        return PValue(p=None, why="the statistic is undefined for one of the two", method="swap", n=len(a))
+        return PValue(p=None, why=UNDEFINED_FOR_ONE, method="swap", n=len(a))
     moves, repeats = np.unique((b - a)[(a != b).any(axis=1)], axis=0, return_counts=True)
     if not len(moves):
         return p_value(0.0, method="swap, no unit differs", n=len(a), statistic=0.0)
@@ -56,17 +51,17 @@ def swap_test(
         return int(np.count_nonzero((gap >= bound) | np.isnan(gap)))
 
     units = int(repeats.sum())
-    exact = units <= _ENUMERATE_UP_TO
+    exact = units <= ENUMERATE_UP_TO
     if exact:
         bits = (np.arange(1 << units)[:, None] >> np.arange(units)) & 1
         owner = np.repeat(np.arange(len(moves)), repeats)
         ln_p = math.log(extreme(bits @ (owner[:, None] == np.arange(len(moves))).astype(np.float64)) / (1 << units))
     else:
-        random, found = generator(seed, stream), 0
+        random, as_extreme = generator(seed, stream), 0
         block = max(1, _CELLS_AT_ONCE // len(moves))
         for start in range(0, resamples, block):
             rows = min(block, resamples - start)
-            found += extreme(random.binomial(repeats, 0.5, size=(rows, len(moves))).astype(np.float64))
-        ln_p = math.log((1 + found) / (1 + resamples))
+            as_extreme += extreme(random.binomial(repeats, 0.5, size=(rows, len(moves))).astype(np.float64))
+        ln_p = math.log((1 + as_extreme) / (1 + resamples))
     method = ("swap, all patterns" if exact else f"swap, {resamples} patterns") + (f", {unit}s" if unit else "")
     return p_value(ln_p, method=method, n=len(a), statistic=observed, seed=None if exact else seed)
