@@ -57,7 +57,7 @@ def test_one_class_has_no_pairs(positive):
 
 
 def test_average_precision_without_positives_is_undefined():
-    found = rb._average_precisions(np.array([0, 2]), np.array([True, True]), np.array([[1.0, 1.0], [2.0, 0.0]]))
+    found = rb.average_precisions(np.array([0, 2]), np.array([True, True]), np.array([[1.0, 1.0], [2.0, 0.0]]))
     assert np.isnan(found).all()
 
 
@@ -95,7 +95,7 @@ def test_every_replicate_is_the_measure_of_the_resampled_rows(case, target):
     falling = rb.Ranked.of(scores, positive, order)
     aurocs = rb.PairCounts.of(scores, positive, place, m).replicate(drawn)
     recalls = rb.Curve.of(falling, place[order], m).recall_at(drawn, target)
-    areas = rb._average_precisions((place[order] << 1) | falling.positive, falling.ends, drawn)
+    areas = rb.average_precisions((place[order] << 1) | falling.positive, falling.ends, drawn)
     for b, row in enumerate(drawn):
         rows = resampled_rows(place, row)
         y, s = positive[rows], scores[rows]

@@ -78,26 +78,9 @@ def gates(run: Run) -> list[dict[str, Any]]:
 
 def _buckets(run: Run) -> dict[str, Any]:
     rows = view.buckets(run)
-    names = view.used_buckets(rows)
     models = [name for name in rows if name != "all"]
     shown = models if len(models) == 1 else [*(["all"] if "all" in rows else []), *models]
-    return {
-        "names": list(names),
-        "rows": [
-            {
-                "label": name,
-                "n": rows[name]["n"],
-                "counts": {bucket: rows[name][bucket] for bucket in names},
-                "shares": {
-                    bucket: numbers.number(rows[name][bucket] / rows[name]["n"], percent=True)
-                    if rows[name]["n"]
-                    else "n/a"
-                    for bucket in names
-                },
-            }
-            for name in shown
-        ],
-    }
+    return view.bucket_block({name: rows[name] for name in shown})
 
 
 def _headline(run: Run) -> dict[str, Any]:
@@ -165,7 +148,7 @@ def _ranking(run: Run) -> dict[str, Any] | None:
                 "model": item["model"],
                 "value": item["value"],
                 "text": numbers.number(item["value"], percent=percent),
-                "letters": "".join(str(letter) for letter in item.get("tie_groups") or ()),
+                "letters": view.letters(item),
             }
             for item in comparison["ranking"]
         ],

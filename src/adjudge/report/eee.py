@@ -160,7 +160,7 @@ def _result(run: Run, system: str, name: str, where: str, item: Estimate) -> dic
         details["warnings"] = "; ".join(item.warnings)
     return {
         "evaluation_result_id": f"{manifest.protocol}.{name}" + (f"/{where}" if where else ""),
-        "evaluation_name": _name(run) + (f", {rest}" if rest else ""),
+        "evaluation_name": view.task_name(run) + (f", {rest}" if rest else ""),
         "source_data": {
             "dataset_name": ", ".join(file.name for file in manifest.inputs) or manifest.protocol,
             "source_type": "other",
@@ -190,7 +190,7 @@ def _range(name: str, units: Mapping[str, str]) -> dict[str, float]:
 
 def _instances(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every sample with the system it belongs to."""
-    column = _system_column(run)
+    column = view.system_column(run)
     shown = {system: _evaluation_id(run, system) for system in _systems(run)}
     opened, outputs, group = -1, None, 0
     for part, samples, _ in run.batches():
@@ -222,7 +222,7 @@ def _instance(
         "schema_version": f"instance_level_eval_{VERSION}",
         "evaluation_id": evaluation_id,
         "model_id": system,
-        "evaluation_name": _name(run),
+        "evaluation_name": view.task_name(run),
         "sample_id": str(row["sample"]),
         "sample_hash": hashlib.sha256((raw + "".join(reference)).encode()).hexdigest(),
         "interaction_type": "single_turn",
@@ -253,15 +253,8 @@ def _attribution(row: Mapping[str, Any], output: Mapping[str, Any]) -> list[dict
         value, method = str(row["answer"]), "label"
     else:
         return []
-    return [
-        {
-            "turn_idx": 0,
-            "source": "output.raw",
-            "extracted_value": value,
-            "extraction_method": method,
-            "is_terminal": True,
-        }
-    ]
+    place = {"turn_idx": 0, "source": "output.raw"}
+    return [place | {"extracted_value": value, "extraction_method": method, "is_terminal": True}]
 
 
 def _columns(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -272,13 +265,8 @@ def _json(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _system_column(run: Run) -> str:
-    """A protocol with trials names its systems in `configuration`."""
-    return "configuration" if "configuration" in run.column_names else "model"
-
-
 def _systems(run: Run) -> list[str]:
-    return sorted(str(name) for name in run.columns([_system_column(run)]).column(0).unique().to_pylist())
+    return sorted(str(name) for name in run.columns([view.system_column(run)]).column(0).unique().to_pylist())
 
 
 def _owner(where: str, systems: Sequence[str]) -> str | None:
@@ -290,13 +278,8 @@ def _owner(where: str, systems: Sequence[str]) -> str | None:
     return max(own, key=len) if own else None
 
 
-def _name(run: Run) -> str:
-    task = run.metrics.get("task")
-    return f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol
-
-
 def _evaluation_id(run: Run, system: str) -> str:
-    return f"{_name(run)}/{system}/{_epoch(run)}"
+    return f"{view.task_name(run)}/{system}/{_epoch(run)}"
 
 
 def _epoch(run: Run) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from adjudge.errors import AdjudgeError, RunError
+from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
+from adjudge.report.samples import output_of, worst_first
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line, terminal
 from adjudge.runs.run import Run
@@ -84,9 +86,7 @@ def _record(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _title(run: Run, row: Mapping[str, Any]) -> str:
-    task = run.metrics.get("task")
-    what = f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol
-    text = f"Sample {line(row['sample'])} · model {line(row['model'])} · {what}"
+    text = f"Sample {line(row['sample'])} · model {line(row['model'])} · {view.task_name(run)}"
     return f"{text}\n{'═' * min(len(text), WIDTH)}"
 
 
@@ -183,9 +183,7 @@ def _checklist(record: Mapping[str, Any], *, everything: bool) -> str:
 
 
 def _failed(found: Sequence[Atom]) -> str:
-    failed = sorted(
-        (atom for atom in found if atom.failed), key=lambda atom: (atom.severity != "CRITICAL", atom.position)
-    )
+    failed = worst_first(found)
     if not failed:
         return f"Evidence: {_counts(found)}"
     lines = [f"Evidence: {_counts(found)}", "", "  What failed"]
@@ -197,26 +195,19 @@ def _failed(found: Sequence[Atom]) -> str:
 
 
 def _limits(atom: Atom) -> str:
-    limits = atom.limits
-    ends = [limits.get("low"), limits.get("high")]
-    critical = [limits.get("critical_low"), limits.get("critical_high")]
-    parts = []
-    if atom.observed is not None:
-        parts.append(f"observed {numbers.number(atom.observed)}")
-    if any(end is not None for end in ends):
-        parts.append(f"allowed {_between(ends)}")
-    low, high = critical
-    beyond = [f"{word} {numbers.number(end)}" for word, end in (("below", low), ("above", high)) if end is not None]
+    low, high, critical_low, critical_high = (
+        None if end is None else numbers.number(end)
+        for end in map(atom.limits.get, ("low", "high", "critical_low", "critical_high"))
+    )
+    parts = [f"observed {numbers.number(atom.observed)}"] if atom.observed is not None else []
+    if low and high:
+        parts.append(f"allowed {low} to {high}")
+    elif low or high:
+        parts.append(f"allowed from {low}" if low else f"allowed up to {high}")
+    beyond = [f"{word} {end}" for word, end in (("below", critical_low), ("above", critical_high)) if end]
     if beyond:
         parts.append("critical " + " or ".join(beyond))
     return ", ".join(parts)
-
-
-def _between(ends: Sequence[float | None]) -> str:
-    low, high = ends
-    if low is None:
-        return f"up to {numbers.number(high)}"
-    return f"from {numbers.number(low)}" if high is None else f"{numbers.number(low)} to {numbers.number(high)}"
 
 
 def _counts(found: Sequence[Atom]) -> str:
@@ -237,51 +228,45 @@ def _errors(found: Sequence[Atom]) -> str:
 
 
 def _not_applicable(found: Sequence[Atom]) -> str:
-    groups: dict[str, list[Atom]] = {}
-    for atom in found:
-        if atom.outcome == "not_applicable":
-            groups.setdefault(atom.why or "no reason given", []).append(atom)
+    groups = _grouped(found, "not_applicable", lambda atom: atom.why or "no reason given")
     if not groups:
         return ""
     lines = ["  What could not be checked"]
     for reason, members in groups.items():
-        names = ", ".join(_counted(atom.rule for atom in members))
+        counts = Counter(atom.rule for atom in members)
+        names = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in counts.items())
         lines.append(_wrap(f"{len(members)} because {reason}: {names}", first="    ", rest=6))
     return "\n".join(lines)
 
 
-def _counted(names: Iterable[str]) -> list[str]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return [f"{name} ×{count}" if count > 1 else name for name, count in counts.items()]
+def _grouped(atoms: Sequence[Atom], outcome: str, key: Callable[[Atom], str]) -> dict[str, list[Atom]]:
+    """The atoms of one outcome by a word of theirs, in the order in which the words first appear."""
+    groups: dict[str, list[Atom]] = {}
+    for atom in atoms:
+        if atom.outcome == outcome:
+            groups.setdefault(key(atom), []).append(atom)
+    return groups
 
 
 def _passed(found: Sequence[Atom], *, everything: bool) -> str:
-    passed = [atom for atom in found if atom.outcome == "pass"]
-    if not passed:
+    families = _grouped(found, "pass", lambda atom: atom.family)
+    if not families:
         return ""
-    families: dict[str, list[Atom]] = {}
-    for atom in passed:
-        families.setdefault(atom.family, []).append(atom)
     if not everything:
         counts = " · ".join(f"{view.words(family)} {len(members)}" for family, members in families.items())
         return "  What passed (--all lists every one)\n" + _wrap(counts, first="    ", rest=4)
     lines = ["  What passed"]
-    for atom in passed:
+    for atom in found:
+        if atom.outcome != "pass":
+            continue
         step = f", step {atom.step}" if atom.step else ""
         lines.append(_wrap(f"{atom.message}  [{atom.rule}{step}]", first="    ", rest=6))
     return "\n".join(lines)
 
 
 def _answer(run: Run, row: Mapping[str, Any], record: Mapping[str, Any], *, everything: bool) -> str:
-    text, characters = record.get("raw_response"), None
-    try:
-        output = run.output(row["part"], row["row"])
-    except RunError:
-        output = {}
-    text = output.get("response", text)
-    characters = output.get("characters")
+    output = output_of(run, row)
+    text, characters = output.get("response", record.get("raw_response")), output.get("characters")
     if text is None:
         return "The answer\n    there is none" if "response" in output else ""
     start, end = row.get("start"), row.get("end")

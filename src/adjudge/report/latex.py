@@ -75,13 +75,8 @@ def _any(run: Run) -> list[str]:
 
 
 def _buckets(run: Run) -> str:
-    rows = view.buckets(run)
-    names = view.used_buckets(rows)
-    body = [
-        [escape(name), *(numbers.count(counts[bucket]) for bucket in names), numbers.count(counts["n"])]
-        for name, counts in rows.items()
-    ]
-    return _table("buckets", "Where every sample ended.", ["", *names, "n"], body)
+    head, body = view.bucket_table(run)
+    return _table("buckets", "Where every sample ended.", head, [[escape(name), *counts] for name, *counts in body])
 
 
 def _flight(run: Run) -> list[str]:

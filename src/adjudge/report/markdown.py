@@ -91,25 +91,17 @@ def _fold(run: Run) -> str:
 
 
 def _buckets(run: Run) -> str:
-    counts = view.buckets(run)
-    if not counts:
+    head, body = view.bucket_table(run)
+    if not body:
         return ""
-    names = view.used_buckets(counts)
-    body = [
-        [escape(name), *(numbers.count(row[bucket]) for bucket in names), numbers.count(row["n"])]
-        for name, row in counts.items()
-    ]
-    return "**Where every sample ended**\n\n" + rows(["", *names, "n"], body)
+    return "**Where every sample ended**\n\n" + rows(head, [[escape(name), *counts] for name, *counts in body])
 
 
 def _ranking(run: Run) -> str:
     comparison = view.tie_groups(run)
     if comparison is None:
         return ""
-    body = [
-        [str(item["rank"]), escape(str(item["model"])), "".join(str(letter) for letter in item.get("tie_groups") or ())]
-        for item in comparison["ranking"]
-    ]
+    body = [[str(item["rank"]), escape(str(item["model"])), view.letters(item)] for item in comparison["ranking"]]
     metric = escape(view.words(str(comparison.get("metric", "score"))))
     return f"**Ranking by {metric}** (who shares a letter cannot be told apart)\n\n" + rows(
         ["rank", "model", "tie group"], body, left=3

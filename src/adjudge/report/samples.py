@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from adjudge.runs.query import query
 from adjudge.runs.run import Run
 
 ATOMS = 24
+_SHOWN = ("rule", "field", "step", "severity", "message", "observed", "limits")
 _BEFORE, _INSIDE, _ITEMS = 400, 2400, 12
 
 
@@ -26,13 +28,12 @@ def rows_of(run: Run, samples: Sequence[str]) -> list[dict[str, Any]]:
 
 def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
     """One row of samples.parquet with its verdict, failed atoms, scores and answer, as plain data."""
-    found = run.atoms(row)
-    output = _output(run, row)
-    record = _record(run, row, found, output)
-    failed = sorted((atom for atom in found if atom.failed), key=lambda a: (a.severity != "CRITICAL", a.position))
-    outcomes = {
-        kind: sum(atom.outcome == kind for atom in found) for kind in ("pass", "fail", "not_applicable", "error")
-    }
+    atoms = run.atoms(row)
+    output = output_of(run, row)
+    record = _record(run, row, atoms, output)
+    failed = worst_first(atoms)
+    outcomes = Counter(atom.outcome for atom in atoms)
+    unchecked = Counter(atom.why or "no reason given" for atom in atoms if atom.outcome == "not_applicable")
     gating = record.get("gating") or {}
     return {
         "sample": row["sample"],
@@ -40,17 +41,25 @@ def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "bucket": row["bucket"],
         "verdict": row["verdict"],
         "reasons": [str(reason) for reason in gating.get("reasons") or ()],
-        "outcomes": outcomes,
+        "outcomes": {kind: outcomes[kind] for kind in ("pass", "fail", "not_applicable", "error")},
         "atoms": [_atom(atom) for atom in failed[:ATOMS]],
         "more_atoms": max(0, len(failed) - ATOMS),
-        "unchecked": _unchecked(found),
+        "unchecked": [{"why": why, "count": count} for why, count in unchecked.items()],
         "scores": _scores(record),
         "answer": _answer(row, output),
         "facts": [] if "response" in output else _facts(output),
     }
 
 
-def _output(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
+def worst_first(atoms: Sequence[Atom]) -> list[Atom]:
+    """The failed atoms, the critical ones first."""
+    return sorted(
+        (atom for atom in atoms if atom.failed), key=lambda atom: (atom.severity != "CRITICAL", atom.position)
+    )
+
+
+def output_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the run keeps of an answer; empty where it keeps nothing."""
     try:
         return run.output(row["part"], row["row"])
     except AdjudgeError:
@@ -68,23 +77,7 @@ def _record(run: Run, row: dict[str, Any], found: Sequence[Atom], output: dict[s
 
 
 def _atom(atom: Atom) -> dict[str, Any]:
-    return {
-        "rule": atom.rule,
-        "field": atom.field,
-        "step": atom.step,
-        "severity": atom.severity,
-        "message": atom.message,
-        "observed": atom.observed,
-        "limits": atom.limits,
-    }
-
-
-def _unchecked(found: Sequence[Atom]) -> list[dict[str, Any]]:
-    reasons: dict[str, int] = {}
-    for atom in found:
-        if atom.outcome == "not_applicable":
-            reasons[atom.why or "no reason given"] = reasons.get(atom.why or "no reason given", 0) + 1
-    return [{"why": why, "count": count} for why, count in reasons.items()]
+    return {name: getattr(atom, name) for name in _SHOWN}
 
 
 def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -48,11 +48,11 @@ def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
 
 def gap(metric: Mapping[str, Any]) -> str:
     """The difference with its interval: `+4.2 points [1.1, 7.3]`; shares in percentage points."""
-    found = scaled(Estimate.from_dict(metric["difference"]), metric)
-    if found.value is None:
+    difference = scaled(Estimate.from_dict(metric["difference"]), metric)
+    if difference.value is None:
         return numbers.NOTHING
     unit = "points" if is_share(metric) else metric["unit"]
-    return ("+" if found.value > 0 else "") + numbers.estimate(found, unit=unit)
+    return ("+" if difference.value > 0 else "") + numbers.estimate(difference, unit=unit)
 
 
 def is_share(metric: Mapping[str, Any]) -> bool:
@@ -62,12 +62,7 @@ def is_share(metric: Mapping[str, Any]) -> bool:
 
 def scaled(estimate: Estimate, metric: Mapping[str, Any]) -> Estimate:
     """A share in percentage points, another number as it is."""
-    if not is_share(metric):
-        return estimate
-    value, low, high = (None if end is None else end * 100.0 for end in (estimate.value, estimate.low, estimate.high))
-    return Estimate(
-        value=value, low=low, high=high, level=estimate.level, n=estimate.n, method=estimate.method, why=estimate.why
-    )
+    return estimate.mapped(lambda share: share * 100.0) if is_share(metric) else estimate
 
 
 def p_text(p: float | None, log10_p: float | None = None) -> str:

@@ -7,6 +7,7 @@ give the evidence and answers of flipped samples and say how each run came to be
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -104,41 +105,21 @@ def _settings(comparison: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def _buckets(sides: Sequence[Side]) -> dict[str, Any]:
     """Where the samples of each system ended, over all that it was judged on."""
-    rows = []
+    rows = {}
     for side in sides:
-        column = _system_column(side.run.column_names)
+        column = view.system_column(side.run)
         table = side.run.columns([column, "bucket"])
-        own = table.filter(pc.equal(table.column(column).cast("string"), side.model)).column("bucket").cast("string")
-        counts = {str(item["values"]): int(item["counts"]) for item in pc.value_counts(own).to_pylist()}
-        rows.append((side.name, {name: counts.get(name, 0) for name in BUCKETS}))
-    names = view.used_buckets(dict(rows))
-    return {
-        "names": list(names),
-        "rows": [
-            {
-                "label": name,
-                "n": sum(counts.values()),
-                "counts": {bucket: counts[bucket] for bucket in names},
-                "shares": {
-                    bucket: numbers.number(counts[bucket] / (sum(counts.values()) or 1), percent=True)
-                    for bucket in names
-                },
-            }
-            for name, counts in rows
-        ],
-    }
-
-
-def _system_column(names: Sequence[str]) -> str:
-    """A protocol with trials names its systems in `configuration`."""
-    return "configuration" if "configuration" in names else "model"
+        of_system = table.filter(pc.equal(table.column(column).cast("string"), side.model))
+        counts = Counter(of_system.column("bucket").cast("string").to_pylist())
+        rows[side.name] = {**{name: counts[name] for name in BUCKETS}, "n": of_system.num_rows}
+    return view.bucket_block(rows)
 
 
 def _ranking(ranking: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "title": ranking["title"],
         "places": [
-            {**place, "text": place_value(place, ranking), "letters": "".join(place["tie_groups"])}
+            {**place, "text": place_value(place, ranking), "letters": view.letters(place)}
             for place in ranking["places"]
         ],
     }
@@ -242,7 +223,7 @@ def _flipped(pair: Mapping[str, Any], sides: Mapping[str, Side], each: int) -> d
 
 def _found(side: Side, flips: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
     """The rows of one system behind flipped samples, rendered; None where the run no longer holds one."""
-    column = _system_column(side.run.column_names)
+    column = view.system_column(side.run)
     rows = {
         (row["sample"], _trial(row.get("trial"))): row
         for row in rows_of(side.run, [flip["sample"] for flip in flips])

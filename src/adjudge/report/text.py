@@ -106,7 +106,7 @@ def _ranking(run: Run) -> str:
             str(item["rank"]),
             line(str(item["model"]), 32),
             numbers.number(item["value"], percent=percent),
-            _letters(item.get("tie_groups") or ()),
+            view.letters(item),
         ]
         for item in comparison["ranking"][:_ROWS]
     ]
@@ -115,10 +115,6 @@ def _ranking(run: Run) -> str:
         "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart)\n"
         f"{table(head, rows, left=2)}{_more(len(comparison['ranking']), 'metrics.json')}"
     )
-
-
-def _letters(letters: Any) -> str:
-    return "".join(str(letter) for letter in letters)
 
 
 def _gates(run: Run) -> str:

@@ -121,14 +121,51 @@ def warnings(run: Run) -> list[str]:
     ]
 
 
+def system_column(run: Run) -> str:
+    """The column that names the systems; a protocol with trials names them in `configuration`."""
+    return "configuration" if "configuration" in run.column_names else "model"
+
+
+def bucket_block(rows: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """Where the samples of each row ended, as the pages show it: counts, and their shares of n."""
+    names = used_buckets(rows)
+    return {
+        "names": list(names),
+        "rows": [
+            {
+                "label": label,
+                "n": row["n"],
+                "counts": {bucket: row[bucket] for bucket in names},
+                "shares": {
+                    bucket: numbers.number(row[bucket] / row["n"] if row["n"] else None, percent=True)
+                    for bucket in names
+                },
+            }
+            for label, row in rows.items()
+        ],
+    }
+
+
+def bucket_table(run: Run) -> tuple[list[str], list[list[str]]]:
+    """Where every sample ended, as the head and the rows of a table."""
+    rows = buckets(run)
+    names = used_buckets(rows)
+    body = [[label, *(numbers.count(row[bucket]) for bucket in (*names, "n"))] for label, row in rows.items()]
+    return ["", *names, "n"], body
+
+
+def task_name(run: Run) -> str:
+    """The protocol, with its task where it has several."""
+    task = run.metrics.get("task")
+    return f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol
+
+
 def title(run: Run) -> str:
     """The run in one line: protocol, task, how much was judged."""
     rows = buckets(run)
     models = [name for name in rows if name != "all"]
     total = rows.get("all", {}).get("n") or sum(rows[name]["n"] for name in models)
-    task = run.metrics.get("task")
-    parts = [f"{run.manifest.protocol} {task}" if isinstance(task, str) else run.manifest.protocol]
-    parts.append(_counted(total, "judgement" if len(models) > 1 else "sample"))
+    parts = [task_name(run), _counted(total, "judgement" if len(models) > 1 else "sample")]
     if len(models) > 1:
         parts.append(_counted(len(models), "model"))
     elif models:
@@ -141,6 +178,11 @@ def title(run: Run) -> str:
 def verdict(run: Run) -> str:
     """pass, fail or none: what the gates say."""
     return {True: "pass", False: "fail", None: "none"}[run.metrics["pass"]]
+
+
+def letters(place: Mapping[str, Any]) -> str:
+    """The letters of the tie groups that one place of a ranking is in."""
+    return "".join(str(letter) for letter in place.get("tie_groups") or ())
 
 
 def tie_groups(run: Run) -> dict[str, Any] | None:
