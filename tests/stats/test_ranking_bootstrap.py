@@ -91,11 +91,11 @@ def test_every_replicate_is_the_measure_of_the_resampled_rows(case, target):
     scores, positive, place = make(case)
     m = case[1]
     drawn = next(weights(m, 6, 1, "w"))
-    order = np.argsort(scores)[::-1]
-    falling = rb.Ranked.of(scores, positive, order)
-    aurocs = rb.PairCounts.of(scores, positive, place, m).replicate(drawn)
-    recalls = rb.Curve.of(falling, place[order], m).recall_at(drawn, target)
-    areas = rb.average_precisions((place[order] << 1) | falling.positive, falling.ends, drawn)
+    sorted_rows = rb.RankedRows.of(scores, positive, place, m)
+    falling, place_of_row = sorted_rows.falling
+    aurocs = rb.PairCounts.of_ranked(sorted_rows).replicate(drawn)
+    recalls = rb.Curve.of(falling, place_of_row, m).recall_at(drawn, target)
+    areas = rb.average_precisions(sorted_rows.code[::-1], falling.ends, drawn)
     for b, row in enumerate(drawn):
         rows = resampled_rows(place, row)
         y, s = positive[rows], scores[rows]
@@ -118,8 +118,7 @@ def test_replicates_of_many_rows_cross_block_edges():
     positive, place = random.random(n) < 0.3, random.integers(0, m, n)
     scores = np.round(random.normal(size=n) + positive, 2)
     scores[random.random(n) < 0.2] = 2.0
-    order = np.argsort(scores)[::-1]
-    curve = rb.Curve.of(rb.Ranked.of(scores, positive, order), place[order], m)
+    curve = rb.Curve.of(*rb.RankedRows.of(scores, positive, place, m).falling, m)
     drawn = next(weights(m, 8, 1, "w"))
     for target in (0.01, 0.2, 0.4, 0.9):
         for b, row in enumerate(drawn):

@@ -8,7 +8,7 @@ estimates and buckets.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
@@ -81,75 +81,61 @@ def _buckets(run: Run) -> str:
 
 def _flight(run: Run) -> list[str]:
     task = str(run.metrics.get("task", ""))
-    profiles = run.metrics["model_profiles"]
-    models = [str(profile["model_name"]) for profile in profiles]
+    profiles = {str(profile["model_name"]): profile for profile in run.metrics["model_profiles"]}
+    first = next(iter(profiles))
+    families = [escape(view.words(family)) for family in profiles[first]["violations"]]
+    modes = [escape(view.words(mode)) for mode in profiles[first]["failure_modes"]["share"]]
+    tails = ("mae_p95", "mae_p99", "rmse_p95", "rmse_p99")
+    dimensions = [name for name, where in run.estimates() if name.startswith("grade_a.") and where == f"model={first}"]
+
+    def rows(cells: Callable[[str, Any], Iterable[str]]) -> list[list[str]]:
+        return [[escape(model), *cells(model, profile)] for model, profile in profiles.items()]
+
+    def estimates(model: str, names: Iterable[str]) -> list[str]:
+        return [_estimate(run, model, name) for name in names]
+
     parts = [
         _table(
             f"main-{task}",
             f"Main performance on task {task}. Scores and mean absolute error (MAE) over eligible samples, MAE quantiles "
             "over samples with a reference; intervals at 95 \\%.",
             ["Model", *(label for _, label in MAIN)],
-            [[escape(model), *(_estimate(run, model, name) for name, _ in MAIN)] for model in models],
+            rows(lambda model, _: estimates(model, dict(MAIN))),
             run,
         ),
         _table(
             f"constraints-{task}",
             f"Constraint satisfaction on task {task}: violations by family, and their share of the checks made.",
-            ["Model", *(escape(view.words(family)) for family in profiles[0]["violations"])],
-            [
-                [
-                    escape(str(profile["model_name"])),
-                    *(
-                        f"{numbers.count(item['violations'])} ({_percent(item['rate'])})"
-                        for item in profile["violations"].values()
-                    ),
-                ]
-                for profile in profiles
-            ],
+            ["Model", *families],
+            rows(lambda _, profile: map(_violations, profile["violations"].values())),
         ),
         _table(
             f"failure-modes-{task}",
             f"Failure modes on task {task}: distribution of failed checks over the families.",
-            ["Model", *(escape(view.words(family)) for family in profiles[0]["failure_modes"]["share"])],
-            [
-                [
-                    escape(str(profile["model_name"])),
-                    *(_percent(share) for share in profile["failure_modes"]["share"].values()),
-                ]
-                for profile in profiles
-            ],
+            ["Model", *modes],
+            rows(lambda _, profile: map(_percent, profile["failure_modes"]["share"].values())),
         ),
         _table(
             f"tail-risk-{task}",
             f"Tail risk on task {task}: quantiles of the error per sample; high risk is an eligible answer whose error score is under 50.",
             ["Model", "MAE P95", "MAE P99", "RMSE P95", "RMSE P99", "High risk", "Rate"],
-            [
-                [
-                    escape(str(profile["model_name"])),
-                    *(
-                        _estimate(run, str(profile["model_name"]), name)
-                        for name in ("mae_p95", "mae_p99", "rmse_p95", "rmse_p99")
-                    ),
-                    numbers.count(profile["tail_risk"]["high_risk"]["count"]),
-                    _percent(profile["tail_risk"]["high_risk"]["rate"]),
-                ]
-                for profile in profiles
-            ],
+            rows(lambda model, profile: (*estimates(model, tails), *_high_risk(profile["tail_risk"]["high_risk"]))),
         ),
-    ]
-    dimensions = [
-        name for name, where in run.estimates() if name.startswith("grade_a.") and where == f"model={models[0]}"
     ]
     if dimensions:
         head = ["Model", "Rubric", *(escape(view.words(name.partition(".")[2])) for name in dimensions)]
-        body = [
-            [escape(model), *(_estimate(run, model, name) for name in ("rubric_score", *dimensions))]
-            for model in models
-        ]
-        parts.append(
-            _table(f"rubric-{task}", f"Rubric on task {task}: overall, and the share of samples graded A.", head, body)
-        )
+        body = rows(lambda model, _: estimates(model, ("rubric_score", *dimensions)))
+        caption = f"Rubric on task {task}: overall, and the share of samples graded A."
+        parts.append(_table(f"rubric-{task}", caption, head, body))
     return parts
+
+
+def _violations(family: Mapping[str, Any]) -> str:
+    return f"{numbers.count(family['violations'])} ({_percent(family['rate'])})"
+
+
+def _high_risk(counted: Mapping[str, Any]) -> tuple[str, str]:
+    return numbers.count(counted["count"]), _percent(counted["rate"])
 
 
 def comprehensive(runs: Sequence[Run]) -> str:

@@ -15,16 +15,8 @@ _MARGIN = 4.0
 def whisker(cell: Mapping[str, Any], column: Mapping[str, Any]) -> Markup:
     """One estimate on its column's scale: a line from low to high and a dot at the value."""
     low, high = column["scale"]["low"], column["scale"]["high"]
-    value = cell["value"]
     parts = ['<line class="rail" x1="0%" x2="100%" y1="11" y2="11"/>']
-    if value is not None:
-        ends = [value if cell[end] is None else cell[end] for end in ("low", "high")]
-        first, last, dot = (_place(number, low, high) for number in (*ends, value))
-        parts.append(f'<line class="whisker" x1="{first}%" x2="{last}%" y1="11" y2="11"/>')
-        for end, place in (("low", first), ("high", last)):
-            if cell[end] is not None:
-                parts.append(f'<line class="whisker" x1="{place}%" x2="{place}%" y1="7" y2="15"/>')
-        parts.append(f'<circle class="dot" cx="{dot}%" cy="11" r="4.5"/>')
+    parts += _dot_and_whisker(cell, low, high, middle=11, reach=4, radius="4.5")
     label = escape(f"{cell['label']}, {column['label']}: {cell['text']} ({cell['note']})")
     return _svg("plot", 22, label, parts)
 
@@ -37,15 +29,7 @@ def delta(metric: Mapping[str, Any]) -> Markup:
         first, last = (float(_place(side * min(metric["margin"], end), -end, end)) for side in (-1.0, 1.0))
         parts.append(f'<rect class="margin" x="{first:.3f}%" width="{last - first:.3f}%" y="2" height="22"/>')
     parts.append('<line class="zero" x1="50%" x2="50%" y1="1" y2="25"/>')
-    value, low, high = (metric[name] for name in ("value", "low", "high"))
-    if value is not None:
-        ends = [value if edge is None else edge for edge in (low, high)]
-        first_end, last_end, dot = (_place(number, -end, end) for number in (*ends, value))
-        parts.append(f'<line class="whisker" x1="{first_end}%" x2="{last_end}%" y1="13" y2="13"/>')
-        for edge, place in ((low, first_end), (high, last_end)):
-            if edge is not None:
-                parts.append(f'<line class="whisker" x1="{place}%" x2="{place}%" y1="8" y2="18"/>')
-        parts.append(f'<circle class="dot" cx="{dot}%" cy="13" r="5"/>')
+    parts += _dot_and_whisker(metric, -end, end, middle=13, reach=5, radius="5")
     label = escape(f"{metric['label']}: {metric['verdict']}, {metric['text']}")
     return _svg(f"plot delta {escape(metric['verdict'])}", 26, label, parts)
 
@@ -75,6 +59,26 @@ def legend(names: Sequence[str]) -> Markup:
         for name in names
     )
     return Markup(f'<p class="legend">{items}</p>')  # noqa: S704 -- every name is escaped above
+
+
+def _dot_and_whisker(
+    cell: Mapping[str, Any], low: float, high: float, *, middle: int, reach: int, radius: str
+) -> list[str]:
+    """A line from the interval's low to its high end on the scale, a stroke at each, a dot at the value."""
+    value = cell["value"]
+    if value is None:
+        return []
+    first, last = (_place(value if cell[end] is None else cell[end], low, high) for end in ("low", "high"))
+    strokes = [
+        f'<line class="whisker" x1="{place}%" x2="{place}%" y1="{middle - reach}" y2="{middle + reach}"/>'
+        for end, place in (("low", first), ("high", last))
+        if cell[end] is not None
+    ]
+    return [
+        f'<line class="whisker" x1="{first}%" x2="{last}%" y1="{middle}" y2="{middle}"/>',
+        *strokes,
+        f'<circle class="dot" cx="{_place(value, low, high)}%" cy="{middle}" r="{radius}"/>',
+    ]
 
 
 def _place(number: float, low: float, high: float) -> str:

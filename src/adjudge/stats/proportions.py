@@ -39,26 +39,12 @@ def wilson(successes: int, n: int, *, level: float = 0.95, design_effect: float 
 
 def clopper_pearson(successes: int, n: int, *, level: float = 0.95) -> Estimate:
     """The share of successes with the exact interval: coverage is never below the level, and mostly above it."""
-    hits, trials = _checks.successes(successes, n)
-    level = _checks.level(level)
-    if trials == 0:
-        return Estimate.null("no trials", level=level, method="clopper-pearson")
-    tail = (1.0 - level) / 2.0
-    low = 0.0 if hits == 0 else _beta_quantile(hits, trials - hits + 1, tail)
-    high = 1.0 if hits == trials else _beta_quantile(hits + 1, trials - hits, 1.0 - tail)
-    return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method="clopper-pearson")
+    return _beta_interval(successes, n, 0.0, level, "clopper-pearson")
 
 
 def jeffreys(successes: int, n: int, *, level: float = 0.95) -> Estimate:
     """The share of successes with the equal-tailed interval of the Beta(1/2, 1/2) prior; 0 at 0/n and 1 at n/n."""
-    hits, trials = _checks.successes(successes, n)
-    level = _checks.level(level)
-    if trials == 0:
-        return Estimate.null("no trials", level=level, method="jeffreys")
-    tail = (1.0 - level) / 2.0
-    low = 0.0 if hits == 0 else _beta_quantile(hits + 0.5, trials - hits + 0.5, tail)
-    high = 1.0 if hits == trials else _beta_quantile(hits + 0.5, trials - hits + 0.5, 1.0 - tail)
-    return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method="jeffreys")
+    return _beta_interval(successes, n, 0.5, level, "jeffreys")
 
 
 def newcombe_difference(a: int, n_a: int, b: int, n_b: int, *, level: float = 0.95) -> Estimate:
@@ -201,7 +187,15 @@ def _pair_correlation(e: int, f: int, g: int, h: int) -> float:
     return numerator / math.sqrt(margins)
 
 
-def _beta_quantile(a: float, b: float, q: float) -> float:
+def _beta_interval(successes: int, n: int, prior: float, level: float, method: str) -> Estimate:
+    """Equal tails of Beta(hits + prior, misses + 1 − prior) below and Beta(hits + 1 − prior, misses + prior) above."""
     from scipy.special import betaincinv
 
-    return float(betaincinv(a, b, q))
+    hits, trials = _checks.successes(successes, n)
+    level = _checks.level(level)
+    if trials == 0:
+        return Estimate.null("no trials", level=level, method=method)
+    tail, misses = (1.0 - level) / 2.0, trials - hits
+    low = 0.0 if hits == 0 else float(betaincinv(hits + prior, misses + 1.0 - prior, tail))
+    high = 1.0 if misses == 0 else float(betaincinv(hits + 1.0 - prior, misses + prior, 1.0 - tail))
+    return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method=method)

@@ -32,14 +32,6 @@ class Ranked:
     positive: BoolArray
     ends: BoolArray
 
-    @classmethod
-    def of(cls, scores: FloatArray, positive: BoolArray, order: npt.NDArray[np.intp]) -> Ranked:
-        """The rows in the given order of falling scores."""
-        ordered = scores[order]
-        ends = np.ones(ordered.size, dtype=bool)
-        np.not_equal(ordered[1:], ordered[:-1], out=ends[:-1])
-        return cls(positive[order], ends)
-
     def average_precision(self) -> float:
         """The average precision of the rows as they are."""
         return float(average_precisions(self.positive.view(np.int8), self.ends, np.ones((1, 1)))[0])
