@@ -171,11 +171,13 @@ def blocks_of_lines(stream: BinaryIO, path: str, file: int, *, first: bool) -> I
     """Blocks of JSON Lines, each with the number of its lines; they count from 1. `first`: the file begins here."""
     line = 1
     while data := stream.read(BLOCK_BYTES):
-        if not data.endswith(b"\n"):
-            data += stream.readline()  # up to the end of its last line, however long
+        if data.endswith(b"\n"):
+            data = data[:-1]
+        else:
+            data += stream.readline().removesuffix(b"\n")  # up to the end of its last line, however long
         if first and line == 1:
             data = data.removeprefix(_BOM)
-        block, count = _of_lines(path, file, data.removesuffix(b"\n"), line)
+        block, count = _of_lines(path, file, data, line)
         yield block, count
         line += count
 

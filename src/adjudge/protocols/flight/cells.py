@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -18,15 +19,19 @@ Floats = NDArray[np.float64]
 
 def state_rows(states: Sequence[msgspec.Struct]) -> Floats:
     """A row a state."""
-    values = chain.from_iterable(map(msgspec.structs.astuple, states))
-    return np.fromiter(values, dtype=np.float64, count=len(states) * len(FIELDS)).reshape(-1, len(FIELDS))
+    return _rows(map(msgspec.structs.astuple, states), len(FIELDS))
 
 
 def array_rows(arrays: Sequence[msgspec.Struct], steps: int) -> Floats:
     """A row an object whose fields are arrays of so many steps; its numbers by step, then field."""
-    values = chain.from_iterable(chain.from_iterable(map(msgspec.structs.astuple, arrays)))
-    by_field = np.fromiter(values, dtype=np.float64, count=len(arrays) * len(FIELDS) * steps)
+    by_field = _rows(map(chain.from_iterable, map(msgspec.structs.astuple, arrays)), len(FIELDS) * steps)
     return by_field.reshape(-1, len(FIELDS), steps).transpose(0, 2, 1).reshape(-1, steps * len(FIELDS))
+
+
+def _rows(numbers: Iterable[Iterable[float]], width: int) -> Floats:
+    """Rows of so many numbers each, to be written to."""
+    pack = struct.Struct(f"{width}d").pack
+    return np.frombuffer(bytearray().join([pack(*row) for row in numbers])).reshape(-1, width)
 
 
 def finite(rows: Floats) -> Floats:

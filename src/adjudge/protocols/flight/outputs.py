@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from adjudge.errors import InputError
 from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING, UNPARSED
@@ -90,14 +91,18 @@ class OutputReader:
         texts = [output.response for output in outputs]
         extractions = [_NO_TEXT if text is None else extract(text) for text in texts]
         keys = block.lines.tolist() if self.by_line else [output.id for output in outputs]
+        responses = pa.array(texts, pa.string())
+        characters = pc.utf8_length(responses)
+        if (pc.max(characters).as_py() or 0) > TEXT_LIMIT:
+            responses = pc.utf8_slice_codeunits(responses, 0, TEXT_LIMIT)
         return pa.table(
             {
                 "key": pa.array([str(key) for key in keys], pa.string()),
                 "group": pa.array([output.model or stem for output in outputs], pa.string()),
                 "file": np.full(len(block), block.file, dtype=np.int32),
                 "line": block.lines,
-                "response": pa.array([text and text[:TEXT_LIMIT] for text in texts], pa.string()),
-                "characters": pa.array([None if text is None else len(text) for text in texts], pa.int64()),
+                "response": responses,
+                "characters": characters.cast(pa.int64()),
                 "method": pa.array([_METHOD_CODES[extraction.method] for extraction in extractions], pa.int8()),
                 "start": pa.array([extraction.start for extraction in extractions], pa.int32()),
                 "end": pa.array([extraction.end for extraction in extractions], pa.int32()),

@@ -79,7 +79,7 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
     return pa.Table.from_arrays(
         [
             read.samples,
-            pa.DictionaryArray.from_arrays(pa.array(models), pa.array(list(read.groups))),
+            pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
             read.flights.combine_chunks().dictionary_encode(),
             _coded(batch.status, STATUSES),
             _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
@@ -169,7 +169,7 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
 def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
     absent = codes == NO_GRADE if codes.dtype == np.int8 else None
     indices = pa.array(codes.astype(np.int32), mask=absent if absent is not None and absent.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(words)))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
 
 
 def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int64]:

@@ -54,7 +54,7 @@ def shown_type(task: Task) -> Any:
 
 def last_state(states: Any) -> Any:
     """The last of the states that a model was shown, of one or of several."""
-    return states[-1] if isinstance(states, list | tuple) and states else states
+    return states[-1] if states and type(states) in (list, tuple) else states
 
 
 def number(value: object) -> float | None:
