@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -243,14 +242,14 @@ def read_range(job: Range) -> ReadRange:
     return ReadRange(spool.pieces, spool.rows, lines, reading.groups, reading.noticed)
 
 
-def _opened(path: str, start: int, end: int) -> BinaryIO:
+def _opened(path: str, start: int, end: int) -> io.BufferedIOBase:
     """Some bytes of a file as a stream."""
     if remote.is_url(path):
         data = remote.fetch(path, start, end)
         if len(data) != end - start:
             raise InputError("changed while it was being read; run again", file=path)
         return io.BytesIO(data)
-    return cast("BinaryIO", io.BufferedReader(_Section(path, start, end), 1 << 20))
+    return io.BufferedReader(_Section(path, start, end), 1 << 20)
 
 
 class _Section(io.RawIOBase):

@@ -24,9 +24,8 @@ MEMORY_BYTES = 80_000_000
 
 def slots_of(keys: pa.ChunkedArray) -> NDArray[np.int16]:
     """The slot of every key."""
-    crc32 = zlib.crc32
-    codes = [crc32(key) for key in keys.cast(pa.binary()).to_numpy().tolist()]
-    return (np.array(codes, dtype=np.uint32) >> np.uint32(24)).astype(np.int16)
+    codes = np.fromiter(map(zlib.crc32, keys.cast(pa.binary()).to_numpy()), dtype=np.uint32, count=len(keys))
+    return (codes >> np.uint32(24)).astype(np.int16)
 
 
 def slot_range(part: int, parts: int) -> tuple[int, int]:

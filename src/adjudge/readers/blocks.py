@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, BinaryIO, TypeVar
+from io import BufferedIOBase
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -167,14 +168,15 @@ def blocks(source: Source, file: int, shape: Shape, *, limit: int | None = None)
         raise InputError("is empty; expected one record a line", file=source.name)
 
 
-def blocks_of_lines(stream: BinaryIO, path: str, file: int, *, first: bool) -> Iterator[tuple[Block, int]]:
+def blocks_of_lines(stream: BufferedIOBase, path: str, file: int, *, first: bool) -> Iterator[tuple[Block, int]]:
     """Blocks of JSON Lines, each with the number of its lines; they count from 1. `first`: the file begins here."""
     line = 1
-    while data := stream.read(BLOCK_BYTES):
-        if data.endswith(b"\n"):
-            data = data[:-1]
-        else:
-            data += stream.readline().removesuffix(b"\n")  # up to the end of its last line, however long
+    buffer = memoryview(bytearray(BLOCK_BYTES))
+    while size := stream.readinto(buffer):
+        if buffer[size - 1] == _NEWLINE:
+            data = bytes(buffer[: size - 1])
+        else:  # up to the end of its last line, however long
+            data = b"".join([buffer[:size], stream.readline().removesuffix(b"\n")])
         if first and line == 1:
             data = data.removeprefix(_BOM)
         block, count = _of_lines(path, file, data, line)
