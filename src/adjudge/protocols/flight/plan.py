@@ -104,8 +104,9 @@ class FlightPlan(Plan):
         reader = FlightReader(self.task, batch_rows=BATCH_ROWS[self.task.name])
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
-            verdicts = self.agent.adjudicate_batch(evidence, read.models, read.names)
-            check_citations(verdicts, evidence, self.agent, read.models, read.names)
+            models, names = read.models, read.names
+            verdicts = self.agent.adjudicate_batch(evidence, models, names)
+            check_citations(verdicts, evidence, self.agent, models, names)
             scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
             yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read), read.batch)
 
