@@ -74,12 +74,6 @@ class Result(msgspec.Struct, gc=False):
     meta: msgspec.Raw = NO_RAW
 
 
-class LooseResult(Result, gc=False):
-    """A result that was read field by field; where its confidence is no number, that is NaN and its text stands here."""
-
-    confidence_text: str | None = None
-
-
 class ManifestRow(msgspec.Struct, gc=False):
     """One record of the data set manifest."""
 
@@ -99,8 +93,11 @@ MANIFEST = msgspec.json.Decoder(ManifestRow)
 IDS = msgspec.json.Decoder(IdOnly)
 
 
-def loose_result(text: bytes, *, percent: bool) -> LooseResult:
-    """A record whose values are of other types than declared. `percent` accepts confidences such as "87%"."""
+def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
+    """A record whose values are of other types than declared; where its confidence is no number, that is NaN, with its text.
+
+    `percent` accepts confidences such as "87%".
+    """
     sample = IDS.decode(text).id
     data = msgspec.json.decode(text)
     confidence, confidence_text = _confidence(data.get("confidence"), percent=percent)
@@ -109,7 +106,7 @@ def loose_result(text: bytes, *, percent: bool) -> LooseResult:
     usage = data.get("tool_usage") or []
     if not isinstance(tools, list) or not isinstance(usage, list):
         raise InputError("`tool_usage` and `tool_details` are lists")
-    return LooseResult(
+    result = Result(
         id=sample,
         model=_text(data, "model"),
         use_tools=flag(data.get("use_tools"), "use_tools"),
@@ -129,8 +126,8 @@ def loose_result(text: bytes, *, percent: bool) -> LooseResult:
         run_config=RunConfig(_seconds(_object(data, "run_config"), "temperature")),
         timestamp=_raw(data.get("timestamp")),
         meta=_raw(data.get("meta")),
-        confidence_text=confidence_text,
     )
+    return result, confidence_text
 
 
 def flag(value: Any, name: str) -> bool | None:

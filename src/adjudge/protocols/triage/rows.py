@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,9 +25,9 @@ from adjudge.readers.blocks import Block, what_is_wrong
 from adjudge.readers.triage_results import (
     IDS,
     MANIFEST,
+    NO_RAW,
     NOTHING,
     RESULTS,
-    LooseResult,
     Result,
     Timings,
     loose_result,
@@ -54,12 +54,14 @@ class ResultRows:
 
     def read(self, block: Block) -> pa.Table:
         """A row for every record; `group` is its configuration and trial."""
+        confidence_texts: dict[int, str | None] = {}
 
         def loose(line: int, record: bytes) -> Result:
             try:
-                return loose_result(record, percent=self.config.percent)
+                result, confidence_texts[line] = loose_result(record, percent=self.config.percent)
             except InputError as error:
                 raise InputError(error.what, file=block.path, line=line, hint=error.hint) from None
+            return result
 
         results = block.decode(RESULTS, EXPECTED, loose)
         column = _fields(results, Result)
@@ -67,15 +69,13 @@ class ResultRows:
         seconds = {**_fields(timings, Timings), "latency_seconds": column["latency_seconds"]}
         columns = {
             "key": _ids(column["id"]),
-            "group": _words(list(zip(column["model"], column["use_tools"], column["trial"], strict=True)), self._group),
+            "group": _words(zip(column["model"], column["use_tools"], column["trial"], strict=True), self._group),
             **_place(block),
             "label": _words(column["label"], lambda label: label),
             "answer": pa.array(self._answers(column), pa.int8()),
             **{name: _texts(column[name]) for name in ("prediction", "error", "error_type")},
             "confidence": pa.array(column["confidence"], pa.float64()),
-            "confidence_text": _texts(
-                [row.confidence_text if isinstance(row, LooseResult) else None for row in results]
-            ),
+            "confidence_text": _texts(list(map(confidence_texts.get, block.lines.tolist()))),
             **{name: pa.array(seconds[name], pa.float64()) for name in TIMES},
             "cache": pa.array([cache and cache.hit for cache in column["cache"]], pa.bool_()),
             "tool_count": pa.array([len(tools) if tools else 0 for tools in column["tool_usage"]], pa.int32()),
@@ -87,7 +87,9 @@ class ResultRows:
                 pa.float64(),
             ),
             "temperature": pa.array([run and run.temperature for run in column["run_config"]], pa.float64()),
-            "stamped": pa.array([bytes(stamp) not in NOTHING for stamp in column["timestamp"]], pa.bool_()),
+            "stamped": pa.array(
+                [stamp is not NO_RAW and bytes(stamp) not in NOTHING for stamp in column["timestamp"]], pa.bool_()
+            ),
             "prompts": _json_words(block, column["prompt_hashes"], _prompts, EXPECTED),
             "models": _json_words(block, column["models"], _models, EXPECTED),
         }
@@ -146,26 +148,36 @@ def read_ids(block: Block) -> pa.Table:
 
 def _fields(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> Fields:
     """The fields of records as columns."""
-    columns = list(zip(*map(astuple, rows), strict=False))
-    return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=False))
+    columns = list(zip(*map(astuple, rows), strict=True))
+    return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=True))
 
 
 def _ids(values: Sequence[str | int]) -> pa.StringArray:
-    return pa.array([str(value) for value in values], pa.string())
+    return pa.array(list(map(str, values)), pa.string())
 
 
 def _place(block: Block) -> dict[str, pa.Array]:
     return {"file": pa.array(np.full(len(block), block.file, dtype=np.int32)), "line": pa.array(block.lines)}
 
 
-def _words(keys: Sequence[K], word: Callable[[K], str | None]) -> pa.DictionaryArray:
+class _Places(dict[K, int | None], Generic[K]):
+    """The place of each key's word in `words`, found when the key is first asked for; None where it has no word."""
+
+    def __init__(self, word: Callable[[K], str | None]) -> None:
+        super().__init__()
+        self._word, self.words = word, dict[str, int]()
+
+    def __missing__(self, key: K) -> int | None:
+        word = self._word(key)
+        place = self[key] = None if word is None else self.words.setdefault(word, len(self.words))
+        return place
+
+
+def _words(keys: Iterable[K], word: Callable[[K], str | None]) -> pa.DictionaryArray:
     """A column of texts of which there are few: what `word` makes of each key, asked once for equal keys."""
-    words = {key: word(key) for key in dict.fromkeys(keys)}
-    distinct = [text for text in dict.fromkeys(words.values()) if text is not None]
-    places: dict[str | None, int] = {text: place for place, text in enumerate(distinct)}
-    codes = {key: places.get(text) for key, text in words.items()}
-    places_of_rows = pa.array(list(map(codes.get, keys)), pa.int32())
-    return pa.DictionaryArray.from_arrays(places_of_rows, pa.array(distinct, pa.string()))
+    places = _Places(word)
+    places_of_rows = pa.array(list(map(places.__getitem__, keys)), pa.int32())
+    return pa.DictionaryArray.from_arrays(places_of_rows, pa.array(list(places.words), pa.string()))
 
 
 def _texts(values: Sequence[str | None]) -> pa.StringArray:
@@ -177,7 +189,8 @@ def _json_words(
     block: Block, values: Sequence[msgspec.Raw], word: Callable[[Any], str | None], expected: str
 ) -> pa.DictionaryArray:
     """A column of what `word` makes of JSON values, None where there is none."""
-    texts = list(map(bytes, values))
+    # A record is one line, so no value has a line end.
+    texts = b"\n".join(values).split(b"\n") if values else []
 
     def decoded(text: bytes) -> str | None:
         try:
