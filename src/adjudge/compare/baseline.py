@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from adjudge.compare.guard import INSTRUMENT
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.runs.direction import lower_is_better
 from adjudge.runs.run import Run
@@ -100,16 +101,16 @@ def write(baseline: Baseline) -> bytes:
 def read(path: Path) -> Baseline:
     """A baseline file; a wrong one is a ConfigError."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Baseline)
+        baseline = msgspec.json.decode(path.read_bytes(), type=Baseline)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
         raise ConfigError(
             f"{path}: is no baseline: {error} (adjudge gate RUN --write-baseline FILE writes one)"
         ) from None
-    if found.schema != SCHEMA:
-        raise ConfigError(f"{path}: has schema {found.schema!r}, expected {SCHEMA!r}")
-    return found
+    if baseline.schema != SCHEMA:
+        raise ConfigError(f"{path}: has schema {baseline.schema!r}, expected {SCHEMA!r}")
+    return baseline
 
 
 def hold(run: Run, baseline: Baseline, margins: Mapping[str, float] | None = None) -> list[Regression]:
@@ -117,9 +118,9 @@ def hold(run: Run, baseline: Baseline, margins: Mapping[str, float] | None = Non
 
     `margins` are by the name of the estimate, "" for all others; a margin in the file stands below them.
     """
-    given = margins or {}
+    margins = margins or {}
     known = {entry.name for entry in baseline.estimates}
-    for name, margin in given.items():
+    for name, margin in margins.items():
         if margin < 0.0 or not math.isfinite(margin):
             raise ConfigError(f"margin {margin} is not a number of 0 or more")
         if name and name not in known:
@@ -130,11 +131,11 @@ def hold(run: Run, baseline: Baseline, margins: Mapping[str, float] | None = Non
     if reasons:
         raise NotComparable(reasons)
     estimates = run.estimates()
-    held = []
+    regressions = []
     for entry in baseline.estimates:
-        stored = given.get("", 0.0) if entry.margin is None else entry.margin
-        held.append(_held(entry, estimates[entry.name, entry.slice], given.get(entry.name, stored)))
-    return held
+        stored = margins.get("", 0.0) if entry.margin is None else entry.margin
+        regressions.append(_held(entry, estimates[entry.name, entry.slice], margins.get(entry.name, stored)))
+    return regressions
 
 
 def _reasons(run: Run, baseline: Baseline) -> Iterable[str]:
@@ -145,16 +146,11 @@ def _reasons(run: Run, baseline: Baseline) -> Iterable[str]:
     ):
         if now != before:
             yield f"the {what} is {now!r}, in the baseline {before!r}"
-    words = {
-        "dataset": "data set",
-        "config": "configuration",
-        "constraint_library": "constraint library",
-        "rules": "rule set",
-    }
+    words = {"dataset": "data set", **INSTRUMENT}
     for name, before in baseline.digests.items():
-        found = manifest.digests.get(name)
-        if found != before:
-            yield f"the {words.get(name, name)} is another one ({(found or 'none')[:16]}, in the baseline {before[:16]})"
+        digest = manifest.digests.get(name)
+        if digest != before:
+            yield f"the {words.get(name, name)} is another one ({(digest or 'none')[:16]}, in the baseline {before[:16]})"
     estimates = run.estimates()
     for entry in baseline.estimates:
         if (entry.name, entry.slice) not in estimates:
@@ -194,14 +190,12 @@ def difference_of(now: Estimate, before: Estimate) -> Estimate:
         why = now.why if now.value is None else before.why
         return Estimate.null(why or "there is no value", n=now.n, method="MOVER")
     gap = now.value - before.value
-    if None in {now.low, now.high, before.low, before.high}:
+    if now.low is None or now.high is None or before.low is None or before.high is None:
         return Estimate(value=gap, n=now.n, method="difference, no interval")
-    ends = (now.low, now.high, before.low, before.high)
-    l1, u1, l2, u2 = (float(end) for end in ends if end is not None)
     return Estimate(
         value=gap,
-        low=gap - math.hypot(now.value - l1, u2 - before.value),
-        high=gap + math.hypot(u1 - now.value, before.value - l2),
+        low=gap - math.hypot(now.value - now.low, before.high - before.value),
+        high=gap + math.hypot(now.high - now.value, before.value - before.low),
         level=now.level,
         n=now.n,
         method="MOVER",

@@ -22,7 +22,7 @@ from adjudge.errors import ConfigError
 Status = Literal["COMPARABLE", "COMPARABLE_ON_INTERSECTION", "NOT_COMPARABLE"]
 SHARED_AT_LEAST = 0.5
 LATENCY, CACHE = "latency_seconds", "cache"
-_INSTRUMENT = {
+INSTRUMENT = {  # the digests of what samples are judged with, in words
     "config": "configuration",
     "constraint_library": "constraint library",
     "rules": "rule set",
@@ -115,7 +115,7 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
             reasons.append(
                 f"{pair} were judged by different versions of {a.protocol}: {a.protocol_version} and {b.protocol_version}"
             )
-        differing = [words for key, words in _INSTRUMENT.items() if a.digests.get(key) != b.digests.get(key)]
+        differing = [words for key, words in INSTRUMENT.items() if a.digests.get(key) != b.digests.get(key)]
         if differing:
             what = ", ".join(differing)
             changes = _changes(first, second)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from adjudge.compare.outcomes import Floats, Outcome
 from adjudge.errors import ConfigError
 from adjudge.stats import equivalence, power
+from adjudge.stats.bootstrap import Drawing
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.paired import (
     PValue,
@@ -201,19 +202,17 @@ class Paired:
                 return np.zeros(0)
             ratio = hits.sum() / base.sum()
             parts.append(ratio + (hits - ratio * base) / base.mean())
-        found: Floats = parts[0] - parts[1]
-        return found
+        difference: Floats = parts[0] - parts[1]
+        return difference
 
     def _detectable(self, alpha: float) -> Estimate:
-        n = len(self.first)
-        if self.discordant is not None and self.units is None:
-            changed = self.discordant.only_a + self.discordant.only_b
-            return power.detectable_paired_proportions(n, changed / n if n else 0.0, alpha=alpha, power=POWER)
-        units = self._units()
-        spread = float(np.std(units, ddof=1)) if units.size > 1 else 0.0
+        n, changed = len(self.first), self._changed()
+        if changed is not None:
+            return power.detectable_paired_proportions(n, changed, alpha=alpha, power=POWER)
+        units, spread = self._units_and_spread()
         if spread == 0.0:
             return Estimate.null("the differences have no spread to learn from", n=n)
-        return msgspec.structs.replace(power.detectable_mean(units.size, spread, alpha=alpha, power=POWER), n=n)
+        return msgspec.structs.replace(power.detectable_mean(units, spread, alpha=alpha, power=POWER), n=n)
 
     def _needs(self, alpha: float, margin: float | None) -> Needs | None:
         """The n that would find a difference as large as the margin; where n is that already, the observed one."""
@@ -229,16 +228,26 @@ class Paired:
     def _needed(self, to_find: float, alpha: float) -> int | None:
         if to_find == 0.0:
             return None
-        if self.discordant is not None and self.units is None:
-            changed = (self.discordant.only_a + self.discordant.only_b) / self.first.size
+        changed = self._changed()
+        if changed is not None:
             needed = power.pairs_needed(to_find, min(max(changed, to_find), 1.0), alpha=alpha, power=POWER).value
             return None if needed is None else int(needed)
-        units = self._units()
-        spread = float(np.std(units, ddof=1)) if units.size > 1 else 0.0
+        units, spread = self._units_and_spread()
         if spread == 0.0:
             return None
         needed = power.rows_needed_mean(to_find, spread, alpha=alpha, power=POWER).value
-        return None if needed is None else math.ceil(needed * len(self.first) / units.size)
+        return None if needed is None else math.ceil(needed * len(self.first) / units)
+
+    def _changed(self) -> float | None:
+        """The share of discordant pairs, where McNemar's test decides."""
+        if self.discordant is None or self.units is not None:
+            return None
+        return (self.discordant.only_a + self.discordant.only_b) / max(len(self.first), 1)
+
+    def _units_and_spread(self) -> tuple[int, float]:
+        """How many independent units there are, and the standard deviation of what they add to the difference."""
+        units = self._units()
+        return units.size, float(np.std(units, ddof=1)) if units.size > 1 else 0.0
 
 
 def pair(
@@ -258,6 +267,7 @@ def pair(
         if clusters.size == 0 or int(clusters.max()) + 1 == clusters.size:
             clusters = None
     level = 1.0 - settings.alpha
+    drawing: Drawing = {"seed": settings.seed, "stream": stream, "resamples": settings.resamples}
     discordant = None
     tests: list[PValue] = []
     if outcome.kind == "binary":
@@ -274,20 +284,9 @@ def pair(
     if outcome.kind == "ratio":
         a, b = (np.stack([_by_unit(column, clusters) for column in side.T], axis=1) for side in (first, second))
         unit = "row" if clusters is None else "cluster"
-        difference = paired_difference(
-            b,
-            a,
-            _ratio,
-            seed=settings.seed,
-            stream=stream,
-            resamples=settings.resamples,
-            level=level,
-            n=len(first),
-            unit=unit,
-        )
-        tests = [
-            swap_test(a, b, _ratio, seed=settings.seed, stream=f"{stream}/swaps", unit=unit if unit != "row" else "")
-        ]
+        difference = paired_difference(b, a, _ratio, n=len(first), unit=unit, level=level, **drawing)
+        swapped = "" if clusters is None else unit
+        tests = [swap_test(a, b, _ratio, seed=settings.seed, stream=f"{stream}/swaps", unit=swapped)]
     elif discordant is not None and clusters is None:
         d = discordant
         difference = newcombe_paired_difference(d.both, d.only_b, d.only_a, d.neither, level=level)
@@ -295,15 +294,7 @@ def pair(
         if first.size == 0:
             difference = Estimate.null("no pairs", level=level)
         else:
-            difference = paired_mean_difference(
-                second,
-                first,
-                clusters=clusters,
-                seed=settings.seed,
-                stream=stream,
-                resamples=settings.resamples,
-                level=level,
-            )
+            difference = paired_mean_difference(second, first, clusters=clusters, level=level, **drawing)
         flips = sign_flip(second - first, seed=settings.seed, stream=f"{stream}/signs", clusters=clusters)
         tests = [flips, *tests]
     return Paired(
@@ -319,5 +310,5 @@ def _by_unit(values: Floats, units: NDArray[np.intp] | None) -> Floats:
 def _ratio(sums: Floats) -> Floats:
     """Hits over base, NaN where there is no base."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.where(sums[:, 1] > 0.0, sums[:, 0] / sums[:, 1], np.nan)
-    return found
+        ratio: Floats = np.where(sums[:, 1] > 0.0, sums[:, 0] / sums[:, 1], np.nan)
+    return ratio

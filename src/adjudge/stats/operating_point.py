@@ -97,17 +97,11 @@ def operating_point(
     if grid.size == 0 or (np.diff(grid) >= 0).any():
         raise StatsError("thresholds must fall from the first to the last")
     weights = _weights(grid, starts, of, default=thresholds is None)
-    if c.size == 0:
-        return OperatingPoint(threshold=None, target=target, level=level, n=0, of=of, why="no calibration rows")
     chosen, alpha = _fallback(*_counts(c, bad, grid, of), target, weights * delta)
     if chosen is None:
+        why = "no threshold could be shown to keep the error below the target on so few rows or so many errors"
         return OperatingPoint(
-            threshold=None,
-            target=target,
-            level=level,
-            n=c.size,
-            of=of,
-            why="no threshold could be shown to keep the error below the target on so few rows or so many errors",
+            threshold=None, target=target, level=level, n=c.size, of=of, why=why if c.size else "no calibration rows"
         )
     from scipy.special import betaincinv
 
@@ -201,8 +195,8 @@ def _fallback(
     # P(Binomial(k, target) ≤ e) = I_{1−target}(k − e, e + 1), and 1 where e = k.
     p = np.where(rows > errors, betainc(np.maximum(rows - errors, 1), errors + 1.0, 1.0 - target), 1.0)
     chosen, at, carried = None, 0.0, 0.0
-    for place, own in enumerate(levels.tolist()):
-        alpha = own + carried
+    for place, share in enumerate(levels.tolist()):
+        alpha = share + carried
         rejected = alpha > 0.0 and p[place] <= alpha
         carried = alpha if rejected else 0.0
         if rejected:
