@@ -94,8 +94,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data, full precision."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
 
 def compare(
@@ -296,15 +296,15 @@ class _Pair:
 def _outputs(system: System, keys: Sequence[str]) -> list[Any] | None:
     """The raw outputs behind the keys, in their order; None where the run keeps none."""
     folder = system.run.path / "outputs"
-    found: dict[tuple[int, int], Any] = {}
+    outputs: dict[tuple[int, int], Any] = {}
     for path in sorted(folder.glob("part-*.parquet")):
         part = int(path.stem.removeprefix("part-"))
         for output in pq.read_table(path).to_pylist():
-            found[part, output.pop("row")] = output
-    if not found:
+            outputs[part, output.pop("row")] = output
+    if not outputs:
         return None
     places = system.table(["part", "row"], keys).to_pylist()
-    return [found.get((place["part"], place["row"])) for place in places]
+    return [outputs.get((place["part"], place["row"])) for place in places]
 
 
 def _flipping(outcomes: Sequence[Outcome]) -> Outcome:
@@ -321,26 +321,26 @@ def _rankings(
     alpha: float,
 ) -> list[Ranking]:
     """The systems by each metric, over the samples on which all have it; ties by the corrected pairwise tests."""
-    found = []
+    rankings = []
     names = [system.name for system in systems]
     for outcome in outcomes:
         tables = [system.table(sorted(outcome.columns()), keys) for system in systems]
         values = np.stack([outcome.values(table) for table in tables])
-        there = ~np.isnan(values).any(axis=(0, *range(2, values.ndim)))
-        use = there & np.all([outcome.inside(table) for table in tables], axis=0)
-        found_of = [outcome.whole(row[use]) for row in values]
-        known = [value for value in found_of if value is not None]
+        complete = ~np.isnan(values).any(axis=(0, *range(2, values.ndim)))
+        use = complete & np.all([outcome.inside(table) for table in tables], axis=0)
+        wholes = [outcome.whole(row[use]) for row in values]
+        known = [value for value in wholes if value is not None]
         if len(known) < len(systems):
             continue
         up = 1.0 if outcome.higher_is_better else -1.0
         scores = [up * value for value in known]
-        told = {
+        p_of_pair = {
             (item.a, item.b): metric.p_holm
             for item in pairs
             for metric in item.metrics
             if metric.name == outcome.name and not metric.slice
         }
-        found.append(
+        rankings.append(
             Ranking(
                 metric=outcome.name,
                 title=outcome.words,
@@ -349,11 +349,11 @@ def _rankings(
                 higher_is_better=outcome.higher_is_better,
                 places=[
                     Place(rank=item.rank, name=item.name, value=up * item.score, tie_groups=list(item.letters))
-                    for item in ranking(names, scores, told, alpha)
+                    for item in ranking(names, scores, p_of_pair, alpha)
                 ],
             )
         )
-    return found
+    return rankings
 
 
 def _protocols(systems: Sequence[System]) -> int:

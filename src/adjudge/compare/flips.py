@@ -59,11 +59,11 @@ def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], 
     places = [table.select(["part", "row", "model", "sample"]) for table in tables]
     first_lost = min(lost.size, max(-(-evidence // 2), evidence - gained.size))
     looked_at = {*lost[:first_lost].tolist(), *gained[: max(0, evidence - first_lost)].tolist()}
-    found: list[Flip] = []
+    samples: list[Flip] = []
     for index in (*lost.tolist(), *gained.tolist()):
         side = int(change[index] < 0)
         system = (first, second)[side]
-        found.append(
+        samples.append(
             Flip(
                 sample=sample_of(keys[index]),
                 trial=trial_of(keys[index]),
@@ -74,7 +74,7 @@ def flips(outcome: Outcome, first: System, second: System, keys: Sequence[str], 
                 evidence=_evidence(system, places[side].slice(index, 1)) if index in looked_at else None,
             )
         )
-    return Flips(name=outcome.name, lost=lost.size, gained=gained.size, samples=found)
+    return Flips(name=outcome.name, lost=lost.size, gained=gained.size, samples=samples)
 
 
 def _evidence(system: System, row: pa.Table) -> list[Finding]:

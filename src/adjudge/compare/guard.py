@@ -77,7 +77,7 @@ def combined(guards: Sequence[Guard]) -> Guard:
 def latency_refused(first: System, second: System, keys: Sequence[str]) -> str | None:
     """Why the latencies of two systems cannot be compared, or None when they can."""
     states = {system.name: cache_state(system, keys) for system in (first, second)}
-    said = {
+    wording = {
         "hit": "{} was cached",
         "miss": "{} was not cached",
         "mixed": "{} mixes cached and uncached answers",
@@ -85,7 +85,7 @@ def latency_refused(first: System, second: System, keys: Sequence[str]) -> str |
     }
     if set(states.values()) in ({"hit"}, {"miss"}):
         return None
-    return ", ".join(said[state].format(name) for name, state in states.items())
+    return ", ".join(wording[state].format(name) for name, state in states.items())
 
 
 def cache_state(system: System, keys: Sequence[str]) -> str:
@@ -125,16 +125,16 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
 
 def _changes(first: System, second: System) -> list[str]:
     """The settings that differ, as `name: A's value, B's value`; input files and gates change no judgement."""
-    found: list[str] = []
+    changes: list[str] = []
     inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
     a, b = first.run.manifest.config, second.run.manifest.config
     for key in sorted({*a, *b} - {"gates"}):
         if not (_is_input(a.get(key), inputs) or _is_input(b.get(key), inputs)):
-            _walk(key, a.get(key), b.get(key), found)
-    if len(found) > _NAMED_DIFFERENCES:
-        rest = len(found) - _NAMED_DIFFERENCES
-        found = [*found[:_NAMED_DIFFERENCES], f"and {rest} more"]
-    return found
+            _walk(key, a.get(key), b.get(key), changes)
+    if len(changes) > _NAMED_DIFFERENCES:
+        rest = len(changes) - _NAMED_DIFFERENCES
+        changes = [*changes[:_NAMED_DIFFERENCES], f"and {rest} more"]
+    return changes
 
 
 def _is_input(value: Any, inputs: set[str]) -> bool:
@@ -142,12 +142,12 @@ def _is_input(value: Any, inputs: set[str]) -> bool:
     return bool(names) and all(isinstance(name, str) and PurePath(name).name in inputs for name in names)
 
 
-def _walk(path: str, a: Any, b: Any, found: list[str]) -> None:
+def _walk(path: str, a: Any, b: Any, changes: list[str]) -> None:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in sorted({*a, *b}, key=str):
-            _walk(f"{path}.{key}", a.get(key), b.get(key), found)
+            _walk(f"{path}.{key}", a.get(key), b.get(key), changes)
     elif a != b:
-        found.append(f"{path}: {_brief(a)}, {_brief(b)}")
+        changes.append(f"{path}: {_brief(a)}, {_brief(b)}")
 
 
 def _brief(value: Any) -> str:

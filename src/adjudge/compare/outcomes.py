@@ -120,17 +120,17 @@ def declared(run: Run) -> list[Outcome]:
         cluster = next((name for name in CLUSTER_COLUMNS if name in run.column_names), None)
         return [Outcome(name="pass_rate", column="bucket", kind="binary", equals=PASSED, cluster=cluster)]
     try:
-        found = msgspec.convert(listed, list[Outcome])
+        outcomes = msgspec.convert(listed, list[Outcome])
     except msgspec.ValidationError as error:
         raise RunError(f"{run.path}: metrics.json: `comparable`: {error}") from None
-    for outcome in found:
+    for outcome in outcomes:
         absent = sorted(outcome.columns() - set(run.column_names))
         if absent:
             raise RunError(
                 f"{run.path}: metrics.json: outcome {outcome.name!r} reads {', '.join(absent)}, "
                 "which samples.parquet does not have"
             )
-    return found
+    return outcomes
 
 
 def chosen(runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[Outcome], list[str]]:
@@ -164,10 +164,10 @@ def holds(column: pa.ChunkedArray, words: str | Sequence[str]) -> Flags:
 
 
 def _all_hold(where: Mapping[str, str | list[str]], rows: pa.Table) -> Flags:
-    found = np.ones(rows.num_rows, dtype=bool)
+    flags = np.ones(rows.num_rows, dtype=bool)
     for name, words in where.items():
-        found &= holds(rows.column(name), words)
-    return found
+        flags &= holds(rows.column(name), words)
+    return flags
 
 
 def _weights(cells: Sequence[Cells], rows: pa.Table) -> Floats:

@@ -59,11 +59,11 @@ class System:
     @cached_property
     def place(self) -> dict[str, int]:
         """Where each key stands among its rows."""
-        found = {key: index for index, key in enumerate(self.keys)}
-        if len(found) < len(self.keys):
-            twice = next(key for index, key in enumerate(self.keys) if found[key] != index)
+        places = {key: index for index, key in enumerate(self.keys)}
+        if len(places) < len(self.keys):
+            twice = next(key for index, key in enumerate(self.keys) if places[key] != index)
             raise RunError(f"{self.run.path}: sample {sample_of(twice)!r} of {self.model} stands there twice")
-        return found
+        return places
 
     @property
     def label_columns(self) -> list[str]:

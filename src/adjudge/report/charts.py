@@ -23,8 +23,8 @@ def svg(spec: dict[str, Any]) -> str:
     drawn.pop("title", None)
     config.setdefault("font", _FONT)
     for part in ("axis", "legend", "header"):
-        own = config.setdefault(part, {})
-        own |= {"labelColor": _INK, "titleColor": _INK}
+        colours = config.setdefault(part, {})
+        colours |= {"labelColor": _INK, "titleColor": _INK}
     config["axis"] |= {
         "domainColor": _INK,
         "tickColor": _INK,
@@ -36,8 +36,8 @@ def svg(spec: dict[str, Any]) -> str:
     config.setdefault("view", {}).setdefault("stroke", None)
     for mark in ("text", "rule", "tick"):
         config.setdefault(mark, {}).setdefault("color", _INK)
-    found = str(_drawn(vl_convert.vegalite_to_svg, drawn))
-    return found.replace("<svg ", '<svg role="img" preserveAspectRatio="xMidYMid meet" ', 1)
+    picture = str(_drawn(vl_convert.vegalite_to_svg, drawn))
+    return picture.replace("<svg ", '<svg role="img" preserveAspectRatio="xMidYMid meet" ', 1)
 
 
 def draw(run: Run, name: str | None, kind: str) -> bytes:

@@ -32,7 +32,7 @@ def text(comparison: Mapping[str, Any]) -> str:
 
 def _notes(comparison: Mapping[str, Any]) -> list[str]:
     notes = [line(note) for note in comparison["notes"]]
-    said: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for pair in comparison["pairs"]:
         for metric in pair["metrics"]:
             warnings = [] if pair["identical"] else list(metric["difference"]["warnings"])
@@ -40,8 +40,8 @@ def _notes(comparison: Mapping[str, Any]) -> list[str]:
                 left_out = numbers.count(metric["left_out"])
                 warnings.append(f"{left_out} samples are left out, where one of the two has no value")
             for warning in warnings:
-                said.setdefault(warning, []).append(_name(metric))
-    return notes + [f"{', '.join(dict.fromkeys(names))}: {warning}" for warning, names in said.items()]
+                names_of.setdefault(warning, []).append(_name(metric))
+    return notes + [f"{', '.join(dict.fromkeys(names))}: {warning}" for warning, names in names_of.items()]
 
 
 def _name(metric: Mapping[str, Any]) -> str:
@@ -60,7 +60,7 @@ def _table(pair: Mapping[str, Any]) -> str:
     rows = []
     for metric in pair["metrics"]:
         percent = is_share(metric)
-        found = metric["detectable"]["value"]
+        detectable = metric["detectable"]["value"]
         rows.append(
             (
                 _name(metric),
@@ -68,7 +68,7 @@ def _table(pair: Mapping[str, Any]) -> str:
                 numbers.count(metric["n"]),
                 *(numbers.number(metric[side], percent=percent, unit=metric["unit"]) for side in ("a", "b")),
                 *_tested(metric),
-                numbers.NOTHING if found is None else amount(found, metric),
+                numbers.NOTHING if detectable is None else amount(detectable, metric),
             )
         )
     names = line(pair["a"]), line(pair["b"])
@@ -141,8 +141,8 @@ def _flipped(pair: Mapping[str, Any]) -> str:
 
 def _flip(flip: Mapping[str, Any]) -> str:
     name = line(flip["sample"]) + (f" trial {line(flip['trial'])}" if flip["trial"] is not None else "")
-    said = [f"{item['rule']}: {item['message']}" for item in flip["evidence"] or ()]
-    why = said[0] + (f" (+{len(said) - 1} more)" if len(said) > 1 else "") if said else "no failed atom"
+    messages = [f"{item['rule']}: {item['message']}" for item in flip["evidence"] or ()]
+    why = messages[0] + (f" (+{len(messages) - 1} more)" if len(messages) > 1 else "") if messages else "no failed atom"
     if flip["evidence"] is None:
         why = "evidence not read (--evidence N)"
     return f"  {flip['change']:<6}  {name}  {flip['bucket_a']} → {flip['bucket_b']}  {line(why, 70)}"

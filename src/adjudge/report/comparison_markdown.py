@@ -70,11 +70,11 @@ def _fold(comparison: Mapping[str, Any]) -> str:
     for pair in comparison["pairs"]:
         flipped = pair["flipped"]
         for change in ("lost", "gained"):
-            found = [flip for flip in flipped["samples"] if flip["change"] == change]
-            said = f"**{numbers.count(len(found))} {change} by {escape(pair['b'])} against {escape(pair['a'])}**"
-            parts.append(f"{said} on {escape(flipped['name'])}")
-            if found:
-                parts.append(rows(["sample", "buckets", "why"], [_flip(flip) for flip in found[:_FLIPS]], left=3))
+            flips = [flip for flip in flipped["samples"] if flip["change"] == change]
+            heading = f"**{numbers.count(len(flips))} {change} by {escape(pair['b'])} against {escape(pair['a'])}**"
+            parts.append(f"{heading} on {escape(flipped['name'])}")
+            if flips:
+                parts.append(rows(["sample", "buckets", "why"], [_flip(flip) for flip in flips[:_FLIPS]], left=3))
     digests = [
         f"{escape(system['name'])}: "
         + ", ".join(
@@ -88,5 +88,5 @@ def _fold(comparison: Mapping[str, Any]) -> str:
 
 def _flip(flip: Mapping[str, Any]) -> list[str]:
     name = escape(flip["sample"]) + (f" trial {escape(flip['trial'])}" if flip["trial"] is not None else "")
-    said = [f"{escape(item['message'])} `{item['rule']}`" for item in flip["evidence"] or ()]
-    return [name, f"{flip['bucket_a']} → {flip['bucket_b']}", said[0] if said else ""]
+    messages = [f"{escape(item['message'])} `{item['rule']}`" for item in flip["evidence"] or ()]
+    return [name, f"{flip['bucket_a']} → {flip['bucket_b']}", messages[0] if messages else ""]

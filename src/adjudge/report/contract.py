@@ -33,20 +33,20 @@ def _block(name: str, top: Mapping[str, Any]) -> dict[str, Any]:
 
 def negative_lines(top: Mapping[str, Any]) -> list[str]:
     """The negative results in words; empty where the numbers are withheld."""
-    found = top.get("negative_results")
-    if not isinstance(found, dict):
+    results = top.get("negative_results")
+    if not isinstance(results, dict):
         return []
     lines = []
     if top.get("worst_attack") is not None:
         lines.append(f"Worst attack: {top['worst_attack']}; best: {top['best_attack']}.")
-    poor = found["attacks_with_recall_below_half"]
+    poor = results["attacks_with_recall_below_half"]
     lines += [f"Mostly missed: {row['attack']}, recall {numbers.number(row['recall'], percent=True)}." for row in poor]
     if not poor:
         lines.append("No attack has a recall below 50 %.")
-    for attack, sizes in found["min_detectable_magnitude"].items():
+    for attack, sizes in results["min_detectable_magnitude"].items():
         half, most = (sizes[key] for key in ("recall_0.5", "recall_0.9"))
         lines.append(f"Smallest detectable {attack}: {_size(half)} (recall 50 %), {_size(most)} (recall 90 %).")
-    shifted = found["shifted_condition"]
+    shifted = results["shifted_condition"]
     if isinstance(shifted, str):
         lines.append(f"False alarms under a shifted condition: {shifted}.")
     else:

@@ -84,29 +84,31 @@ def _buckets(run: Run) -> dict[str, Any]:
 
 
 def _headline(run: Run) -> dict[str, Any]:
-    found = view.headline(run)
+    headline = view.headline(run)
     columns = [
         {
             "name": name,
             "label": view.words(name),
-            "percent": found.percent(name),
-            "scale": _scale([found.cells[key] for key in found.cells if key[1] == name], percent=found.percent(name)),
+            "percent": headline.percent(name),
+            "scale": _scale(
+                [headline.cells[key] for key in headline.cells if key[1] == name], percent=headline.percent(name)
+            ),
             "cells": [
                 {
                     "label": view.label(slice_),
                     **_cell(
-                        found.cells.get((slice_, name)),
-                        percent=found.percent(name),
-                        unit=numbers.unit_of(name, found.units),
+                        headline.cells.get((slice_, name)),
+                        percent=headline.percent(name),
+                        unit=numbers.unit_of(name, headline.units),
                     ),
                 }
-                for slice_ in found.slices
+                for slice_ in headline.slices
             ],
         }
-        for name in found.names
+        for name in headline.names
     ]
-    level = next((item.level for item in found.cells.values()), 0.95)
-    return {"key": found.key, "columns": columns, "level": numbers.number(level, percent=True)}
+    level = next((item.level for item in headline.cells.values()), 0.95)
+    return {"key": headline.key, "columns": columns, "level": numbers.number(level, percent=True)}
 
 
 def _scale(cells: Sequence[Estimate], *, percent: bool) -> dict[str, Any]:
@@ -166,8 +168,8 @@ def _pairs(run: Run) -> dict[str, Any] | None:
     for pair in pairs:
         cells = []
         for key in columns:
-            found = Estimate.from_dict(pair[key])
-            cells.append(_cell(found, percent=key.startswith(("eligibility", "rate", "accuracy"))))
+            estimate = Estimate.from_dict(pair[key])
+            cells.append(_cell(estimate, percent=key.startswith(("eligibility", "rate", "accuracy"))))
         adjusted = pair.get("p_holm")
         rows.append(
             {
@@ -216,7 +218,7 @@ def failure_modes(run: Run) -> dict[str, Any]:
         threads=1,
     )
     titles = {entry["code"]: entry["title"] for rule in run.layout.rules for entry in (rule, *rule["variants"])}
-    found = [
+    modes = [
         {
             "model": model,
             "rule": rule,
@@ -228,7 +230,7 @@ def failure_modes(run: Run) -> dict[str, Any]:
         }
         for model, rule, critical, warning, broken, samples in rows
     ]
-    return {"rows": found[:MODES], "total": len(found)}
+    return {"rows": modes[:MODES], "total": len(modes)}
 
 
 def worst(run: Run) -> dict[str, Any]:

@@ -66,13 +66,13 @@ def write(run: Run, folder: Path, about: Mapping[str, str] | None = None) -> lis
     part = folder.parent / f".{folder.name}.{os.getpid()}.part"
     try:
         part.mkdir(parents=True)
-        found = _fill(run, part, about or {})
+        names = _fill(run, part, about or {})
         part.rename(folder)
     except OSError as error:
         raise OutputError(f"cannot write {folder}: {error.strerror}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return [folder / name for name in found]
+    return [folder / name for name in names]
 
 
 def _fill(run: Run, folder: Path, about: Mapping[str, str]) -> list[str]:
@@ -105,7 +105,7 @@ def _fill(run: Run, folder: Path, about: Mapping[str, str]) -> list[str]:
 def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]:
     """The aggregate record of one model."""
     systems = _systems(run)
-    own = {key: item for key, item in run.estimates().items() if _owner(key[1], systems) == system}
+    estimates = {key: item for key, item in run.estimates().items() if _owner(key[1], systems) == system}
     model = {"name": system, "id": system} | ({"developer": about["developer"]} if "developer" in about else {})
     manifest = run.manifest
     return {
@@ -120,7 +120,7 @@ def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]
             "evaluator_relationship": about.get("relationship", "other"),
             "additional_details": {
                 f"no value: {name}" + (f" [{where}]" if where else ""): item.why or "no reason given"
-                for (name, where), item in own.items()
+                for (name, where), item in estimates.items()
                 if item.value is None
             },
         },
@@ -131,7 +131,9 @@ def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]
             "additional_details": {name: value for name, value in manifest.digests.items() if name != "report_data"},
         },
         "evaluation_results": [
-            _result(run, system, name, where, item) for (name, where), item in own.items() if item.value is not None
+            _result(run, system, name, where, item)
+            for (name, where), item in estimates.items()
+            if item.value is not None
         ],
     }
 
@@ -215,9 +217,9 @@ def _instance(
         _json(value) for value in ([_columns(row, wanted)] if len(wanted) > 1 else _columns(row, wanted).values())
     ]
     passed = row["bucket"] == "passed"
-    said = {"bucket": str(row["bucket"]), "verdict": str(row["verdict"])}
+    metadata = {"bucket": str(row["bucket"]), "verdict": str(row["verdict"])}
     if row.get("trial") is not None:
-        said["trial"] = str(row["trial"])
+        metadata["trial"] = str(row["trial"])
     return {
         "schema_version": f"instance_level_eval_{VERSION}",
         "evaluation_id": evaluation_id,
@@ -230,16 +232,16 @@ def _instance(
         "output": {"raw": _texts(output)},
         "answer_attribution": _attribution(row, output),
         "evaluation": {"score": 1.0 if passed else 0.0, "is_correct": passed},
-        "metadata": said,
+        "metadata": metadata,
     }
 
 
 def _texts(output: Mapping[str, Any]) -> list[str]:
     """The responses as the run keeps them; none where there is none."""
-    found = output.get("response", output.get("claims"))
-    if found is None:
+    kept = output.get("response", output.get("claims"))
+    if kept is None:
         return []
-    return [str(text) for text in found if text is not None] if isinstance(found, list) else [str(found)]
+    return [str(text) for text in kept if text is not None] if isinstance(kept, list) else [str(kept)]
 
 
 def _attribution(row: Mapping[str, Any], output: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -274,8 +276,8 @@ def _owner(where: str, systems: Sequence[str]) -> str | None:
     if len(systems) == 1:
         return systems[0]
     value = where.partition("=")[2]
-    own = [system for system in systems if value == system or value.startswith((f"{system}|", f"{system},"))]
-    return max(own, key=len) if own else None
+    owners = [system for system in systems if value == system or value.startswith((f"{system}|", f"{system},"))]
+    return max(owners, key=len) if owners else None
 
 
 def _evaluation_id(run: Run, system: str) -> str:
@@ -289,13 +291,13 @@ def _epoch(run: Run) -> str:
 
 def _file_names(systems: Sequence[str]) -> dict[str, str]:
     """A file name for each system: its own signs where a file can have them, a number where two would be the same."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for system in systems:
         plain = re.sub(r"[^A-Za-z0-9.-]+", "_", system).strip("._")[:100] or "model"
-        taken = {name.lower() for name in found.values()}
-        found[system] = next(
+        taken = {name.lower() for name in names.values()}
+        names[system] = next(
             name
             for name in (plain, *(f"{plain}-{number}" for number in range(2, len(systems) + 2)))
             if name.lower() not in taken
         )
-    return found
+    return names

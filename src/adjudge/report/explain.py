@@ -45,19 +45,19 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
     if len(rows) > 1:
         return _overview(run, rows)
     row = rows[0]
-    found = run.atoms(row)
+    atoms = run.atoms(row)
     record = _record(run, row)
     blocks = [
         _title(run, row),
-        _verdict(row, record, found),
+        _verdict(row, record, atoms),
         _attribution(record),
         _scores(record),
         _facts(record, row),
         _checklist(record, everything=everything),
-        _failed(found),
-        _errors(found),
-        _not_applicable(found),
-        _passed(found, everything=everything),
+        _failed(atoms),
+        _errors(atoms),
+        _not_applicable(atoms),
+        _passed(atoms, everything=everything),
         _answer(run, row, record, everything=everything),
         _trace(run, row, record),
     ]
@@ -90,7 +90,7 @@ def _title(run: Run, row: Mapping[str, Any]) -> str:
     return f"{text}\n{'═' * min(len(text), WIDTH)}"
 
 
-def _verdict(row: Mapping[str, Any], record: Mapping[str, Any], found: Sequence[Atom]) -> str:
+def _verdict(row: Mapping[str, Any], record: Mapping[str, Any], atoms: Sequence[Atom]) -> str:
     lines = [f"Verdict: {str(row['verdict']).upper()}  (bucket: {row['bucket']})"]
     gating = record.get("gating") or {}
     lines += [_wrap(str(reason)) for reason in gating.get("reasons") or ()]
@@ -99,13 +99,15 @@ def _verdict(row: Mapping[str, Any], record: Mapping[str, Any], found: Sequence[
         lines.append(_wrap(f"The answer could not be read: {parsing['error']}"))
     cites = (record.get("agent_output") or record).get("cites")
     if isinstance(cites, list):
-        lines.append(_wrap(f"Rests on {numbers.count(len(cites))} of {numbers.count(len(found))} atoms of evidence."))
+        lines.append(_wrap(f"Rests on {numbers.count(len(cites))} of {numbers.count(len(atoms))} atoms of evidence."))
     return "\n".join(lines)
 
 
 def _reasons(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = (record.get("agent_output") or {}).get("attribution")
-    return [item for item in found if isinstance(item, dict) and "reason" in item] if isinstance(found, list) else []
+    reasons = (record.get("agent_output") or {}).get("attribution")
+    return (
+        [item for item in reasons if isinstance(item, dict) and "reason" in item] if isinstance(reasons, list) else []
+    )
 
 
 def _attribution(record: Mapping[str, Any]) -> str:
@@ -182,11 +184,11 @@ def _checklist(record: Mapping[str, Any], *, everything: bool) -> str:
     return "\n".join(lines)
 
 
-def _failed(found: Sequence[Atom]) -> str:
-    failed = worst_first(found)
+def _failed(atoms: Sequence[Atom]) -> str:
+    failed = worst_first(atoms)
     if not failed:
-        return f"Evidence: {_counts(found)}"
-    lines = [f"Evidence: {_counts(found)}", "", "  What failed"]
+        return f"Evidence: {_counts(atoms)}"
+    lines = [f"Evidence: {_counts(atoms)}", "", "  What failed"]
     for atom in failed:
         lines.append(_wrap(f"{atom.severity}  {atom.message}", first="    ", rest=6))
         place = [atom.rule, *([f"step {atom.step}"] if atom.step else []), _limits(atom)]
@@ -210,16 +212,16 @@ def _limits(atom: Atom) -> str:
     return ", ".join(parts)
 
 
-def _counts(found: Sequence[Atom]) -> str:
+def _counts(atoms: Sequence[Atom]) -> str:
     kinds = {"pass": "passed", "fail": "failed", "not_applicable": "not applicable", "error": "instrument errors"}
     parts = [
-        f"{count} {word}" for kind, word in kinds.items() if (count := sum(atom.outcome == kind for atom in found))
+        f"{count} {word}" for kind, word in kinds.items() if (count := sum(atom.outcome == kind for atom in atoms))
     ]
-    return f"{numbers.count(len(found))} atoms, " + ", ".join(parts)
+    return f"{numbers.count(len(atoms))} atoms, " + ", ".join(parts)
 
 
-def _errors(found: Sequence[Atom]) -> str:
-    broken = [atom for atom in found if atom.outcome == "error"]
+def _errors(atoms: Sequence[Atom]) -> str:
+    broken = [atom for atom in atoms if atom.outcome == "error"]
     if not broken:
         return ""
     lines = ["  The instrument failed here, not the model"]
@@ -227,8 +229,8 @@ def _errors(found: Sequence[Atom]) -> str:
     return "\n".join(lines)
 
 
-def _not_applicable(found: Sequence[Atom]) -> str:
-    groups = _grouped(found, "not_applicable", lambda atom: atom.why or "no reason given")
+def _not_applicable(atoms: Sequence[Atom]) -> str:
+    groups = _grouped(atoms, "not_applicable", lambda atom: atom.why or "no reason given")
     if not groups:
         return ""
     lines = ["  What could not be checked"]
@@ -248,15 +250,15 @@ def _grouped(atoms: Sequence[Atom], outcome: str, key: Callable[[Atom], str]) ->
     return groups
 
 
-def _passed(found: Sequence[Atom], *, everything: bool) -> str:
-    families = _grouped(found, "pass", lambda atom: atom.family)
+def _passed(atoms: Sequence[Atom], *, everything: bool) -> str:
+    families = _grouped(atoms, "pass", lambda atom: atom.family)
     if not families:
         return ""
     if not everything:
         counts = " · ".join(f"{view.words(family)} {len(members)}" for family, members in families.items())
         return "  What passed (--all lists every one)\n" + _wrap(counts, first="    ", rest=4)
     lines = ["  What passed"]
-    for atom in found:
+    for atom in atoms:
         if atom.outcome != "pass":
             continue
         step = f", step {atom.step}" if atom.step else ""

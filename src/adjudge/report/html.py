@@ -45,11 +45,11 @@ def write(run: Run) -> tuple[bytes, str]:
 
 def block_of(page: bytes) -> dict[str, Any]:
     """The data block that a page embeds."""
-    found = _BLOCK.search(page)
-    if found is None:
+    embedded = _BLOCK.search(page)
+    if embedded is None:
         raise RunError(f"{REPORT}: it has no data block")
     try:
-        block: dict[str, Any] = msgspec.json.decode(found[1])
+        block: dict[str, Any] = msgspec.json.decode(embedded[1])
     except msgspec.DecodeError as error:
         raise RunError(f"{REPORT}: its data block is not JSON: {error}") from None
     return block
@@ -78,10 +78,10 @@ def check(run: Run) -> list[str]:
 
 
 def _differences(shown: Any, expected: Any) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
 
     def walk(place: str, a: Any, b: Any) -> None:
-        if len(found) >= _SHOWN or (type(a) is type(b) and a == b):
+        if len(problems) >= _SHOWN or (type(a) is type(b) and a == b):
             return
         if isinstance(a, dict) and isinstance(b, dict):
             for key in sorted(a.keys() | b.keys()):
@@ -90,10 +90,10 @@ def _differences(shown: Any, expected: Any) -> list[str]:
             for index, (x, y) in enumerate(zip(a, b, strict=True)):
                 walk(f"{place}[{index}]", x, y)
         else:
-            found.append(f"{REPORT}: {place.removeprefix('.')} is {_short(a)}, recomputed {_short(b)}")
+            problems.append(f"{REPORT}: {place.removeprefix('.')} is {_short(a)}, recomputed {_short(b)}")
 
     walk("", shown, expected)
-    return found
+    return problems
 
 
 def _short(value: Any) -> str:

@@ -62,14 +62,14 @@ def escape(text: str) -> str:
 
 
 def _any(run: Run) -> list[str]:
-    found = view.headline(run)
+    headline = view.headline(run)
     parts = []
-    if found.names:
+    if headline.names:
         body = [
-            [escape(view.label(slice_)), *(escape(found.text(slice_, name)) for name in found.names)]
-            for slice_ in found.slices
+            [escape(view.label(slice_)), *(escape(headline.text(slice_, name)) for name in headline.names)]
+            for slice_ in headline.slices
         ]
-        head = [escape(found.key), *(escape(view.words(name)) for name in found.names)]
+        head = [escape(headline.key), *(escape(view.words(name)) for name in headline.names)]
         parts.append(_table("estimates", f"{view.title(run)}: headline estimates with intervals.", head, body, run))
     return [*parts, _buckets(run)]
 
@@ -148,10 +148,10 @@ def comprehensive(runs: Sequence[Run]) -> str:
 
 
 def _estimate(run: Run, model: str, name: str) -> str:
-    found = run.estimates().get((name, f"model={model}"))
-    if found is None:
+    estimate = run.estimates().get((name, f"model={model}"))
+    if estimate is None:
         return "--"
-    return escape(numbers.estimate(found, percent=numbers.is_share(name, view.units(run))))
+    return escape(numbers.estimate(estimate, percent=numbers.is_share(name, view.units(run))))
 
 
 def _percent(share: float | None) -> str:

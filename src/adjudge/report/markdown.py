@@ -23,8 +23,8 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
     """
     judged = run.metrics["gates"] if gates is None else gates
     passed = all(gate["outcome"] == "pass" for gate in judged.values())
-    said = "✅ every gate passed" if passed else "❌ not every gate passed"
-    blocks = [f"### adjudge: {escape(view.title(run))}", f"**{said}**" if judged else ""]
+    verdict = "✅ every gate passed" if passed else "❌ not every gate passed"
+    blocks = [f"### adjudge: {escape(view.title(run))}", f"**{verdict}**" if judged else ""]
     blocks += [_contracts(run), _gates(judged), _headline(run), _warnings(run), _fold(run)]
     blocks.append(f"`adjudge verify {line(str(run.path)).replace('`', '')}` recomputes every number.")
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -72,13 +72,14 @@ def _gates(judged: Mapping[str, Any]) -> str:
 
 
 def _headline(run: Run) -> str:
-    found = view.headline(run)
-    if not found.names:
+    headline = view.headline(run)
+    if not headline.names:
         return ""
     body = [
-        [escape(view.label(slice_)), *(found.text(slice_, name) for name in found.names)] for slice_ in found.slices
+        [escape(view.label(slice_)), *(headline.text(slice_, name) for name in headline.names)]
+        for slice_ in headline.slices
     ]
-    return rows([escape(found.key), *(escape(view.words(name)) for name in found.names)], body)
+    return rows([escape(headline.key), *(escape(view.words(name)) for name in headline.names)], body)
 
 
 def _warnings(run: Run) -> str:
@@ -109,10 +110,10 @@ def _ranking(run: Run) -> str:
 
 
 def _modes(run: Run) -> str:
-    found = failure_modes(run)["rows"][:_MODES]
+    modes = failure_modes(run)["rows"][:_MODES]
     body = [
         [escape(row["model"]), escape(row["rule"]), numbers.count(row["samples"]), numbers.count(row["critical"])]
-        for row in found
+        for row in modes
     ]
     return (
         "**Most frequent failures**\n\n" + rows(["model", "rule", "samples", "critical"], body, left=2) if body else ""

@@ -66,12 +66,12 @@ def output_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def _record(run: Run, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+def _record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The protocol's own view of a sample; a protocol without one is shown by its atoms alone."""
     if run.recorder is None:
         return {}
     try:
-        return run.recorder(run, row, found, output)
+        return run.recorder(run, row, atoms, output)
     except AdjudgeError:
         return {}
 
@@ -93,14 +93,14 @@ def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _facts(output: Mapping[str, Any]) -> list[dict[str, str]]:
     """What a protocol keeps of an output instead of a text; a list, such as the answers of several runs, item by item."""
-    found = []
+    facts = []
     for name, value in output.items():
         items = value if isinstance(value, list) else [value]
         for number, item in enumerate(items[:_ITEMS], 1):
             if name not in {"row", "file", "line"} and isinstance(item, str | int | float):
                 label = f"{view.words(name)} {number}" if isinstance(value, list) else view.words(name)
-                found.append({"label": label, "text": str(item)[:_BEFORE]})
-    return found
+                facts.append({"label": label, "text": str(item)[:_BEFORE]})
+    return facts
 
 
 def _answer(row: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -29,8 +29,8 @@ _IDS, _MODELS = ("id", "sample_id", "sample"), ("model", "model_name")
 
 def sarif(run: Run, *, limit: int = RESULTS) -> bytes:
     """The log: one result a failed atom, criticals first; instrument errors as notifications of the tool."""
-    found, broken, left_out = _collect(run, limit)
-    places = _places(run, {(row["sample"], row["model"]) for row, _ in found})
+    failed, broken, left_out = _collect(run, limit)
+    places = _places(run, {(row["sample"], row["model"]) for row, _ in failed})
     codes = [entry for rule in run.layout.rules for entry in (rule, *rule["variants"])]
     index = {entry["code"]: number for number, entry in enumerate(codes)}
     results = [
@@ -43,7 +43,7 @@ def sarif(run: Run, *, limit: int = RESULTS) -> bytes:
             "partialFingerprints": {"adjudgeAtom/v1": hashlib.sha256(atom.id.encode()).hexdigest()},
             "properties": {"sample": row["sample"], "model": row["model"], "field": atom.field, "step": atom.step},
         }
-        for row, atom in found
+        for row, atom in failed
     ]
     notifications = [
         {"level": "error", "message": {"text": line(f"{atom.rule} failed on {row['sample']}: {atom.message}")}}
@@ -110,8 +110,8 @@ def _collect(run: Run, limit: int) -> tuple[Found, Found, int]:
                     broken.append((row, atom))
                 elif atom.failed:
                     (critical if atom.severity == "CRITICAL" else other).append((row, atom))
-    found = (critical + other)[:limit]
-    return found, broken[:limit], total - len(found)
+    shown = (critical + other)[:limit]
+    return shown, broken[:limit], total - len(shown)
 
 
 def _places(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int | None]]:
@@ -120,15 +120,15 @@ def _places(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tup
     if stored:
         return stored
     sizes = {item.name: item for item in run.manifest.inputs}
-    found: dict[tuple[str, str], tuple[str, int | None]] = {}
+    places: dict[tuple[str, str], tuple[str, int | None]] = {}
     for path in _paths(run.manifest.config):
         known = sizes.get(path.name)
         if known is None or not path.is_file() or path.stat().st_size != known.bytes:
             continue
         for number, key in _keys(path):
             if key in wanted:
-                found.setdefault(key, (path.as_posix(), number))
-    return found
+                places.setdefault(key, (path.as_posix(), number))
+    return places
 
 
 def _stored(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int | None]]:

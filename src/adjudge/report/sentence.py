@@ -27,8 +27,8 @@ def sentence(comparison: Mapping[str, Any]) -> str:
 
 def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """One of several pairs that are told apart by more than the factor."""
-    own = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
-    opening = _opening({**comparison, "systems": own, "n": pair["n"]})
+    systems = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
+    opening = _opening({**comparison, "systems": systems, "n": pair["n"]})
     return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1)))
 
 
@@ -89,8 +89,8 @@ def _clause(metric: Mapping[str, Any], name: str, *, alone: bool) -> str:
         return f"{title} is equivalent within {amount(metric['margin'], metric)} ({gap(metric)})"
     if verdict in {"better", "worse"}:
         phrase = metric["phrases"].get(verdict) if not metric["slice"] else None
-        said = f"{name} {line(phrase)}" if phrase else f"{name} is {verdict} on {title}"
-        return f"{said}: {gap(metric)}, {corrected}"
+        claim = f"{name} {line(phrase)}" if phrase else f"{name} is {verdict} on {title}"
+        return f"{claim}: {gap(metric)}, {corrected}"
     if metric["difference"]["value"] is None:
         return f"{title} cannot be compared: {line(metric['why'] or 'there are no pairs')}"
     return f"{title} is inconclusive: {gap(metric)}, {corrected}; {_needed(metric)}"

@@ -51,7 +51,7 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
     pairs = comparison["pairs"]
     by_name = {side.name: side for side in sides}
     each = max(1, FLIPS // max(1, len(pairs)))
-    found = {
+    shown = {
         "schema": SCHEMA,
         "title": title(sides),
         "status": comparison["status"],
@@ -68,7 +68,7 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
         "pairs": [_pair(pair, by_name, each) for pair in pairs],
         "provenance": _provenance(sides),
     }
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
     return plain
 
 
@@ -229,8 +229,8 @@ def _found(side: Side, flips: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
         for row in rows_of(side.run, [flip["sample"] for flip in flips])
         if str(row[column]) == side.model
     }
-    found = [rows.get((flip["sample"], _trial(flip["trial"]))) for flip in flips]
-    return [None if row is None else {"name": side.name, **rendered(side.run, row)} for row in found]
+    rows_of_flips = [rows.get((flip["sample"], _trial(flip["trial"]))) for flip in flips]
+    return [None if row is None else {"name": side.name, **rendered(side.run, row)} for row in rows_of_flips]
 
 
 def _trial(value: Any) -> str | None:

@@ -46,9 +46,9 @@ def _contracts(run: Run) -> str:
 
 
 def _negative(run: Run) -> str:
-    found = [(item["name"], item["negative"]) for item in contracts(run) if item["negative"]]
+    stamped = [(item["name"], item["negative"]) for item in contracts(run) if item["negative"]]
     blocks = []
-    for name, texts in found:
+    for name, texts in stamped:
         head = f"Negative results{f' of {line(name, 32)}' if name else ''}"
         blocks.append(
             "\n".join(
@@ -75,23 +75,25 @@ def _buckets(run: Run) -> str:
 
 
 def _headline(run: Run) -> str:
-    found = view.headline(run)
-    if not found.names:
+    headline = view.headline(run)
+    if not headline.names:
         return ""
-    level = next(iter(found.cells.values())).level
+    level = next(iter(headline.cells.values())).level
     rows = [
-        [line(view.label(slice_), 32), *(found.text(slice_, name) for name in found.names)]
-        for slice_ in found.slices[:_ROWS]
+        [line(view.label(slice_), 32), *(headline.text(slice_, name) for name in headline.names)]
+        for slice_ in headline.slices[:_ROWS]
     ]
-    head = [found.key if len(found.slices) > 1 else "", *(view.words(name) for name in found.names)]
+    head = [headline.key if len(headline.slices) > 1 else "", *(view.words(name) for name in headline.names)]
     text = f"Estimates with {numbers.number(level, percent=True)} intervals\n{table(head, rows)}"
     reasons = {
         f"{view.label(where)}, {view.words(name)}: n/a, {item.why}"
-        for (where, name), item in found.cells.items()
+        for (where, name), item in headline.cells.items()
         if item.value is None
     }
     return (
-        text + _more(len(found.slices), "metrics.json") + "".join(f"\n{line(text, WIDTH)}" for text in sorted(reasons))
+        text
+        + _more(len(headline.slices), "metrics.json")
+        + "".join(f"\n{line(text, WIDTH)}" for text in sorted(reasons))
     )
 
 
@@ -122,8 +124,8 @@ def _gates(run: Run) -> str:
     if not gates:
         return ""
     lines = [f"  {str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(gate)})" for name, gate in gates.items()]
-    said = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[view.verdict(run)]
-    return "\n".join([f"Gates: {said}", *lines])
+    verdict = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[view.verdict(run)]
+    return "\n".join([f"Gates: {verdict}", *lines])
 
 
 def _observed(gate: dict[str, Any]) -> str:
@@ -131,12 +133,12 @@ def _observed(gate: dict[str, Any]) -> str:
 
 
 def _warnings(run: Run) -> str:
-    found = view.warnings(run)
+    warnings = view.warnings(run)
     lines = [
         textwrap.fill(line(text), WIDTH, initial_indent="  ! ", subsequent_indent="    ", break_long_words=False)
-        for text in found
+        for text in warnings
     ]
-    return "\n".join(["Read these before the numbers", *lines]) if found else ""
+    return "\n".join(["Read these before the numbers", *lines]) if warnings else ""
 
 
 def _next(run: Run) -> str:
@@ -158,8 +160,8 @@ def first_failure(run: Run) -> tuple[str, str | None] | None:
     columns = pq.read_table(run.path / SAMPLES, columns=["sample", "model", "bucket"])
     if not columns.num_rows:
         return None
-    found = columns.column("bucket").to_pylist()
-    index = next((place for place, bucket in enumerate(found) if bucket == "failed"), 0)
+    buckets = columns.column("bucket").to_pylist()
+    index = next((place for place, bucket in enumerate(buckets) if bucket == "failed"), 0)
     several = len(columns.column("model").unique()) > 1
     model = str(columns.column("model")[index].as_py())
     return str(columns.column("sample")[index].as_py()), model if several else None

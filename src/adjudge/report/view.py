@@ -27,10 +27,10 @@ class Headline:
 
     def text(self, slice_: str, name: str) -> str:
         """One cell, rendered; a name that a slice does not have is a dash."""
-        found = self.cells.get((slice_, name))
-        if found is None:
+        cell = self.cells.get((slice_, name))
+        if cell is None:
             return "–"
-        return numbers.estimate(found, percent=self.percent(name), unit=numbers.unit_of(name, self.units))
+        return numbers.estimate(cell, percent=self.percent(name), unit=numbers.unit_of(name, self.units))
 
     def percent(self, name: str) -> bool:
         """Whether a column is in percent."""
@@ -39,8 +39,8 @@ class Headline:
 
 def units(run: Run) -> dict[str, str]:
     """Units by estimate name, where the protocol gives them."""
-    found = run.metrics.get("units")
-    return {str(name): str(unit) for name, unit in found.items()} if isinstance(found, dict) else {}
+    named = run.metrics.get("units")
+    return {str(name): str(unit) for name, unit in named.items()} if isinstance(named, dict) else {}
 
 
 def headline(run: Run) -> Headline:
@@ -77,13 +77,13 @@ def words(name: str) -> str:
 
 def buckets(run: Run) -> dict[str, dict[str, int]]:
     """Counts per row (`all`, then every model), each with its n."""
-    found = run.metrics["buckets"]
-    if not found:
+    counted = run.metrics["buckets"]
+    if not counted:
         return {}
-    if all(isinstance(value, int) for value in found.values()):
-        found = {"all": found}
+    if all(isinstance(value, int) for value in counted.values()):
+        counted = {"all": counted}
     rows = {}
-    for name, counts in found.items():
+    for name, counts in counted.items():
         kept = {bucket: int(counts[bucket]) for bucket in BUCKETS if isinstance(counts.get(bucket), int)}
         if kept:
             rows[str(name)] = {**dict.fromkeys(BUCKETS, 0), **kept, "n": int(counts.get("n", sum(kept.values())))}
@@ -102,10 +102,10 @@ def warnings(run: Run) -> list[str]:
 
     Warnings that differ in their numbers alone are one warning, shown by its first.
     """
-    found: dict[str, list[str]] = {}
+    texts_of: dict[str, list[str]] = {}
     for item in run.metrics["estimates"]:
         for text in item.get("warnings") or ():
-            found.setdefault(re.sub(r"\d+", "#", text), []).append(text)
+            texts_of.setdefault(re.sub(r"\d+", "#", text), []).append(text)
     notes = [str(note) for note in run.manifest.notes]
     unmatched = run.metrics.get("unmatched") or {}
     if isinstance(unmatched, dict):
@@ -117,7 +117,7 @@ def warnings(run: Run) -> list[str]:
     return notes + [
         f"{texts[0]} ({numbers.count(len(texts))} of {numbers.count(total)} estimates"
         f"{', with other numbers' if len(set(texts)) > 1 else ''})"
-        for texts in found.values()
+        for texts in texts_of.values()
     ]
 
 

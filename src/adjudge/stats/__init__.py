@@ -13,5 +13,5 @@ Import the submodule that has what is needed; this module imports none of them.
 - paired, multiplicity, ties, equivalence, power: comparisons of two systems on the same rows
 - error_measures: mae, rmse, circular_differences, quantile, exceedance
 - sequences, latency: runs of exceedances and alarms; times until detection with misses censored
-- partials: Counts, Sums, Column, Scores, which merge exactly; exact: sums that no order of the rows changes
+- bin_sums: sums of calibration that merge exactly; exact: sums that no order of the rows changes
 """

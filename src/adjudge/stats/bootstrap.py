@@ -46,14 +46,17 @@ RESAMPLES = 2000
 
 
 class Resampling(TypedDict, total=False):
-    """What may be said of a bootstrap interval: how many resamples (`RESAMPLES`), and which method ("expanded")."""
+    """Arguments that may be left out: how many resamples (`RESAMPLES`), and which interval ("expanded")."""
 
     resamples: int
     method: Method
 
 
 class Drawing(Resampling):
-    """How a measure is resampled: measures take these by name and hand them on as they are."""
+    """The arguments by which every bootstrap is told how to draw; a measure takes them and hands them on.
+
+    `stream` names the random numbers of one measure among those of the `seed`.
+    """
 
     seed: int
     stream: str
@@ -195,7 +198,7 @@ def resample(
     """Any statistic of m units: `replicate` maps counts of draws (rows, m) to values, `leave_one_out` serves BCa.
 
     `sizes` are the rows behind each unit, from which the effective number of units follows; by default all are equal.
-    Up to eight units all distinct resamples are enumerated, and the method says so.
+    Up to nine units all distinct resamples are enumerated, and the method says so.
     """
     level = _checks.level(level)
     if m == 1:

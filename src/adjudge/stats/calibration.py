@@ -106,9 +106,9 @@ def brier(
     *,
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
+    seed: int,
     stream: str = "brier",
     level: float = 0.95,
-    seed: int,
     **resampling: Unpack[Resampling],
 ) -> Estimate:
     """The Brier score, mean (confidence − correct)², with a bootstrap interval; null without rows (Brier 1950)."""
@@ -144,9 +144,9 @@ def log_loss(
     clip: float = 0.0,
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
+    seed: int,
     stream: str = "log_loss",
     level: float = 0.95,
-    seed: int,
     **resampling: Unpack[Resampling],
 ) -> Estimate:
     """The mean of −ln(probability given to what happened), with a bootstrap interval.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -54,15 +54,11 @@ def several_of_cells(
     if n <= ENUMERATE_UP_TO:
         stratum, cell = (np.repeat(index.ravel(), table.ravel()) for index in np.indices(table.shape))
         rows = np.eye(table.shape[1])[cell]
-        common: Any = {
-            "strata": stratum,
-            "unit": "row",
-            "level": level,
-            "method": method,
-            "seed": seed,
-            "stream": stream,
-        }
-        estimates = [statistic_of_counts(rows, function, value=value, **common) for function, value in wanted]
+        drawing: Drawing = {"seed": seed, "stream": stream, "method": method}
+        estimates = [
+            statistic_of_counts(rows, function, value=value, strata=stratum, unit="row", level=level, **drawing)
+            for function, value in wanted
+        ]
     else:
         design = "stratified row" if len(table) > 1 else "row"
         replicates = _replicates(table, [function for function, _ in wanted], seed, stream, resamples)

@@ -77,20 +77,20 @@ def equal_mass(confidence: npt.ArrayLike, bins: int = 10, counts: IntArray | Non
         distinct, place = np.unique(values, return_inverse=True)
         size = np.bincount(place, weights=counts).astype(np.int64)
     end = np.cumsum(size)
-    found = ((bins * (2 * end - size)) // (2 * max(int(size.sum()), 1))).astype(np.int64)
+    bin_of = ((bins * (2 * end - size)) // (2 * max(int(size.sum()), 1))).astype(np.int64)
     # Bins rise with the confidence, so the least confidence of each tells where a row belongs.
-    first = np.flatnonzero(np.diff(found, prepend=-1))
-    return found[first][_passed(distinct[first], values, "right") - 1]
+    first = np.flatnonzero(np.diff(bin_of, prepend=-1))
+    return bin_of[first][_passed(distinct[first], values, "right") - 1]
 
 
 def _passed(bounds: npt.NDArray[Any], values: npt.NDArray[Any], side: Literal["left", "right"]) -> IntArray:
     """How many of the rising bounds each value has passed, as np.searchsorted tells; few of them are quicker one by one."""
     if bounds.size > _FEW:
         return np.searchsorted(bounds, values, side=side).astype(np.int64)
-    found = np.zeros(values.shape, dtype=np.int8)
+    passed = np.zeros(values.shape, dtype=np.int8)
     for bound in bounds:
-        found += values >= bound if side == "right" else values > bound
-    return found.astype(np.int64)
+        passed += values >= bound if side == "right" else values > bound
+    return passed.astype(np.int64)
 
 
 def assign(

@@ -22,7 +22,7 @@ def harmonic(k: FloatArray) -> FloatArray:
     x = k + 0.5
     square = 1.0 / (x * x)
     rest = square * (1.0 / 24.0 + square * (-7.0 / 960.0 + square * (31.0 / 8064.0)))
-    found: FloatArray = np.log(x) + (np.euler_gamma + rest)
+    sums: FloatArray = np.log(x) + (np.euler_gamma + rest)
     small = np.nonzero(k < _TABLE.size)
-    found[small] = _TABLE[k[small].astype(np.int64)]
-    return found
+    sums[small] = _TABLE[k[small].astype(np.int64)]
+    return sums

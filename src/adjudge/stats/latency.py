@@ -42,9 +42,9 @@ class Survival:
 
 def survival(times: npt.ArrayLike, detected: npt.ArrayLike) -> Survival:
     """The Kaplan–Meier curve; at equal times detections come before censorings."""
-    column, found = _columns(times, detected)
+    column, flags = _columns(times, detected)
     distinct, place = np.unique(column, return_inverse=True)
-    events = np.bincount(place[found], minlength=distinct.size)
+    events = np.bincount(place[flags], minlength=distinct.size)
     leaving = np.bincount(place, minlength=distinct.size)
     at_risk = column.size - np.cumsum(leaving) + leaving
     share = np.asarray(np.cumprod((at_risk - events) / at_risk), dtype=np.float64)
@@ -101,22 +101,22 @@ def restricted_mean(
     The default horizon is the latest time. Clusters are resampled when given, else the variance is Greenwood's.
     """
     level = _checks.level(level)
-    column, found = _columns(times, detected)
+    column, flags = _columns(times, detected)
     if column.size == 0:
         return Estimate.null("no times", level=level, method="kaplan-meier restricted mean")
     end = float(column.max()) if horizon is None else float(horizon)
     if not (math.isfinite(end) and end > 0):
         raise StatsError(f"horizon {end!r} is not a positive time")
-    if end > column.max() and not found[column == column.max()].all():
+    if end > column.max() and not flags[column == column.max()].all():
         why = f"the horizon {end:g} lies beyond the latest time {column.max():g}, where some are still undetected"
         return Estimate.null(why, n=column.size, level=level, method="kaplan-meier restricted mean")
-    curve = survival(column, found)
+    curve = survival(column, flags)
     edges = np.append(curve.times[curve.times < end], end)
     widths = np.diff(edges, prepend=0.0)
     share = np.concatenate([[1.0], curve.share[: edges.size - 1]])
     value = math.fsum(share * widths)
     if clusters is not None:
-        counts, statistic = _by_cluster(column, found, np.asarray(clusters), edges, widths)
+        counts, statistic = _by_cluster(column, flags, np.asarray(clusters), edges, widths)
         sizes = counts[:, edges.size :].sum(axis=1)
         known: dict[str, Any] = {"n": column.size, "value": value, "sizes": sizes, "level": level}
         return bootstrap.statistic_of_counts(counts, statistic, seed=seed, stream=stream, **known, **resampling)

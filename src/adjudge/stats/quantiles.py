@@ -58,7 +58,7 @@ def student_quantile(freedom: float, share: float) -> float:
         (3.0 * x**7 + 19.0 * x**5 + 17.0 * x**3 - 15.0 * x) / 384.0,
         (79.0 * x**9 + 776.0 * x**7 + 1482.0 * x**5 - 1920.0 * x**3 - 945.0 * x) / 92160.0,
     )
-    found = 0.0
+    correction = 0.0
     for term in reversed(terms):
-        found = (found + term) / freedom
-    return x + found
+        correction = (correction + term) / freedom
+    return x + correction

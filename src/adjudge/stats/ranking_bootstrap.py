@@ -92,9 +92,9 @@ def mann_whitney_matrix(rows: RankedRows) -> IntArray:
     below, until = (_runs(place[~positive], edges - hits[edges], rows.m) for edges in (begins, ends))
     matrix = np.zeros((rows.m, rows.m), dtype=np.int64)
     doubled = np.zeros(rows.m, dtype=np.int64)
-    some = max(1, _CELLS // rows.m)
-    for start in range(0, begins.size, some):
-        part = slice(start, start + some)
+    groups_at_once = max(1, _CELLS // rows.m)
+    for start in range(0, begins.size, groups_at_once):
+        part = slice(start, start + groups_at_once)
         passed = doubled + np.cumsum(below[part].toarray() + until[part].toarray(), axis=0)
         matrix += ups[part].T @ passed
         doubled = passed[-1]
@@ -184,9 +184,9 @@ def average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray) -> Float
     ups = _runs(place[positive], hits_so_far[last], m).astype(np.float64)
     times = np.ascontiguousarray(drawn.T)
     rows, hits, area = np.zeros((3, 1, resamples))
-    some = max(1, _CELLS // resamples)
-    for start in range(0, last.size, some):
-        part = slice(start, start + some)
+    groups_at_once = max(1, _CELLS // resamples)
+    for start in range(0, last.size, groups_at_once):
+        part = slice(start, start + groups_at_once)
         gained = ups[part] @ times
         rows, hits = _running(rows, runs[part] @ times), _running(hits, gained)
         area = _running(area, gained * np.divide(hits, rows, out=np.zeros_like(hits), where=rows > 0))
@@ -228,9 +228,12 @@ class Curve:
         """The largest TPR with FPR at most the target in each resample; NaN where one class was not drawn."""
         from adjudge.stats.ranked import largest_allowed
 
-        some = max(1, _ROW_CELLS // self.size)
-        if len(drawn) > some:
-            parts = [self.recall_at(drawn[start : start + some], target) for start in range(0, len(drawn), some)]
+        resamples_at_once = max(1, _ROW_CELLS // self.size)
+        if len(drawn) > resamples_at_once:
+            parts = [
+                self.recall_at(drawn[start : start + resamples_at_once], target)
+                for start in range(0, len(drawn), resamples_at_once)
+            ]
             return np.concatenate(parts)
         n = self.place.size
         all_downs, all_ups = drawn @ self.downs[-1], drawn @ self.ups[-1]
@@ -271,10 +274,10 @@ def _block_counts(place: Codes, positive: BoolArray, size: int, m: int) -> Float
     blocks = -(-n // size)
     counts = np.zeros((blocks + 1, 2, m))
     # Some blocks at a time: whole columns of 64-bit codes would be several times the rows themselves.
-    some = max(1, _ROW_CELLS // size)
-    offset = np.repeat(np.arange(min(some, blocks)) * (2 * m), size)
-    for first in range(0, blocks, some):
-        last = min(first + some, blocks)
+    blocks_at_once = max(1, _ROW_CELLS // size)
+    offset = np.repeat(np.arange(min(blocks_at_once, blocks)) * (2 * m), size)
+    for first in range(0, blocks, blocks_at_once):
+        last = min(first + blocks_at_once, blocks)
         rows = slice(first * size, min(last * size, n))
         code = np.where(positive[rows], m, 0)
         code += place[rows]

@@ -104,10 +104,10 @@ def compositions(m: int) -> tuple[IntArray, FloatArray]:
     rows: list[tuple[int, ...]] = []
     _compose((), m, m, rows)
     ways = [math.factorial(m) / math.prod(math.factorial(times) for times in row) / float(m) ** m for row in rows]
-    found = np.array(rows, dtype=np.int64), np.array(ways, dtype=np.float64)
-    for values in found:
+    tables = np.array(rows, dtype=np.int64), np.array(ways, dtype=np.float64)
+    for values in tables:
         values.flags.writeable = False
-    return found
+    return tables
 
 
 def _compose(prefix: tuple[int, ...], left: int, places: int, rows: list[tuple[int, ...]]) -> None:

@@ -33,10 +33,10 @@ def first_alarms(over: npt.ArrayLike, starts: npt.ArrayLike, length: int) -> Int
     begin = np.flatnonzero(first)
     alarms = np.flatnonzero(standing)
     place = np.searchsorted(alarms, begin)
-    found = place < alarms.size
-    row = np.where(found, alarms[np.minimum(place, max(alarms.size - 1, 0))] if alarms.size else 0, 0)
+    followed = place < alarms.size
+    row = np.where(followed, alarms[np.minimum(place, max(alarms.size - 1, 0))] if alarms.size else 0, 0)
     end = np.append(begin[1:], first.size)
-    return np.where(found & (row < end), row - begin, -1).astype(np.int64)
+    return np.where(followed & (row < end), row - begin, -1).astype(np.int64)
 
 
 def alarm_events(over: npt.ArrayLike, starts: npt.ArrayLike, length: int) -> IntArray:

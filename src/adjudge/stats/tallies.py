@@ -79,8 +79,8 @@ def _is_decimal(values: npt.NDArray[Any]) -> bool:
 def _decimals(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """As `_distinct`, without sorting."""
     counts = np.bincount(np.rint(values * _TEN_THOUSAND).astype(np.int64))
-    there = np.flatnonzero(counts)
-    return there / _TEN_THOUSAND, counts[there]
+    distinct = np.flatnonzero(counts)
+    return distinct / _TEN_THOUSAND, counts[distinct]
 
 
 def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:

@@ -47,11 +47,11 @@ def first_reaching(sizes: npt.ArrayLike, hits: npt.ArrayLike, totals: npt.ArrayL
     from scipy.optimize import isotonic_regression
 
     where, share_of = np.unique(_checks.column(sizes, "sizes"), return_inverse=True)
-    found = np.bincount(share_of, weights=np.asarray(hits, dtype=np.float64), minlength=where.size)
+    hits_of_size = np.bincount(share_of, weights=np.asarray(hits, dtype=np.float64), minlength=where.size)
     out_of = np.bincount(share_of, weights=np.asarray(totals, dtype=np.float64), minlength=where.size)
     used = out_of > 0
     if not used.any():
         return None
-    fitted: FloatArray = isotonic_regression(found[used] / out_of[used], weights=out_of[used]).x
+    fitted: FloatArray = isotonic_regression(hits_of_size[used] / out_of[used], weights=out_of[used]).x
     reached = np.flatnonzero(fitted >= target - 1e-12)
     return float(where[used][reached[0]]) if reached.size else None
