@@ -13,7 +13,8 @@ import adjudge
 SOURCE = Path(adjudge.__file__).parent
 LOWER = {"errors", "plugins"}
 LOWER |= {"stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
-# Room → what it may import. `protocols.base` is the interface that the engine drives.
+# Room → what it may import. `protocols.base` is the interface that the engine drives, `protocols.common` what several
+# protocols do alike.
 TABLE = {
     "errors": set(),
     "plugins": set(),
@@ -25,6 +26,7 @@ TABLE = {
     "readers": {"errors"},
     "collect": {"readers", "runs", "provenance", "errors"},
     "protocols.base": LOWER,
+    "protocols.common": LOWER | {"protocols.base"},
     "engine": LOWER | {"protocols.base"},
     "compare": {"runs", "stats", "provenance", "errors"},
     "report": {"runs", "stats", "evidence", "errors"},
@@ -61,7 +63,7 @@ def allowed(own):
     if own in TABLE:
         return TABLE[own]
     if own.startswith("protocols."):
-        return LOWER | {"protocols.base"}
+        return LOWER | {"protocols.base", "protocols.common"}
     return None  # cli and the front door may import everything
 
 

@@ -29,6 +29,10 @@ class Slot:
     reads: tuple[tuple[str, int], ...] = ()
 
 
+WHOLE_SAMPLE = (Slot(None, 0),)
+"""One atom a sample, about no field of it alone."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Bounds on the measured quantity, one number for all slots or one per slot; None is no bound.
@@ -111,6 +115,7 @@ class Finding:
 class Rule:
     """One check with a stable code. Either `quantity` and `limits`, or a `check` of its own.
 
+    Where neither `scope` nor `slots` are given, it leaves one atom about the sample as a whole.
     `quantity` maps a batch to an array (slots, samples); `limits` may depend on the batch. `needs` names rule codes or
     families whose atoms on the cells this rule reads must have passed, otherwise the atom is not_applicable.
     `nominal` are limits for the rule table where the real ones depend on the batch or on a check of its own.
@@ -119,10 +124,10 @@ class Rule:
 
     code: str
     title: str
-    scope: Scope
-    slots: tuple[Slot, ...]
     passed: str
     failed: str
+    scope: Scope = Scope.SAMPLE
+    slots: tuple[Slot, ...] = WHOLE_SAMPLE
     needs: tuple[str, ...] = ()
     unit: str | tuple[str, ...] = ""
     quantity: Callable[[Any], Floats] | None = None

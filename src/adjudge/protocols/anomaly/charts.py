@@ -12,10 +12,10 @@ from adjudge.protocols.anomaly.decide import Decisions
 from adjudge.protocols.anomaly.measure import Measures
 from adjudge.protocols.anomaly.table import ScoreTable
 from adjudge.protocols.anomaly.words import TEST
+from adjudge.protocols.common.charts import Spec, chart, layer
 from adjudge.stats.resampling import weights
 from adjudge.stats.sequences import runs
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _GRID = (
     *(0.0, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08),
     *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
@@ -48,7 +48,7 @@ def charts(
         ("latency", _latency(table, decisions)),
         ("worst_attack", _timeline(table, decisions, worst, measures.threshold, n_consecutive)),
     ]
-    found = []
+    drawn = []
     for name, spec in specs:
         if spec is None:
             continue
@@ -59,9 +59,19 @@ def charts(
         if watermark:
             title |= {"subtitle": watermark, "subtitleColor": _RED, "subtitleFontSize": 14}
         size = {} if "facet" in spec else {"width": 420, "height": 280}
-        called = name if model is None else f"{model}/{name}"
-        found.append({"name": called, "spec": {"$schema": _SCHEMA, "title": title, **size, **spec}})
-    return found
+        drawn.append(chart(name if model is None else f"{model}/{name}", title, **size, **spec))
+    return drawn
+
+
+def _share(field: str, title: str) -> Spec:
+    """An axis of shares from 0 to 1."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": [0, 1]},
+        "axis": {"format": "~p"},
+    }
 
 
 def _roc(
@@ -86,35 +96,18 @@ def _roc(
         "scale": {"type": "sqrt", "domain": [0, 1]},
         "axis": {"values": ticks, "format": "~p"},
     }
-    y = {
-        "field": "tpr",
-        "type": "quantitative",
-        "title": "True positive rate",
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": "~p"},
-    }
-    layers: list[dict[str, Any]] = [
-        {"mark": {"type": "line", "color": _BLUE}, "encoding": {"x": x, "y": y}},
-        {
-            "mark": {"type": "line", "color": _GREY, "strokeDash": [4, 4]},
-            "encoding": {"x": x, "y": {**y, "field": "chance"}},
-        },
+    y = _share("tpr", "True positive rate")
+    layers = [
+        layer("line", {"x": x, "y": y}, color=_BLUE),
+        layer("line", {"x": x, "y": {**y, "field": "chance"}}, color=_GREY, strokeDash=[4, 4]),
     ]
     if m > 1:
-        band = {
-            "mark": {"type": "area", "color": _BLUE, "opacity": 0.2},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-        }
-        layers.insert(0, band)
+        span = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+        layers.insert(0, layer("area", span, color=_BLUE, opacity=0.2))
     under = ["Line: all flights. Band: 95 % of resampled flights." if m > 1 else "One flight: no band."]
     if None not in point:
-        layers.append(
-            {
-                "data": {"values": [{"fpr": point[0], "tpr": point[1]}]},
-                "mark": {"type": "point", "filled": True, "size": 70, "color": _RED},
-                "encoding": {"x": x, "y": y},
-            }
-        )
+        frozen = [{"fpr": point[0], "tpr": point[1]}]
+        layers.append(layer("point", {"x": x, "y": y}, data=frozen, filled=True, size=70, color=_RED))
         under.append(f"Red: the frozen threshold with {n_consecutive} exceedances in a row.")
     return {"title": "ROC over test", "subtitle": under, "data": {"values": values}, "layer": layers}
 
@@ -134,19 +127,10 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> d
     if not values:
         return None
     x = {"field": "magnitude", "type": "quantitative", "title": "Magnitude"}
-    y = {
-        "field": "recall",
-        "type": "quantitative",
-        "title": "Recall at the frozen threshold",
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": "~p"},
-    }
+    y = _share("recall", "Recall at the frozen threshold")
     span = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     levels = [
-        {
-            "mark": {"type": "rule", "strokeDash": [4, 4], "color": _GREY},
-            "encoding": {"y": {"datum": level, "type": "quantitative"}},
-        }
+        layer("rule", {"y": {"datum": level, "type": "quantitative"}}, strokeDash=[4, 4], color=_GREY)
         for level in (0.5, 0.9)
     ]
     # Magnitudes have the unit of the attack's own parameter, so every attack has its own axis.
@@ -161,11 +145,8 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> d
             "height": 200,
             "layer": [
                 *levels,
-                {"mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": _BLUE}, "encoding": span},
-                {
-                    "mark": {"type": "line", "point": {"color": _BLUE, "size": 45}, "color": _BLUE},
-                    "encoding": {"x": x, "y": y},
-                },
+                layer("rule", span, strokeWidth=5, opacity=0.35, color=_BLUE),
+                layer("line", {"x": x, "y": y}, point={"color": _BLUE, "size": 45}, color=_BLUE),
             ],
         },
         "resolve": {"scale": {"x": "independent"}},
@@ -216,17 +197,10 @@ def _timeline(
     ]
     x = {"type": "quantitative", "title": "Seconds"}
     y = {"field": "score", "type": "quantitative", "title": "Score"}
-    layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": _stretches(time, label)},
-            "mark": {"type": "rect", "color": _RED, "opacity": 0.12},
-            "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}},
-        },
-        {
-            "data": {"values": values},
-            "mark": {"type": "line", "color": _BLUE, "strokeWidth": 1},
-            "encoding": {"x": {"field": "t", **x}, "y": y},
-        },
+    stretch = {"x": {"field": "from", **x}, "x2": {"field": "to"}}
+    layers = [
+        layer("rect", stretch, data=_stretches(time, label), color=_RED, opacity=0.12),
+        layer("line", {"x": {"field": "t", **x}, "y": y}, data=values, color=_BLUE, strokeWidth=1),
     ]
     under = ["Shaded: attacked."]
     if threshold is not None:
@@ -234,16 +208,8 @@ def _timeline(
         starts[0] = True
         alarms = _stretches(time, runs(score > threshold, starts, n_consecutive))
         layers += [
-            {
-                "data": {"values": [{"score": threshold}]},
-                "mark": {"type": "rule", "color": _RED, "strokeDash": [4, 4]},
-                "encoding": {"y": y},
-            },
-            {
-                "data": {"values": alarms},
-                "mark": {"type": "rule", "color": _RED, "strokeWidth": 5},
-                "encoding": {"x": {"field": "from", **x}, "x2": {"field": "to"}, "y": {"value": "height"}},
-            },
+            layer("rule", {"y": y}, data=[{"score": threshold}], color=_RED, strokeDash=[4, 4]),
+            layer("rule", {**stretch, "y": {"value": "height"}}, data=alarms, color=_RED, strokeWidth=5),
         ]
         under.append(f"Dashed: the frozen threshold. Red at the foot: alarm, {n_consecutive} exceedances in a row.")
     size = "" if item.magnitude is None else f" of size {item.magnitude:g}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.evidence.rule import Condition, Finding, Floats, Mask, Rule, RuleSet, Slot
+from adjudge.evidence.rule import Condition, Finding, Floats, Mask, Rule, RuleSet
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.anomaly.flights import Flight
 from adjudge.protocols.anomaly.leakage import (
@@ -256,7 +256,6 @@ def _run_rule(code: str) -> Rule:
         code=code,
         title=title,
         scope=Scope.RUN,
-        slots=(Slot(None, 0),),
         passed=passed,
         failed="{why}",
         check=check,
@@ -283,7 +282,6 @@ def rules(context: Any) -> list[Rule]:
             code=DETECTED,
             title="The attack is detected",
             scope=Scope.SEQUENCE,
-            slots=(Slot(None, 0),),
             passed="detected {observed} ms after its start",
             failed="not detected until its end, {observed} ms after its start",
             unit="ms",
@@ -297,7 +295,6 @@ def rules(context: Any) -> list[Rule]:
             code=QUIET,
             title="No alarm on a clean flight",
             scope=Scope.SEQUENCE,
-            slots=(Slot(None, 0),),
             passed="no alarm",
             failed="{observed} alarms on a clean flight",
             check=_quiet,

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError, RunError
 from adjudge.evidence.citations import pack_citations
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
 from adjudge.protocols.anomaly import partials, reproduce
@@ -32,8 +30,10 @@ from adjudge.protocols.anomaly.results import HEADLINE, UNITS, Result, per_attac
 from adjudge.protocols.anomaly.settings import parse
 from adjudge.protocols.anomaly.splits import parse_splits, read_splits
 from adjudge.protocols.anomaly.table import FILE, Part, ScoreTable, load, read_scores, write
-from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
-from adjudge.provenance.canonical import digest, file_digest, pretty
+from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.columns import WORD
+from adjudge.protocols.common.plan import RulePlan
+from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import InputFile
 
 REPORT, CALIBRATION, PER_ATTACK, SPLITS_FILE, CATALOG_FILE = (
@@ -43,11 +43,10 @@ REPORT, CALIBRATION, PER_ATTACK, SPLITS_FILE, CATALOG_FILE = (
     "splits.json",
     "catalog.json",
 )
-_WORD = pa.dictionary(pa.int32(), pa.string())
 _COUNTS = ("tp", "fp", "fn", "tn", "attacked", "detected")
 
 
-class AnomalyPlan(Plan):
+class AnomalyPlan(RulePlan):
     """One configured evaluation of one or several detectors."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -65,14 +64,9 @@ class AnomalyPlan(Plan):
         n = check_consecutive(settings.n_consecutive)[1]
         if n < 1:
             raise ConfigError(f"n_consecutive is {n}, expected 1 or more")
-        self.graph = VerifierGraph([rule for rules in rule_sets("anomaly", ()) for rule in rules.build(None)])
-        self.rules = [rule.table() for rule in self.graph.rules]
-        unseen = {"scores", "data", "code", "no_scores"}
-        self.digests = {
-            "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
-            "rules": digest(self.rules),
-            "splits": digest(self.splits.content()),
-        }
+        self.use_rules("anomaly", None)
+        unseen = ("scores", "data", "code", "no_scores")
+        self.use_digests(without=unseen, rules=self.rules, splits=self.splits.content())
         self.several = settings.detectors is not None
         self.judgements: list[Judgement] = []
         self.reproduced: bool | None = None
@@ -327,7 +321,7 @@ class AnomalyPlan(Plan):
         verdicts = [name for item in every for name in item.verdicts()]
 
         def words(values: list[Any]) -> pa.Array:
-            return pa.array(values, pa.string()).cast(_WORD)
+            return pa.array(values, pa.string()).cast(WORD)
 
         samples = pa.table(
             {

@@ -10,6 +10,7 @@ import msgspec
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.anomaly.measure import PRIMARY
+from adjudge.protocols.common.plan import configured
 
 
 class DetectorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -68,10 +69,7 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def parse(options: Mapping[str, Any]) -> AnomalyConfig:
     """A configuration from plain data; a wrong one is a ConfigError."""
-    try:
-        settings = msgspec.convert(dict(options), AnomalyConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"anomaly: {error}") from None
+    settings = configured("anomaly", options, AnomalyConfig)
     _check(settings)
     return settings
 

@@ -6,25 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from adjudge.protocols.base import Named
+from adjudge.protocols.common.charts import Spec, chart, intervals, layer, tooltip
 from adjudge.protocols.consistency.policy import LABELS
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _GREEN, _RED, _BLUE = "#2a9d8f", "#c0392b", "#2b6ca3"
 
 
-def spec(name: str, title: str, description: str, body: dict[str, Any]) -> dict[str, Any]:
-    """A chart with its name."""
-    return {"name": name, "spec": {"$schema": _SCHEMA, "title": title, "description": description, **body}}
-
-
-def pair_charts(
-    matrix: Any, finals: Mapping[str, int], ships: Collection[str], named: Sequence[Named]
-) -> list[dict[str, Any]]:
+def pair_charts(matrix: Any, finals: Mapping[str, int], ships: Collection[str], named: Sequence[Named]) -> list[Spec]:
     """Confusion, agreement by label, finals by reason."""
     return [confusion(matrix, LABELS, "scholar", "auditor"), by_label(named, LABELS), by_reason(finals, ships)]
 
 
-def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> dict[str, Any]:
+def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> Spec:
     """How often each pair of labels was given; the diagonal is agreement."""
     total = int(matrix.sum())
     rows = [
@@ -53,7 +46,7 @@ def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> di
     )
 
 
-def raters(names: Sequence[str], cells: Mapping[tuple[str, str], float | None], measure: str) -> dict[str, Any]:
+def raters(names: Sequence[str], cells: Mapping[tuple[str, str], float | None], measure: str) -> Spec:
     """A rater-by-rater matrix of one measure."""
     rows = [
         {"first": one, "second": two, "value": 1.0 if one == two else cells.get((one, two))}
@@ -77,16 +70,16 @@ def _heat(
     name: str,
     title: str,
     description: str,
-    rows: list[dict[str, Any]],
+    rows: list[Spec],
     words: Sequence[str],
     *,
     value: str,
-    text: dict[str, Any],
-    scale: dict[str, Any],
+    text: Spec,
+    scale: Spec,
     dark: str,
     titles: tuple[str, str] | None = None,
-) -> dict[str, Any]:
-    def axis(field: str, place: int, angle: int) -> dict[str, Any]:
+) -> Spec:
+    def axis(field: str, place: int, angle: int) -> Spec:
         return {
             "field": field,
             "type": "nominal",
@@ -95,111 +88,70 @@ def _heat(
             "axis": {"labelAngle": angle, "labelLimit": 160},
         }
 
-    return spec(
+    colour = {"field": value, "type": "quantitative", "scale": scale, "legend": None}
+    text_colour = {"condition": {"test": dark, "value": "white"}, "value": "#1b1b1b"}
+    return chart(
         name,
         title,
-        description,
-        {
-            "width": {"step": 92 if titles else 64},
-            "height": {"step": 44},
-            "data": {"values": rows},
-            "encoding": {"y": axis("first", 0, 0), "x": axis("second", 1, 0 if titles else -35)},
-            "layer": [
-                {
-                    "mark": {"type": "rect", "stroke": "white"},
-                    "encoding": {"color": {"field": value, "type": "quantitative", "scale": scale, "legend": None}},
-                },
-                {
-                    "mark": {"type": "text", "fontSize": 13},
-                    "encoding": {
-                        "text": text,
-                        "color": {"condition": {"test": dark, "value": "white"}, "value": "#1b1b1b"},
-                    },
-                },
-            ],
-        },
+        description=description,
+        width={"step": 92 if titles else 64},
+        height={"step": 44},
+        data={"values": rows},
+        encoding={"y": axis("first", 0, 0), "x": axis("second", 1, 0 if titles else -35)},
+        layer=[
+            layer("rect", {"color": colour}, stroke="white"),
+            layer("text", {"text": text, "color": text_colour}, fontSize=13),
+        ],
     )
 
 
-def by_label(named: Sequence[Named], labels: Sequence[str]) -> dict[str, Any]:
+def by_label(named: Sequence[Named], labels: Sequence[str]) -> Spec:
     """Specific agreement of each label with its interval."""
-    found = {where.partition("=")[2]: e for name, where, e in named if name == "label_agreement"}
+    estimates = {where.partition("=")[2]: e for name, where, e in named if name == "label_agreement"}
     rows = [
         {"label": label, "agreement": e.value, "low": e.low, "high": e.high, "mentions": e.n}
-        for label, e in found.items()
+        for label, e in estimates.items()
         if e.value is not None
     ]
-    x = {
+    y = {"field": "label", "type": "nominal", "sort": list(labels), "title": None, "axis": {"labelLimit": 160}}
+    axis = {
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
         "axis": {"format": ".0%"},
         "title": "agreement on the label",
     }
-    return spec(
+    shown = tooltip("label", "agreement", "low", "high", "mentions")
+    return chart(
         "label_agreement",
         "Agreement by label",
-        "Of all mentions of a label, the share that the other rater matches, with 95 % intervals.",
-        {
-            "width": 420,
-            "height": {"step": 34},
-            "data": {"values": rows},
-            "encoding": {
-                "y": {
-                    "field": "label",
-                    "type": "nominal",
-                    "sort": list(labels),
-                    "title": None,
-                    "axis": {"labelLimit": 160},
-                }
-            },
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2, "color": _BLUE},
-                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 90, "color": _BLUE},
-                    "encoding": {
-                        "x": {**x, "field": "agreement"},
-                        "tooltip": [{"field": key} for key in ("label", "agreement", "low", "high", "mentions")],
-                    },
-                },
-            ],
-        },
+        description="Of all mentions of a label, the share that the other rater matches, with 95 % intervals.",
+        width=420,
+        height={"step": 34},
+        data={"values": rows},
+        encoding={"y": y},
+        layer=intervals(axis, "agreement", _BLUE, tooltip=shown),
     )
 
 
-def by_reason(finals: Mapping[str, int], ships: Collection[str]) -> dict[str, Any]:
+def by_reason(finals: Mapping[str, int], ships: Collection[str]) -> Spec:
     """How many items each row of the policy decided."""
     rows = [
         {"why": why, "items": count, "result": "ships" if why in ships else "rejected"} for why, count in finals.items()
     ]
     y = {"field": "why", "type": "nominal", "sort": list(finals), "title": None, "axis": {"labelLimit": 200}}
-    return spec(
+    scale = {"domain": ["ships", "rejected"], "range": [_GREEN, _RED]}
+    colour = {"field": "result", "type": "nominal", "scale": scale, "title": None}
+    count = {"field": "items", "type": "quantitative", "format": ",d"}
+    return chart(
         "finals_by_why",
         "Finals by reason",
-        "Every item is decided by one row of the policy; the bars add up to all items.",
-        {
-            "width": 420,
-            "height": {"step": 28},
-            "data": {"values": rows},
-            "encoding": {"y": y, "x": {"field": "items", "type": "quantitative", "title": "items"}},
-            "layer": [
-                {
-                    "mark": "bar",
-                    "encoding": {
-                        "color": {
-                            "field": "result",
-                            "type": "nominal",
-                            "scale": {"domain": ["ships", "rejected"], "range": [_GREEN, _RED]},
-                            "title": None,
-                        }
-                    },
-                },
-                {
-                    "mark": {"type": "text", "align": "left", "dx": 4},
-                    "encoding": {"text": {"field": "items", "type": "quantitative", "format": ",d"}},
-                },
-            ],
-        },
+        description="Every item is decided by one row of the policy; the bars add up to all items.",
+        width=420,
+        height={"step": 28},
+        data={"values": rows},
+        encoding={"y": y, "x": {"field": "items", "type": "quantitative", "title": "items"}},
+        layer=[
+            {"mark": "bar", "encoding": {"color": colour}},
+            layer("text", {"text": count}, align="left", dx=4),
+        ],
     )

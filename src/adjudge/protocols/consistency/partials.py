@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, Outcome
+from adjudge.protocols.common.columns import codes
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.judge import VERDICTS
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS, REJECT
-from adjudge.protocols.consistency.words import codes
 from adjudge.stats.agreement import pair_counts
 
 LISTED = 1000

@@ -9,12 +9,12 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.common.plan import BatchPlan, check_choices, check_resamples, configured
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency import samples as columns
+from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.blocks import BlockReader
 from adjudge.protocols.consistency.judge import Judge, check_citations
 from adjudge.protocols.consistency.measure import finish
@@ -22,12 +22,12 @@ from adjudge.protocols.consistency.partials import Partial, partial
 from adjudge.protocols.consistency.policy import DEFAULT, LABELS, check, load
 from adjudge.protocols.consistency.read import PairReader
 from adjudge.protocols.consistency.rules import PairContext
-from adjudge.provenance.canonical import digest
 from adjudge.verdict.gates import Gate
 
-PA_GATE, KAPPA_GATE, ABSTAIN_GATE = 0.90, 0.75, 0.02
+GATES = {"pa_gate": 0.90, "kappa_gate": 0.75, "abstain_gate": 0.02}
+"""The bounds that hold where the configuration gives none."""
 MOST_LABELS = 127
-_PATHS = ("pairs", "scholar", "auditor", "answers", "raters")
+PATHS = ("pairs", "scholar", "auditor", "answers", "raters")
 
 
 class ConsistencyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -54,29 +54,20 @@ class ConsistencyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     resamples: int = 2000
 
 
-def configured(options: Mapping[str, Any]) -> ConsistencyConfig:
+def config_of(options: Mapping[str, Any]) -> ConsistencyConfig:
     """The checked configuration."""
-    try:
-        config = msgspec.convert(dict(options), ConsistencyConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"consistency: {error}") from None
-    for name, value, allowed in (
-        ("on_bad_row", config.on_bad_row, ("error", "skip")),
-        ("kappa_undefined", config.kappa_undefined, ("unknown", "pass")),
-    ):
-        if value not in allowed:
-            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
-    if config.resamples < 100:
-        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
+    config = configured("consistency", options, ConsistencyConfig)
+    check_choices(config, {"on_bad_row": ("error", "skip"), "kappa_undefined": ("unknown", "pass")})
+    check_resamples(config.resamples)
     if config.labels is not None and len(set(config.labels)) < max(2, len(config.labels)):
         raise ConfigError(f"labels are {', '.join(config.labels)}; a label space has two different labels or more")
     if config.labels is not None and len(config.labels) > MOST_LABELS:
         raise ConfigError(f"labels are {len(config.labels)}; a label space has at most {MOST_LABELS}")
-    given = [name for name in ("pairs", "raters") if getattr(config, name)]
-    given += ["scholar and auditor"] if config.scholar or config.auditor else []
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise ConfigError(f"expected one of --pairs, --scholar with --auditor, or --raters; found {found}")
+    inputs = [name for name in ("pairs", "raters") if getattr(config, name)]
+    inputs += ["scholar and auditor"] if config.scholar or config.auditor else []
+    if len(inputs) != 1:
+        named = " and ".join(inputs) or "none"
+        raise ConfigError(f"expected one of --pairs, --scholar with --auditor, or --raters; found {named}")
     if bool(config.scholar) != bool(config.auditor):
         raise ConfigError("--scholar and --auditor come together: one file of each agent's labels")
     if config.answers and not config.scholar:
@@ -84,41 +75,24 @@ def configured(options: Mapping[str, Any]) -> ConsistencyConfig:
     return config
 
 
-def content_digest(config: dict[str, Any]) -> str:
-    """The digest of what was asked, whatever the files are called."""
-    return digest({key: value for key, value in config.items() if key not in _PATHS})
-
-
-class PairPlan(Plan):
+class PairPlan(BatchPlan):
     """One configured evaluation of two validators over the protocol's own labels."""
+
+    source = "the evidence and the policy give"
 
     def __init__(self, config: ConsistencyConfig) -> None:
         self.settings = config
         self.policy = load(config.policy) if isinstance(config.policy, str) else check(config.policy, "policy")
         self.config = msgspec.to_builtins(config) | {"policy": self.policy.content}
-        sets = rule_sets("consistency", tuple(config.rules))
-        context = PairContext(config.reason_limit)
-        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
-        self.rules = [rule.table() for rule in self.graph.rules]
+        self.use_rules("consistency", PairContext(config.reason_limit), config.rules)
+        self.use_digests(without=PATHS, policy=self.policy.content, rules=self.rules, labels=list(LABELS))
         self.judge_of = Judge(self.policy, self.graph)
-        self.digests = {
-            "config": content_digest(self.config),
-            "policy": digest(self.policy.content),
-            "rules": digest(self.rules),
-            "labels": digest(list(LABELS)),
-        }
 
     def default_gates(self) -> Sequence[Gate]:
         """The protocol's four gates."""
         config = self.settings
-        pa, kappa, abstain = (
-            default if value is None else value
-            for value, default in (
-                (config.pa_gate, PA_GATE),
-                (config.kappa_gate, KAPPA_GATE),
-                (config.abstain_gate, ABSTAIN_GATE),
-            )
-        )
+        chosen = {name: getattr(config, name) for name in GATES}
+        pa, kappa, abstain = (GATES[name] if bound is None else bound for name, bound in chosen.items())
         return (
             Gate("pa", "percent_agreement", ">=", pa),
             Gate("kappa", "kappa", ">=", kappa, undefined=config.kappa_undefined),
@@ -153,12 +127,13 @@ class PairPlan(Plan):
             table = columns.table(read, finals, self.judge_of.reasons)
             yield Judged(table, evidence, columns.outputs(read))
 
-    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
-        """Judge again from the stored columns and compare everything that follows from them."""
-        batch = columns.restore(samples)
-        again = self.graph.evaluate(batch)
-        problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
-        return problems + columns.differences(samples, self.judge_of.decide(batch, again), self.judge_of.reasons)
+    def restore(self, samples: pa.Table) -> PairBatch:
+        """The pairs as they were."""
+        return columns.restore(samples)
+
+    def decided(self, batch: PairBatch, evidence: Evidence) -> dict[str, pa.Array]:
+        """Finals, reasons, buckets and citations."""
+        return columns.decided(self.judge_of.decide(batch, evidence), self.judge_of.reasons)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
@@ -178,7 +153,7 @@ class PairPlan(Plan):
 
 def plan(options: Mapping[str, Any]) -> Plan:
     """Pairs with a policy, or raters of any label space."""
-    settings = configured(options)
+    settings = config_of(options)
     if settings.raters or settings.labels is not None:
         from adjudge.protocols.consistency.raters_plan import RatersPlan
 

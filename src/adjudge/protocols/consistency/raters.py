@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Slot, Variant
+from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Variant
 from adjudge.evidence.vocabulary import BUCKETS, Scope
 from adjudge.protocols.base import Partition
+from adjudge.protocols.common.columns import coded, codes
 from adjudge.protocols.consistency.batch import AGENTS
 from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, place_of, refuse, text_of, unknown_label
-from adjudge.protocols.consistency.words import coded, codes
 from adjudge.readers.blocks import Block, what_is_wrong
 
 PREFIX = "rating:"
 AGREED, SPLIT, TOO_FEW, BAD = range(4)
 VERDICTS = ("AGREED", "SPLIT", "TOO_FEW", "BAD_ROW")
-_BUCKET = np.array([BUCKETS.index(name) for name in ("passed", "failed", "missing", "unparsed")], dtype=np.int8)
+BUCKET_OF = np.array([BUCKETS.index(name) for name in ("passed", "failed", "missing", "unparsed")], dtype=np.int8)
 EXPECTED = "a rating has `item` (or `qid`, `id`) and `label`, and `rater` where a file holds several"
-_ONE = (Slot(None, 0),)
 BATCH_ROWS = 8192
 
 
@@ -130,8 +129,6 @@ def _enough() -> Rule:
     return Rule(
         code="rating.too_few",
         title="two raters or more labelled the item",
-        scope=Scope.SAMPLE,
-        slots=_ONE,
         passed="{observed} raters labelled the item",
         failed="{observed} raters labelled the item; agreement needs two",
         check=check,
@@ -150,7 +147,6 @@ def _unanimous() -> Rule:
         code="rating.disagreement",
         title="all raters give the item the same label",
         scope=Scope.CROSS_FIELD,
-        slots=_ONE,
         needs=("rating.too_few",),
         passed="all raters give the same label",
         failed="a share of {observed} of the ratings is not the most common label",
@@ -169,7 +165,6 @@ def _reference(name: str) -> Rule:
         code="rating.not_reference",
         title=f"every rater gives the label of the reference, {name}",
         scope=Scope.CROSS_FIELD,
-        slots=_ONE,
         needs=("rating.too_few",),
         passed="every rater gives the label of the reference",
         failed="{observed} raters give another label than the reference",
@@ -288,18 +283,19 @@ def raters_in(partition: Partition) -> tuple[str, ...]:
 
 
 def table(
-    batch: RatingBatch, items: list[str], raters: Sequence[str], labels: Sequence[str], cites: pa.Array
+    batch: RatingBatch,
+    items: list[str],
+    raters: Sequence[str],
+    labels: Sequence[str],
+    decided: Mapping[str, pa.Array],
 ) -> pa.Table:
-    """The rows of samples.parquet: one column a rater."""
-    verdicts = batch.verdicts()
+    """The rows of samples.parquet: what was decided, and one column a rater."""
     notes: list[str | None] = [batch.notes.get(index) for index in range(batch.n)]
     return pa.table(
         {
             "sample": pa.array(items, pa.string()),
             "model": coded(np.zeros(batch.n, dtype=np.int8), ("raters",)),
-            "bucket": coded(_BUCKET[verdicts], BUCKETS),
-            "verdict": coded(verdicts, VERDICTS),
-            "cites": cites,
+            **decided,
             "note": pa.array(notes, pa.string()),
             **{PREFIX + name: coded(batch.ratings[place], labels) for place, name in enumerate(raters)},
         }

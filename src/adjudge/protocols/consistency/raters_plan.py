@@ -11,21 +11,22 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.citations import pack_citations
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import Outcome
-from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.evidence.vocabulary import BUCKETS, Outcome
+from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.columns import coded
+from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.consistency import raters as r
-from adjudge.protocols.consistency.plan import ConsistencyConfig, content_digest
+from adjudge.protocols.consistency.plan import PATHS, ConsistencyConfig
 from adjudge.protocols.consistency.policy import LABELS
 from adjudge.protocols.consistency.raters_measure import RatersPartial, finish, partial
-from adjudge.provenance.canonical import digest
 from adjudge.verdict.gates import Gate
 
 
-class RatersPlan(Plan):
+class RatersPlan(BatchPlan):
     """One configured evaluation of raters."""
+
+    source = "the ratings give"
 
     def __init__(self, config: ConsistencyConfig) -> None:
         self.settings = config
@@ -36,15 +37,8 @@ class RatersPlan(Plan):
         if config.answers:
             raise ConfigError("--answers needs the protocol's own labels; with --labels only agreement is measured")
         self.config = msgspec.to_builtins(config)
-        sets = rule_sets("consistency", tuple(config.rules))
-        context = r.RatersContext(config.reference)
-        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
-        self.rules = [rule.table() for rule in self.graph.rules]
-        self.digests = {
-            "config": content_digest(self.config),
-            "rules": digest(self.rules),
-            "labels": digest(list(self.labels)),
-        }
+        self.use_rules("consistency", r.RatersContext(config.reference), config.rules)
+        self.use_digests(without=PATHS, rules=self.rules, labels=list(self.labels))
 
     def default_gates(self) -> Sequence[Gate]:
         """Only the gates that were asked for: raters of one's own have no bounds of ours."""
@@ -82,21 +76,24 @@ class RatersPlan(Plan):
             raise ConfigError(f"reference {settings.reference!r} is not one of the raters {', '.join(names)}")
         for batch, items in r.batches(partition, settings.reference, skip_bad=settings.on_bad_row == "skip"):
             evidence = self.graph.evaluate(batch)
-            table = r.table(batch, items, names, self.labels, _cites(batch, evidence))
+            table = r.table(batch, items, names, self.labels, self.decided(batch, evidence))
             yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.rated())}))
 
-    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
-        """Judge again from the stored ratings."""
-        batch = r.restore(samples, self.labels, self.settings.reference)
-        again = self.graph.evaluate(batch)
-        expected = r.table(
-            batch, samples.column("sample").to_pylist(), r.raters_of(samples), self.labels, _cites(batch, again)
-        )
-        return [f"evidence: {difference}" for difference in again.differences(evidence)] + [
-            f"samples.parquet: {name} is not what the ratings give"
-            for name in ("bucket", "verdict", "cites")
-            if samples.column(name).to_pylist() != expected.column(name).to_pylist()
-        ]
+    def restore(self, samples: pa.Table) -> r.RatingBatch:
+        """The ratings as they were."""
+        return r.restore(samples, self.labels, self.settings.reference)
+
+    def decided(self, batch: r.RatingBatch, evidence: Evidence) -> dict[str, pa.Array]:
+        """A verdict on too few ratings rests on their number, any other on whether they agree."""
+        verdicts = batch.verdicts()
+        cites = np.zeros(evidence.outcome.shape, dtype=bool)
+        cites[0] = verdicts >= r.TOO_FEW
+        cites[1] = verdicts < r.TOO_FEW
+        return {
+            "bucket": coded(r.BUCKET_OF[verdicts], BUCKETS),
+            "verdict": coded(verdicts, r.VERDICTS),
+            "cites": pack_citations(cites & (evidence.outcome <= Outcome.FAIL)),
+        }
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> RatersPartial:
         """What one batch adds to the numbers."""
@@ -115,12 +112,3 @@ class RatersPlan(Plan):
             seed=settings.seed,
             resamples=settings.resamples,
         )
-
-
-def _cites(batch: r.RatingBatch, evidence: Evidence) -> pa.Array:
-    """A verdict on too few ratings rests on their number, any other on whether they agree."""
-    verdicts = batch.verdicts()
-    cites = np.zeros(evidence.outcome.shape, dtype=bool)
-    cites[0] = verdicts >= r.TOO_FEW
-    cites[1] = verdicts < r.TOO_FEW
-    return pack_citations(cites & (evidence.outcome <= Outcome.FAIL))

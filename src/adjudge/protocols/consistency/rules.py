@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adjudge.evidence.rule import Condition, Finding, Limits, Mask, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import WHOLE_SAMPLE, Condition, Finding, Limits, Mask, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.batch import PairBatch
@@ -16,7 +16,6 @@ from adjudge.protocols.consistency.raters import RatersContext, rater_rules
 
 _VALID, _NOT_IN_CONTEXT = LABELS.index("VALID"), LABELS.index("NOT_IN_CONTEXT")
 _IN_SCOPE, _OUT, _UNVERIFIABLE = (CITATIONS.index(name) for name in ("in_scope", "out_of_scope", "unverifiable"))
-_ONE = (Slot(None, 0),)
 _BOTH = tuple(Slot(name, 0) for name in b.AGENTS)
 _PAIR = ("pair",)
 
@@ -59,8 +58,6 @@ def _complete() -> Rule:
     return Rule(
         code="pair.only_scholar",
         title="both agents labelled the item",
-        scope=Scope.SAMPLE,
-        slots=_ONE,
         passed="both agents labelled the item",
         failed="only the scholar labelled the item",
         check=check,
@@ -83,7 +80,7 @@ def _simple(
     *conditions: Condition,
     critical: bool = True,
     scope: Scope = Scope.SAMPLE,
-    slots: tuple[Slot, ...] = _ONE,
+    slots: tuple[Slot, ...] = WHOLE_SAMPLE,
 ) -> Rule:
     """A rule that holds or not, without a measured quantity."""
 
@@ -135,7 +132,6 @@ def _citations() -> Rule:
         code="citation.out_of_scope",
         title="every citation is among the retrieved ids",
         scope=Scope.CROSS_FIELD,
-        slots=_ONE,
         needs=_PAIR,
         passed="every citation is among the retrieved ids",
         failed="{observed} citations are not among the retrieved ids",
@@ -195,7 +191,6 @@ def _refusal() -> Rule:
         code="refusal.other_claim",
         title=f"a refusal is exactly the token '{b.REFUSAL}'",
         scope=Scope.CROSS_FIELD,
-        slots=_ONE,
         needs=_PAIR,
         passed=f"the claim is '{b.REFUSAL}' byte for byte where it refuses, and only there",
         failed=f"an agent says NOT_IN_CONTEXT, but the claim is not '{b.REFUSAL}' byte for byte",

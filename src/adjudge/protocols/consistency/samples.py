@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from adjudge.evidence.citations import citation_column
 from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.common.columns import coded, codes
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.judge import VERDICTS, Finals
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
 from adjudge.protocols.consistency.read import TEXT_LIMIT, ReadBatch
-from adjudge.protocols.consistency.words import coded, codes
 
 MODEL = "pair"
 _FLAGS = ("provenance", "constraints", "same_evidence", "echoed")
@@ -41,7 +41,7 @@ def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
     columns: dict[str, pa.Array] = {
         "sample": read.samples,
         "model": coded(np.zeros(n, dtype=np.int8), (MODEL,)),
-        **_decided(finals, reasons),
+        **decided(finals, reasons),
         "status": coded(batch.status, b.STATUSES),
         "scholar": coded(batch.scholar, LABELS),
         "auditor": coded(batch.auditor, LABELS),
@@ -80,7 +80,7 @@ def outputs(read: ReadBatch) -> pa.Table:
 def restore(samples: pa.Table) -> PairBatch:
     """The batch as it was, from what is stored."""
     notes = samples.column("note")
-    held = np.flatnonzero(pc.is_valid(notes).to_numpy()).tolist() if notes.null_count < len(notes) else []
+    noted = np.flatnonzero(pc.is_valid(notes).to_numpy()).tolist() if notes.null_count < len(notes) else []
     lengths = [samples.column(f"{name}_reason_length").fill_null(b.ABSENT).to_numpy() for name in b.AGENTS]
     return PairBatch(
         status=codes(samples, "status", b.STATUSES),
@@ -95,20 +95,12 @@ def restore(samples: pa.Table) -> PairBatch:
         personal=np.stack([samples.column(f"{name}_personal").to_numpy() for name in b.AGENTS]),
         quotes=np.stack([_small_truth(samples.column(f"{name}_quotes")) for name in b.AGENTS]),
         seeding=np.stack([codes(samples, f"{name}_seeding", b.SEEDING) for name in b.AGENTS]),
-        notes={index: notes[index].as_py() for index in held},
+        notes={index: notes[index].as_py() for index in noted},
     )
 
 
-def differences(samples: pa.Table, finals: Finals, reasons: Sequence[str]) -> list[str]:
-    """Where stored finals, reasons, buckets or citations are not what follows from the stored values."""
-    return [
-        f"samples.parquet: {name} is not what the evidence and the policy give"
-        for name, values in _decided(finals, reasons).items()
-        if samples.column(name).to_pylist() != values.to_pylist()
-    ]
-
-
-def _decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
+def decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
+    """The columns that follow from the evidence and the policy."""
     return {
         "bucket": coded(finals.bucket, BUCKETS),
         "verdict": coded(finals.final, VERDICTS),

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adjudge.errors import RunError
-from adjudge.protocols.gui.charts import SCHEMA
+from adjudge.protocols.common.charts import SCHEMA, layer
 from adjudge.runs.run import Run
 from adjudge.runs.writer import SAMPLES
 
@@ -69,6 +69,8 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
         "title": "step",
         "scale": {"domain": list(_STATES), "range": list(_COLOURS)},
     }
+    place = {"x": x, "y": y}
+    span = {**place, "x2": {"field": "x2"}, "y2": {"field": "y2"}}
     verdicts = sum(row["verdict"] == "correct" for row in rows)
     steps = sum(row["verdict"] != "unmatched" for row in rows)
     screen = rows[0]
@@ -89,38 +91,21 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
         "height": round(_WIDTH * min(max(aspect, 0.3), 2.5)),
         "view": {"stroke": "#333333", "fill": "#fafafa"},
         "layer": [
-            {
-                "data": {"values": boxes},
-                "mark": {"type": "rect", "fillOpacity": 0.12, "strokeWidth": 1.5},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "x2": {"field": "x2"},
-                    "y2": {"field": "y2"},
-                    "fill": colour,
-                    "stroke": colour,
-                },
-            },
-            {
-                "data": {"values": lines},
-                "mark": {"type": "rule", "strokeDash": [4, 3], "opacity": 0.8},
-                "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}, "color": colour},
-            },
-            {
-                "data": {"values": targets},
-                "mark": {"type": "point", "shape": "cross", "size": 70, "filled": True, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": {"value": "#333333"}},
-            },
-            {
-                "data": {"values": points},
-                "mark": {"type": "circle", "size": 260, "opacity": 1, "stroke": "white"},
-                "encoding": {"x": x, "y": y, "color": colour},
-            },
-            {
-                "data": {"values": points},
-                "mark": {"type": "text", "color": "white", "fontWeight": "bold", "fontSize": 11},
-                "encoding": {"x": x, "y": y, "text": {"field": "step"}},
-            },
+            layer("rect", {**span, "fill": colour, "stroke": colour}, data=boxes, fillOpacity=0.12, strokeWidth=1.5),
+            layer("rule", {**span, "color": colour}, data=lines, strokeDash=[4, 3], opacity=0.8),
+            layer(
+                "point",
+                {**place, "color": {"value": "#333333"}},
+                data=targets,
+                shape="cross",
+                size=70,
+                filled=True,
+                opacity=1,
+            ),
+            layer("circle", {**place, "color": colour}, data=points, size=260, opacity=1, stroke="white"),
+            layer(
+                "text", {**place, "text": {"field": "step"}}, data=points, color="white", fontWeight="bold", fontSize=11
+            ),
         ],
     }
 

@@ -9,17 +9,16 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.plan import BatchPlan, check_choices, check_resamples, configured
 from adjudge.protocols.gui import samples as columns
+from adjudge.protocols.gui.batch import GuiBatch
 from adjudge.protocols.gui.measure import finish
 from adjudge.protocols.gui.partials import Partial, partial
 from adjudge.protocols.gui.read import GuiReader, ReadBatch
 from adjudge.protocols.gui.rows import RowReader
 from adjudge.protocols.gui.rules import GuiContext
-from adjudge.provenance.canonical import digest
 from adjudge.readers.gui import formats
 from adjudge.readers.gui.model import BOXES, SPACES, TYPES, Outcome
 from adjudge.verdict.agent import RuleBasedAgent, check_citations
@@ -52,58 +51,34 @@ class GuiConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     resamples: int = 2000
 
 
-class GuiPlan(Plan):
+class GuiPlan(BatchPlan):
     """One configured evaluation of a GUI agent."""
 
+    source = "the stored actions give"
+
     def __init__(self, options: Mapping[str, Any]) -> None:
-        try:
-            config = msgspec.convert(dict(options), GuiConfig)
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"gui: {error}") from None
+        config = configured("gui", options, GuiConfig)
         _check(config)
         config.model = config.model or config.backend
         config.types = sorted({name.strip().lower() for name in config.types if name.strip()})
         self.settings = config
         self.types = tuple(sorted({*TYPES, *config.types}))
         self.config = msgspec.to_builtins(config)
-        context = GuiContext(config.dsl_mode == "som", config.click_radius, config.text)
-        sets = rule_sets("gui", tuple(config.rules))
-        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
-        self.rules = [rule.table() for rule in self.graph.rules]
+        self.use_rules("gui", GuiContext(config.dsl_mode == "som", config.click_radius, config.text), config.rules)
+        unseen = ("episodes", "predictions", "outcomes", "config_path", "backend", "model", "about")
+        self.use_digests(without=unseen, rules=self.rules, schema=[str(field) for field in columns.SCHEMA])
         self.agent = RuleBasedAgent()
-        unseen = {"episodes", "predictions", "outcomes", "config_path", "backend", "model", "about"}
-        self.digests = {
-            "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
-            "rules": digest(self.rules),
-            "schema": digest([str(field) for field in columns.SCHEMA]),
-        }
 
     def inputs(self) -> Sequence[Input]:
         """Episodes, predictions and outcomes, keyed by episode."""
         settings = self.settings
         reader = RowReader(self.types, space=settings.space, bbox=settings.bbox)
-        roles = [
-            Input(
-                "episodes",
-                tuple(settings.episodes),
-                None,
-                "",
-                limited=True,
-                read=reader.episodes,
-                keys=formats.EPISODE_KEYS,
-            ),
-            Input(
-                "predictions",
-                tuple(settings.predictions),
-                None,
-                "",
-                read=reader.predictions,
-                keys=formats.PREDICTION_KEYS,
-            ),
+        keys = {"episodes": formats.EPISODE_KEYS, "predictions": formats.PREDICTION_KEYS, "outcomes": Outcome}
+        return [
+            Input(role, paths, None, "", limited=role == "episodes", read=getattr(reader, role), keys=keys[role])
+            for role in keys
+            if (paths := tuple(getattr(settings, role)))
         ]
-        if settings.outcomes:
-            roles.append(Input("outcomes", tuple(settings.outcomes), None, "", read=reader.outcomes, keys=Outcome))
-        return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of steps with their evidence and verdicts."""
@@ -119,18 +94,24 @@ class GuiPlan(Plan):
             table = columns.table(read, verdicts, settings.model)
             yield Judged(table, evidence, columns.outputs(read), read.batch)
 
+    def restore(self, samples: pa.Table) -> GuiBatch:
+        """The steps as they were."""
+        return columns.restore(samples, self.types, self.settings.space)
+
+    def decided(self, batch: GuiBatch, evidence: Evidence) -> dict[str, pa.Array]:
+        """Verdicts, buckets, citations and distances."""
+        return columns.decided(batch, self.agent.adjudicate_batch(evidence, (), ()))
+
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
-        """Judge again from the stored actions, and compare everything that follows from them."""
-        batch = columns.restore(samples, self.types, self.settings.space)
-        again = self.graph.evaluate(batch)
-        problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
-        verdicts = self.agent.adjudicate_batch(again, (), ())
-        return problems + columns.differences(samples, batch, verdicts)
+        """As in every plan, and whether each id is that of its episode and step."""
+        steps = zip(samples.column("episode").to_pylist(), samples.column("step").to_pylist(), strict=True)
+        renamed = samples.column("sample").to_pylist() != [f"{episode}#{step}" for episode, step in steps]
+        wrong = [f"samples.parquet: sample is not what {self.source}"] if renamed else []
+        return super().recheck(samples, evidence) + wrong
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
-        if batch is None:
-            batch = columns.restore(samples, self.types, self.settings.space)
+        batch = self.restore(samples) if batch is None else batch
         return partial(samples, batch, evidence, som=self.settings.dsl_mode == "som")
 
     def finish(self, partials: Sequence[Any]) -> Measured:
@@ -155,22 +136,22 @@ def _check(config: GuiConfig) -> None:
     for role in ("episodes", "predictions"):
         if not getattr(config, role):
             raise ConfigError(f"no {role} were given (--{role} FILE …)")
-    for name, value, allowed in (
-        ("space", config.space, SPACES),
-        ("bbox", config.bbox, BOXES),
-        ("dsl_mode", config.dsl_mode, MODES),
-        ("text", config.text, ("exact", "normalized")),
-        ("unmatched", config.unmatched, ("refuse", "report")),
-    ):
-        if value not in allowed:
-            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
+    check_choices(
+        config,
+        {
+            "space": SPACES,
+            "bbox": BOXES,
+            "dsl_mode": MODES,
+            "text": ("exact", "normalized"),
+            "unmatched": ("refuse", "report"),
+        },
+    )
     if not 0 < config.click_radius <= 1:
         raise ConfigError(f"click_radius is {config.click_radius:g}, expected a share of the screen in (0, 1]")
     unknown = sorted(config.about.keys() - set(ABOUT))
     if unknown:
         raise ConfigError(f"about has {unknown[0]!r}, expected some of {', '.join(ABOUT)}")
-    if config.resamples < 100:
-        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
+    check_resamples(config.resamples)
 
 
 plan = GuiPlan

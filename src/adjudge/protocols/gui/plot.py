@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjudge.protocols.common.charts import SCHEMA, layer
 from adjudge.protocols.gui import schemas
-from adjudge.protocols.gui.charts import SCHEMA
 from adjudge.protocols.gui.evalfile import metrics_of
 
 PANELS = (
@@ -62,8 +62,17 @@ def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], label
     }
     colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(labels))]
     colour = {"field": "file", "scale": {"domain": labels, "range": colours}, "legend": None}
-    told, absent = {"filter": "datum.value != null"}, {"filter": "datum.value == null"}
-    ranged = {"filter": "datum.low != null"}
+    bar = {"x": x, "y": y, "color": colour}
+    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    number = {"x": x, "y": {**y, "field": "above"}, "text": {"field": "label"}}
+    no_number = {
+        "x": x,
+        "y": {"datum": 0},
+        "text": {"field": "label"},
+        "color": {"condition": {"test": f"datum.label == '{NO_FILE}'", "value": "#D55E00"}, "value": "#767676"},
+    }
+    band = {"band": 0.7}
+    known, unknown = "datum.value != null", "datum.value == null"
     return {
         "title": {
             "text": name,
@@ -75,40 +84,12 @@ def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], label
         "height": 180,
         "data": {"values": rows},
         "layer": [
-            {
-                "transform": [told],
-                "mark": {"type": "bar", "width": {"band": 0.7}},
-                "encoding": {"x": x, "y": y, "color": colour},
-            },
-            {
-                # A bar of no height is drawn as its foot, so that 0 can be seen.
-                "transform": [{"filter": "datum.value === 0"}],
-                "mark": {"type": "tick", "thickness": 4, "opacity": 1, "width": {"band": 0.7}},
-                "encoding": {"x": x, "y": y, "color": colour},
-            },
-            {
-                "transform": [ranged],
-                "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#333333"},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "transform": [told],
-                "mark": {"type": "text", "dy": -8, "fontSize": 11, "fontWeight": "bold"},
-                "encoding": {"x": x, "y": {**y, "field": "above"}, "text": {"field": "label"}},
-            },
-            {
-                "transform": [absent],
-                "mark": {"type": "text", "dy": -8, "fontSize": 11, "fontStyle": "italic"},
-                "encoding": {
-                    "x": x,
-                    "y": {"datum": 0},
-                    "text": {"field": "label"},
-                    "color": {
-                        "condition": {"test": f"datum.label == '{NO_FILE}'", "value": "#D55E00"},
-                        "value": "#767676",
-                    },
-                },
-            },
+            layer("bar", bar, where=known, width=band),
+            # A bar of no height is drawn as its foot, so that 0 can be seen.
+            layer("tick", bar, where="datum.value === 0", thickness=4, opacity=1, width=band),
+            layer("rule", ends, where="datum.low != null", strokeWidth=1.5, color="#333333"),
+            layer("text", number, where=known, dy=-8, fontSize=11, fontWeight="bold"),
+            layer("text", no_number, where=unknown, dy=-8, fontSize=11, fontStyle="italic"),
         ],
     }
 

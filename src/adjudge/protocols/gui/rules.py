@@ -27,7 +27,6 @@ from adjudge.protocols.gui.kinds import (
 from adjudge.protocols.gui.spaces import EDGE, Mask, outside_words
 from adjudge.readers.gui.model import Milestone
 
-_SAMPLE = (Slot(None, 0),)
 _ENDS = (Slot("point", 0, (("point", 0),)), Slot("end", 0, (("end", 0),)))
 
 
@@ -68,8 +67,6 @@ def _parse() -> Rule:
     return Rule(
         code="gui.parse",
         title="the prediction is one action",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         passed="the prediction is an action",
         failed="no action could be read from the text: {why}",
         check=check,
@@ -92,8 +89,6 @@ def _space() -> Rule:
     return Rule(
         code="gui.space",
         title="coordinates lie in the declared space",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         needs=("gui.parse",),
         passed="the coordinates lie in the declared space",
         failed="{why}",
@@ -120,8 +115,6 @@ def _action_type() -> Rule:
     return Rule(
         code="gui.action_type",
         title="the action has the recorded type",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         needs=("gui.parse",),
         passed="the type is the recorded one",
         failed="the type is {why}",
@@ -201,8 +194,6 @@ def _bbox_hit(context: GuiContext) -> Rule:
     return Rule(
         code="gui.bbox_hit",
         title="the point lies in the recorded box, edges included",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         needs=("gui.parse",),
         passed="the point lies in the recorded box",
         failed="no point lies in the recorded box",
@@ -230,8 +221,6 @@ def _element(context: GuiContext) -> Rule:
     return Rule(
         code="gui.element",
         title="the action is on the recorded element",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         needs=("gui.parse",),
         passed="the element is the recorded one",
         failed="the element is not the recorded one. {why}",
@@ -256,8 +245,6 @@ def _text(context: GuiContext) -> Rule:
     return Rule(
         code="gui.text",
         title="the text is the recorded one",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         needs=("gui.parse", "gui.action_type"),
         passed="the text is the recorded one",
         failed="the text is not the recorded one",
@@ -283,8 +270,6 @@ def _key() -> Rule:
     return Rule(
         code="gui.key",
         title="the key or the direction is the recorded one",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         needs=("gui.parse", "gui.action_type"),
         passed="the key or direction is the recorded one",
         failed="the key or direction is not the recorded one",
@@ -333,8 +318,6 @@ def _milestone(context: GuiContext) -> Rule:
     return Rule(
         code="gui.milestone",
         title="the milestones of the step are reached",
-        scope=Scope.SAMPLE,
-        slots=_SAMPLE,
         passed="the milestones of the step are reached",
         failed="not reached: {why}",
         check=check,

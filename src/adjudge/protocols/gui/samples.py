@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.common.columns import WORD, coded, floats
 from adjudge.protocols.gui.batch import ANSWERED, STATUSES, UNMATCHED, GuiBatch
 from adjudge.protocols.gui.read import ReadBatch, codes
 from adjudge.protocols.gui.rows import POINTS
@@ -21,24 +22,23 @@ from adjudge.verdict.agent import Verdicts
 
 TEXT_LIMIT = 65_536
 VERDICTS = ("correct", "incorrect", "unmatched")
-_WORD = pa.dictionary(pa.int32(), pa.string())
 _SAID = tuple(f"said_{name}" for name in POINTS)
 _milestones = msgspec.json.Decoder(list[Milestone])
 
 SCHEMA = pa.schema(
     [
         ("sample", pa.string()),
-        ("model", _WORD),
-        ("episode", _WORD),
+        ("model", WORD),
+        ("episode", WORD),
         ("step", pa.int64()),
-        ("scenario", _WORD),
-        ("platform", _WORD),
-        ("status", _WORD),
-        ("bucket", _WORD),
-        ("verdict", _WORD),
+        ("scenario", WORD),
+        ("platform", WORD),
+        ("status", WORD),
+        ("bucket", WORD),
+        ("verdict", WORD),
         ("cites", pa.binary()),
-        ("type", _WORD),
-        ("said_type", _WORD),
+        ("type", WORD),
+        ("said_type", WORD),
         *((name, pa.float64()) for name in (*POINTS, *_SAID)),
         ("screen_width", pa.float64()),
         ("screen_height", pa.float64()),
@@ -58,24 +58,25 @@ SCHEMA = pa.schema(
 def table(read: ReadBatch, verdicts: Verdicts, model: str) -> pa.Table:
     """The rows of one batch."""
     batch, n = read.batch, read.batch.n
+    verdict_columns = decided(batch, verdicts)
     row = pa.array(read.row)
     steps = pa.array(read.steps)
     return pa.Table.from_arrays(
         [
             pc.binary_join_element_wise(read.episodes.take(row), steps.cast(pa.string()), "#"),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int32)), pa.array([model])),
+            _coded(np.zeros(n), [model]),
             pa.DictionaryArray.from_arrays(row, read.episodes),
             steps,
             _spread(read.scenarios, row),
             _spread(read.platforms, row),
             _coded(batch.status, STATUSES),
-            *_judged(batch, verdicts),
+            *(verdict_columns[name] for name in ("bucket", "verdict", "cites")),
             _coded(batch.kind, batch.types),
             batch.words.dictionary_encode(),
             *(pa.array(column, from_pandas=True) for column in (*batch.target, *batch.point, *batch.screen)),
             _boxes(batch),
             *(batch.element, batch.said_element, batch.argument, batch.said_argument),
-            pa.array(batch.distance[0], from_pandas=True),
+            verdict_columns["distance"],
             _milestone_texts(batch),
             read.self_reports,
             read.outcomes.take(row),
@@ -123,29 +124,6 @@ def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
     )
 
 
-def differences(samples: pa.Table, batch: GuiBatch, verdicts: Verdicts) -> list[str]:
-    """Where stored verdicts, citations, buckets or distances are not what follows from the stored actions."""
-    bucket, verdict, cites = _judged(batch, verdicts)
-    sample = [f"{e}#{s}" for e, s in zip(*(samples.column(n).to_pylist() for n in ("episode", "step")), strict=True)]
-    expected: dict[str, Any] = {
-        "sample": pa.array(sample, pa.string()),
-        "bucket": bucket,
-        "verdict": verdict,
-        "cites": cites,
-        "distance": pa.array(batch.distance[0], from_pandas=True),
-    }
-    return [
-        f"samples.parquet: {name} is not what the stored actions give"
-        for name, values in expected.items()
-        if samples.column(name).to_pylist() != values.to_pylist()
-    ]
-
-
-def floats(samples: pa.Table, name: str) -> NDArray[np.float64]:
-    """A number column, NaN for null."""
-    return np.asarray(samples.column(name).to_numpy(), dtype=float)
-
-
 def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
     """The words of a dictionary column, None last, and the place of each row's word."""
     column = samples.column(name).combine_chunks()
@@ -153,8 +131,11 @@ def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.in
     return [*found, None], column.indices.fill_null(len(found)).to_numpy().astype(np.int64)
 
 
-def _judged(batch: GuiBatch, verdicts: Verdicts) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Bucket, verdict and citations. A prediction for no step is in no bucket: the buckets add up to the steps."""
+def decided(batch: GuiBatch, verdicts: Verdicts) -> dict[str, pa.Array]:
+    """The columns that follow from the stored actions.
+
+    A prediction for no step is in no bucket, so that the buckets add up to the steps.
+    """
     wrong = (~verdicts.eligible).astype(np.int64)
     place = {"unparsed": BUCKETS.index("unparsed"), "missing": BUCKETS.index("missing")}
     bucket = np.where(batch.status == ANSWERED, wrong, 0)
@@ -163,7 +144,12 @@ def _judged(batch: GuiBatch, verdicts: Verdicts) -> tuple[pa.Array, pa.Array, pa
     unmatched = batch.status == UNMATCHED
     bucket[unmatched] = -1
     verdict = np.where(unmatched, VERDICTS.index("unmatched"), wrong)
-    return _coded(bucket, BUCKETS), _coded(verdict, VERDICTS), pack_citations(verdicts.cites)
+    return {
+        "bucket": _coded(bucket, BUCKETS),
+        "verdict": _coded(verdict, VERDICTS),
+        "cites": pack_citations(verdicts.cites),
+        "distance": pa.array(batch.distance[0], from_pandas=True),
+    }
 
 
 def _boxes(batch: GuiBatch) -> pa.ListArray:
@@ -176,16 +162,14 @@ def _boxes(batch: GuiBatch) -> pa.ListArray:
     )
 
 
-def _coded(codes: NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
-    absent = codes.astype(np.int64) < 0
-    indices = pa.array(codes.astype(np.int32), mask=absent if absent.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
+def _coded(values: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
+    return coded(values, words, np.int32)
 
 
 def _spread(values: pa.StringArray, row: pa.Array) -> pa.DictionaryArray:
     """One word an episode, spread over its steps."""
-    own = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(own.indices.take(row), own.dictionary)
+    by_episode = values.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(by_episode.indices.take(row), by_episode.dictionary)
 
 
 def _milestone_texts(batch: GuiBatch) -> pa.StringArray:

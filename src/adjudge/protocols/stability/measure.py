@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.common.charts import chart, intervals
 from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
 from adjudge.protocols.stability.rules import MEASURES
 from adjudge.stats import bootstrap
@@ -19,7 +20,6 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson
 
 _HITS = {"acr": "acr_hits", "cghc": "cghc_hits", "scu": "scu_hits", "rcr": "refusals"}
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
 @dataclass
@@ -93,27 +93,15 @@ def _chart(named: Sequence[Named]) -> dict[str, Any]:
         for name, _, e in named
         if e.value is not None and name != "items_with_too_few_runs"
     ]
+    axis = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share or distance"}
     order = [row["measure"] for row in rows]
-    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share or distance"}
-    return {
-        "name": "stability",
-        "spec": {
-            "$schema": _SCHEMA,
-            "title": "Stability under seed and prompt jitter",
-            "description": "Every measure over all questions with its 95 % interval; NED50 is a distance, lower is better.",
-            "width": 420,
-            "height": {"step": 30},
-            "data": {"values": rows},
-            "encoding": {"y": {"field": "measure", "type": "nominal", "sort": order, "title": None}},
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2, "color": "#2b6ca3"},
-                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 90, "color": "#2b6ca3"},
-                    "encoding": {"x": {**x, "field": "value"}},
-                },
-            ],
-        },
-    }
+    return chart(
+        "stability",
+        "Stability under seed and prompt jitter",
+        description="Every measure over all questions with its 95 % interval; NED50 is a distance, lower is better.",
+        width=420,
+        height={"step": 30},
+        data={"values": rows},
+        encoding={"y": {"field": "measure", "type": "nominal", "sort": order, "title": None}},
+        layer=intervals(axis, "value", "#2b6ca3"),
+    )

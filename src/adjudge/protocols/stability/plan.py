@@ -9,19 +9,17 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.citations import pack_citations
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome
-from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.columns import coded
+from adjudge.protocols.common.plan import BatchPlan, configured
 from adjudge.protocols.stability import batch as b
 from adjudge.protocols.stability.measure import Partial, finish
 from adjudge.protocols.stability.rules import BOUNDS, StabilityContext
-from adjudge.provenance.canonical import digest
 from adjudge.verdict.gates import Gate
 
 STABLE, UNSTABLE, TOO_FEW = range(3)
@@ -40,14 +38,13 @@ class StabilityConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     resamples: int = 2000
 
 
-class StabilityPlan(Plan):
+class StabilityPlan(BatchPlan):
     """One configured evaluation of answers under jitter."""
 
+    source = "the measures give"
+
     def __init__(self, options: Mapping[str, Any]) -> None:
-        try:
-            config = msgspec.convert(dict(options), StabilityConfig)
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"stability: {error}") from None
+        config = configured("stability", options, StabilityConfig)
         for name in ("gold", "runs"):
             if not getattr(config, name):
                 raise ConfigError(f"no {name} file was given (--{name} FILE)")
@@ -59,14 +56,8 @@ class StabilityPlan(Plan):
         self.settings = config
         self.bounds = BOUNDS | config.bounds
         self.config = msgspec.to_builtins(config) | {"bounds": self.bounds}
-        sets = rule_sets("stability", tuple(config.rules))
-        context = StabilityContext(self.bounds, config.min_runs)
-        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
-        self.rules = [rule.table() for rule in self.graph.rules]
-        self.digests = {
-            "config": digest({key: value for key, value in self.config.items() if key not in {"gold", "runs"}}),
-            "rules": digest(self.rules),
-        }
+        self.use_rules("stability", StabilityContext(self.bounds, config.min_runs), config.rules)
+        self.use_digests(without=("gold", "runs"), rules=self.rules)
 
     def default_gates(self) -> Sequence[Gate]:
         """A bound on every aggregate, and no item with too few runs; a measure that is about no item passes."""
@@ -93,22 +84,29 @@ class StabilityPlan(Plan):
                 {
                     "sample": pa.array(names, pa.string()),
                     "model": pa.array(["runs"] * batch.n).dictionary_encode(),
-                    **_decided(batch, evidence),
+                    **self.decided(batch, evidence),
                     **b.columns(batch),
                 }
             )
             texts = [[claim[:2000] for claim in answers] for answers in claims]
             yield Judged(table, evidence, pa.table({"claims": pa.array(texts, pa.list_(pa.string()))}))
 
-    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
-        """Judge again from the stored measures."""
-        batch = b.restore(samples)
-        again = self.graph.evaluate(batch)
-        return [f"evidence: {difference}" for difference in again.differences(evidence)] + [
-            f"samples.parquet: {name} is not what the measures give"
-            for name, values in _decided(batch, again).items()
-            if samples.column(name).to_pylist() != values.to_pylist()
-        ]
+    def restore(self, samples: pa.Table) -> b.StabilityBatch:
+        """The measures as they were."""
+        return b.restore(samples)
+
+    def decided(self, batch: b.StabilityBatch, evidence: Evidence) -> dict[str, pa.Array]:
+        """Verdict, bucket and citations: an item fails for what failed, and holds by all that was applied."""
+        failed = evidence.outcome == Outcome.FAIL
+        applied = failed | (evidence.outcome == Outcome.PASS)
+        few, unstable = failed[0], failed[1:].any(axis=0)
+        verdict = np.where(few, TOO_FEW, np.where(unstable, UNSTABLE, STABLE))
+        bucket = np.where(batch.counts["runs"] == 0, BUCKETS.index("missing"), verdict != STABLE)
+        return {
+            "bucket": coded(bucket, BUCKETS),
+            "verdict": coded(verdict, VERDICTS),
+            "cites": pack_citations(np.where(verdict == STABLE, applied, failed)),
+        }
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
@@ -126,22 +124,6 @@ class StabilityPlan(Plan):
         """Aggregates with intervals clustered by qid."""
         settings = self.settings
         return finish(partials, seed=settings.seed, resamples=settings.resamples, min_runs=settings.min_runs)
-
-
-def _decided(batch: b.StabilityBatch, evidence: Evidence) -> dict[str, pa.Array]:
-    """Verdict, bucket and citations: an item fails for what failed, and holds by all that was applied."""
-    failed = evidence.outcome == Outcome.FAIL
-    applied = failed | (evidence.outcome == Outcome.PASS)
-    few, unstable = failed[0], failed[1:].any(axis=0)
-    verdict = np.where(few, TOO_FEW, np.where(unstable, UNSTABLE, STABLE))
-    bucket: NDArray[np.int8] = np.where(
-        batch.counts["runs"] == 0, BUCKETS.index("missing"), (verdict != STABLE).astype(np.int8)
-    ).astype(np.int8)
-    return {
-        "bucket": pa.DictionaryArray.from_arrays(pa.array(bucket), pa.array(list(BUCKETS))),
-        "verdict": pa.DictionaryArray.from_arrays(pa.array(verdict.astype(np.int8)), pa.array(list(VERDICTS))),
-        "cites": pack_citations(np.where(verdict == STABLE, applied, failed)),
-    }
 
 
 plan = StabilityPlan

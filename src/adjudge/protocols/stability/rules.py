@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adjudge.evidence.rule import Condition, Limits, Rule, RuleSet, Slot
+from adjudge.evidence.rule import Condition, Limits, Rule, RuleSet
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.stability.batch import SHARES
 
@@ -47,8 +47,6 @@ def _enough(min_runs: int) -> Rule:
     return Rule(
         code="runs.too_few",
         title=f"a gold item has at least {min_runs} runs",
-        scope=Scope.SAMPLE,
-        slots=(Slot(None, 0),),
         unit="runs",
         passed="{observed} runs",
         failed="{observed} runs, expected {low} or more",
@@ -69,7 +67,6 @@ def _measure(name: str, bound: float) -> Rule:
         code=f"stability.{name}",
         title=MEASURES[name],
         scope=Scope.SEQUENCE,
-        slots=(Slot(None, 0),),
         needs=("runs",),
         passed=f"{name.upper()} is {{observed}}",
         failed=f"{name.upper()} is {{observed}}, expected {{{'high' if below else 'low'}}} or {'less' if below else 'more'}",

@@ -1,0 +1,1 @@
+"""What several protocols do alike, done once: plans over rules, columns of samples, charts, records."""

@@ -1,0 +1,85 @@
+"""A plan over rules: checked options, the graph of rules, digests, and the recheck of a run against its own columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.table import Evidence
+from adjudge.protocols.base import Plan
+from adjudge.provenance.canonical import digest
+
+FEWEST_RESAMPLES = 100
+
+Config = TypeVar("Config", bound=msgspec.Struct)
+
+
+def configured(protocol: str, options: Mapping[str, Any], kind: type[Config]) -> Config:
+    """The options as a protocol's typed configuration; what does not fit is a ConfigError."""
+    try:
+        return msgspec.convert(dict(options), kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{protocol}: {error}") from None
+
+
+def check_choices(config: msgspec.Struct, allowed: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a setting that is none of the words allowed for it."""
+    for name, words in allowed.items():
+        value = getattr(config, name)
+        if value not in words:
+            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(words)}")
+
+
+def check_resamples(resamples: int) -> None:
+    """Refuse so few resamples that an interval means nothing."""
+    if resamples < FEWEST_RESAMPLES:
+        raise ConfigError(f"resamples is {resamples}, expected {FEWEST_RESAMPLES} or more")
+
+
+class RulePlan(Plan):
+    """A plan that judges by a graph of rules."""
+
+    graph: VerifierGraph
+
+    def use_rules(self, protocol: str, context: Any, names: Sequence[str] = ()) -> None:
+        """Build the protocol's rules, and those of the named rule sets of installed packages."""
+        sets = rule_sets(protocol, tuple(names))
+        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
+        self.rules = [rule.table() for rule in self.graph.rules]
+
+    def use_digests(self, *, without: Collection[str], **contents: Any) -> None:
+        """Digests of the configuration, `without` the settings that change no number, and of further contents."""
+        settings = {key: value for key, value in self.config.items() if key not in without}
+        self.digests = {name: digest(content) for name, content in {"config": settings, **contents}.items()}
+
+
+class BatchPlan(RulePlan):
+    """A plan whose samples store all that its rules read, so that every verdict can be made again from them."""
+
+    source: str
+    """What the verdicts follow from, as it ends a sentence: "the stored actions give"."""
+
+    @abstractmethod
+    def restore(self, samples: pa.Table) -> Any:
+        """The batch as it was, from the stored columns."""
+
+    @abstractmethod
+    def decided(self, batch: Any, evidence: Evidence) -> Mapping[str, pa.Array]:
+        """The columns of samples.parquet that follow from the batch and its evidence, by name."""
+
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again from the stored columns, and compare everything that follows from them."""
+        batch = self.restore(samples)
+        again = self.graph.evaluate(batch)
+        return [f"evidence: {difference}" for difference in again.differences(evidence)] + [
+            f"samples.parquet: {name} is not what {self.source}"
+            for name, values in self.decided(batch, again).items()
+            if samples.column(name).to_pylist() != values.to_pylist()
+        ]
