@@ -7,10 +7,8 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, report_writer, run_options
+from adjudge.cli.common import PATH, evaluate_and_show, print_json, report_writer, run_options, settings_and_run_flags
 from adjudge.errors import ConfigError
-
-_RUN = ("config_file", *RUN_FLAGS)
 
 
 @click.group(invoke_without_command=True)
@@ -49,29 +47,23 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in _RUN}
-    wanted = flags.pop("detectors")
-    settings = configuration(own.pop("config_file"), flags)
+    settings, run_flags = settings_and_run_flags(ctx, flags, needs=("splits",))
+    wanted = flags["detectors"]
     if wanted:
         # Options and name in the file belong to the file's own detector.
         named = flags["name"] is not None and len(wanted) == 1
         for key in ("detector", "detectors", "detector_options", *(() if named else ("name",))):
             settings.pop(key, None)
         settings |= {"detector": wanted[0]} if len(wanted) == 1 else {"detectors": list(wanted)}
-    if not settings:
-        click.echo(ctx.get_help())
-        return 2
-    if "splits" not in settings:
-        raise ConfigError("--splits is missing (adjudge anomaly --help shows an example)")
-    return _evaluate(settings, own)
+    return _evaluate(settings, run_flags)
 
 
-def _evaluate(settings: dict[str, Any], own: dict[str, Any]) -> int:
+def _evaluate(settings: dict[str, Any], run_flags: dict[str, Any]) -> int:
     from adjudge.runs.run import Run
 
-    found: list[dict[str, Any]] = []
-    code = evaluate_and_show("anomaly", settings, **own, on_run=lambda run: found.append(Run(run).metrics))
-    (metrics,) = found
+    folders: list[Path] = []
+    code = evaluate_and_show("anomaly", settings, **run_flags, on_run=folders.append)
+    metrics = Run(folders[0]).metrics
     if metrics["valid"]:
         return code
     for item in metrics["violations"]:
@@ -82,12 +74,10 @@ def _evaluate(settings: dict[str, Any], own: dict[str, Any]) -> int:
 
 
 @anomaly.command()
-@click.option("--data", type=click.Path(path_type=Path), required=True, help="Clean flights: CSV, Parquet or a folder.")
-@click.option("--catalog", type=click.Path(path_type=Path), required=True, help="attacks/catalog.json.")
-@click.option("--splits", type=click.Path(path_type=Path), help="Inject into the test flights of splits.json alone.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Parquet file of attacked flights."
-)
+@click.option("--data", type=PATH, required=True, help="Clean flights: CSV, Parquet or a folder.")
+@click.option("--catalog", type=PATH, required=True, help="attacks/catalog.json.")
+@click.option("--splits", type=PATH, help="Inject into the test flights of splits.json alone.")
+@click.option("-o", "--output", type=PATH, required=True, help="Parquet file of attacked flights.")
 @click.option("--flight-column", default="flight", show_default=True)
 @click.option("--time-column", default="t", show_default=True)
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
@@ -116,15 +106,13 @@ def catalog() -> None:
 
 
 @catalog.command("show")
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=PATH)
 def catalog_show(file: Path | None) -> int:
     """Print every attack that a catalog unfolds to; without a file, an example catalog to copy."""
-    import msgspec
-
     from adjudge.protocols.anomaly.catalog import EXAMPLE, read_catalog
 
     if file is None:
-        click.echo(msgspec.json.format(msgspec.json.encode(EXAMPLE)).decode())
+        print_json(EXAMPLE)
         return 0
     for attack in read_catalog(file).attacks:
         values = ", ".join(f"{key}={value}" for key, value in attack.parameters.items())
@@ -134,7 +122,7 @@ def catalog_show(file: Path | None) -> int:
 
 
 @catalog.command("check")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 def catalog_check(file: Path) -> int:
     """Check a catalog and count what it unfolds to."""
     from adjudge.protocols.anomaly.catalog import read_catalog
@@ -146,9 +134,7 @@ def catalog_check(file: Path) -> int:
 
 
 @anomaly.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder for flights, splits, catalog, eval.yaml."
-)
+@click.option("--out", type=PATH, required=True, help="Folder for flights, splits, catalog, eval.yaml.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--flights", type=click.IntRange(6), default=30, show_default=True)
 @click.option("--seconds", type=float, default=60.0, show_default=True)
@@ -186,7 +172,7 @@ seed: {seed}
 
 
 @anomaly.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option("--tolerance", type=float, default=0.02, show_default=True, help="Largest relative difference.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def reproduce(run: Path, tolerance: float, quiet: bool) -> int:

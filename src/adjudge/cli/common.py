@@ -10,44 +10,62 @@ from typing import Any, TypeVar
 
 import click
 
-from adjudge.errors import ConfigError
+from adjudge.errors import ConfigError, OutputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PATH = click.Path(path_type=Path)
 RUN_FLAGS = ("out", "limit", "workers", "cluster", "gates", "force", "report", "as_json", "quiet")
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
 
-def place(given: str) -> str | Path:
+def place(text: str) -> str | Path:
     """A folder as a path, and a URL as it is: as a path it would lose a slash."""
     from adjudge.readers.remote import is_url
 
-    return given if is_url(given) else Path(given)
+    return text if is_url(text) else Path(text)
 
 
 class Spread(click.Command):
-    """A mixin that lets one flag of `spread` take several files, as the shell expands a pattern."""
+    """A command that lets one flag of `spread` take several files, as the shell expands a pattern."""
 
     spread: tuple[str, ...] = ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words as click reads them."""
+        return super().parse_args(ctx, self.spread_out(args))
+
+    def spread_out(self, args: list[str]) -> list[str]:
         """Repeat the flag before every further word; a URL with `*` becomes the files it names."""
         from adjudge.readers.remote import is_url, matching
 
-        given: list[str] = []
+        words: list[str] = []
         flag: str | None = None
         follow = False
         for word in args:
             if word.startswith("-") and word != "-":
                 flag, follow = (word if word in self.spread else None), False
-                given.append(word)
+                words.append(word)
             elif flag is None:
-                given.append(word)
+                words.append(word)
             else:
-                for found in matching(word) if is_url(word) else [word]:
-                    given += [flag, found] if follow else [found]
+                for file in matching(word) if is_url(word) else [word]:
+                    words += [flag, file] if follow else [file]
                     follow = True
-        return super().parse_args(ctx, given)
+        return words
+
+
+class ProtocolGroup(Spread, click.Group):
+    """A group that is also a command: without a subcommand the flags are its own."""
+
+    def __init__(self, *, usage: tuple[str, ...], spread: tuple[str, ...], **attributes: Any) -> None:
+        super().__init__(invoke_without_command=True, **attributes)
+        self.usage, self.spread = usage, spread
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The ways to call it, a line each."""
+        for line in self.usage:
+            formatter.write_usage(ctx.command_path, line)
 
 
 def run_options(command: F) -> F:
@@ -89,25 +107,69 @@ def run_options(command: F) -> F:
     return command
 
 
+def settings_and_run_flags(
+    ctx: click.Context, flags: dict[str, Any], needs: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The protocol's settings, and the flags that `evaluate_and_show` takes.
+
+    Without any setting the help is shown; a setting of `needs` that is missing is an error.
+    """
+    run_flags = {key: flags.pop(key) for key in RUN_FLAGS}
+    settings = configuration(flags.pop("config_file"), flags)
+    if not settings:
+        click.echo(ctx.get_help())
+        ctx.exit(2)
+    for name in needs:
+        if name not in settings:
+            raise ConfigError(f"--{name} is missing ({ctx.command_path} --help shows an example)")
+    return settings, run_flags
+
+
 def configuration(path: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration file with the flags that were given on top."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if path is not None:
-        import yaml
-
-        try:
-            loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: is not YAML: {error}") from None
+        loaded = read_yaml(path)
         if not isinstance(loaded, dict):
             raise ConfigError(f"{path}: expected a table of settings, found {type(loaded).__name__}")
-        found = {str(key).replace("-", "_"): value for key, value in loaded.items()}
+        settings = {str(key).replace("-", "_"): value for key, value in loaded.items()}
     for key, value in flags.items():
         if value is not None and value != ():
-            found[key] = list(value) if isinstance(value, tuple) else value
-    return found
+            settings[key] = list(value) if isinstance(value, tuple) else value
+    return settings
+
+
+def read_yaml(path: str | Path) -> Any:
+    """What a YAML file holds."""
+    import yaml
+
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not YAML: {error}") from None
+
+
+def print_bytes(data: bytes) -> None:
+    """Standard output, byte for byte."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def print_json(value: Any) -> None:
+    """Standard output as JSON for people."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """A file; one that cannot be written is an OutputError."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
 
 
 @contextmanager
@@ -163,8 +225,8 @@ def evaluate_and_show(
     configured = settings.pop("out", None)
     target = Place(out or configured or None, force=force)
     limit = settings.pop("limit", None) if limit is None else limit
-    for name_of_flag in ("limit", "workers", "cluster"):
-        settings.pop(name_of_flag, None)
+    for flag in ("limit", "workers", "cluster"):
+        settings.pop(flag, None)
     with progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),
@@ -194,8 +256,7 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
 
     run = Run(path)
     if as_json:
-        sys.stdout.buffer.write((path / METRICS).read_bytes())
-        sys.stdout.buffer.flush()
+        print_bytes((path / METRICS).read_bytes())
     elif not quiet:
         from adjudge.report.text import summary
 

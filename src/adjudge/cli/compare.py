@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from adjudge.cli.common import PATH, print_bytes
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, .
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write it to a file: .html a page, .md a summary, else JSON.",
 )
 def compare(
@@ -93,8 +93,7 @@ def compare(
         known = kind in COMPARISONS
         write(output, render_comparison(document, sides(runs, **models), kind) if known else pretty(document))
     if as_json:
-        sys.stdout.buffer.write(pretty(document))
-        sys.stdout.buffer.flush()
+        print_bytes(pretty(document))
     if not document["pairs"]:
         if not as_json:
             click.echo("NOT_COMPARABLE", err=True)

@@ -8,35 +8,20 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
+from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, print_bytes, run_options, settings_and_run_flags
 from adjudge.errors import ConfigError, InputError, OutputError
 
-_OWN = ("config_file", *RUN_FLAGS)
 
-
-class _Consistency(click.Group):
-    """A group that is also a command; one `--raters` takes several files, as the shell expands a pattern."""
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "--pairs FILE [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "--scholar FILE --auditor FILE [--answers FILE] [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "--raters FILE … [--labels A,B,…] [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "policy | stability | jitter | generate …")
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given: list[str] = []
-        follow = False
-        for word in args:
-            if follow and not word.startswith("-") and given[-1] != "--raters":
-                given += ["--raters", word]
-                continue
-            if word.startswith("-"):
-                follow = word == "--raters"
-            given.append(word)
-        return super().parse_args(ctx, given)
-
-
-@click.group(cls=_Consistency, invoke_without_command=True)
+@click.group(
+    cls=ProtocolGroup,
+    usage=(
+        "--pairs FILE [OPTIONS]",
+        "--scholar FILE --auditor FILE [--answers FILE] [OPTIONS]",
+        "--raters FILE … [--labels A,B,…] [OPTIONS]",
+        "policy | stability | jitter | generate …",
+    ),
+    spread=("--raters",),
+)
 @click.option(
     "--pairs", multiple=True, help="Pairs (JSONL …): qid, scholar, auditor, answer_json, retrieved_ids, flags."
 )
@@ -59,7 +44,7 @@ class _Consistency(click.Group):
     type=click.Choice(["unknown", "pass"]),
     help="The κ gate where all items have one and the same label [unknown, which fails].",
 )
-@click.option("--tsv", type=click.Path(path_type=Path), help="Write the disagreements here as well.")
+@click.option("--tsv", type=PATH, help="Write the disagreements here as well.")
 @click.option(
     "--on-bad-row",
     "--on_bad_row",
@@ -81,12 +66,8 @@ def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in _OWN}
     tsv = flags.pop("tsv")
-    settings = configuration(own.pop("config_file"), flags)
-    if not settings:
-        click.echo(ctx.get_help())
-        return 2
+    settings, run_flags = settings_and_run_flags(ctx, flags)
     tsv = tsv or (Path(settings.pop("tsv")) if settings.get("tsv") else None)
     for name in ("pairs", "scholar", "auditor", "answers", "raters"):
         if isinstance(settings.get(name), str):
@@ -95,7 +76,7 @@ def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
         settings["labels"] = [label.strip() for label in settings["labels"].split(",")]
     if tsv is not None:
         _writable(tsv)
-    return evaluate_and_show("consistency", settings, **own, on_run=lambda run: _copy(run, tsv))
+    return evaluate_and_show("consistency", settings, **run_flags, on_run=lambda run: _copy(run, tsv))
 
 
 def _writable(path: Path) -> None:
@@ -161,15 +142,11 @@ def policy_check(name: str) -> int:
 @click.pass_context
 def stability(ctx: click.Context, /, **flags: Any) -> int:
     """Measure whether answers stay the same under seed and prompt jitter."""
-    own = {key: flags.pop(key) for key in _OWN}
     bounds = dict(_bound(text) for text in flags.pop("bounds"))
-    settings = configuration(own.pop("config_file"), flags)
-    if not settings:
-        click.echo(ctx.get_help())
-        return 2
+    settings, run_flags = settings_and_run_flags(ctx, flags)
     if bounds:
         settings["bounds"] = {**settings.get("bounds", {}), **bounds}
-    return evaluate_and_show("stability", settings, **own)
+    return evaluate_and_show("stability", settings, **run_flags)
 
 
 def _bound(text: str) -> tuple[str, float]:
@@ -184,11 +161,9 @@ def _bound(text: str) -> tuple[str, float]:
 @click.argument("gold")
 @click.option("--jitters", default="ws,punct,syn,order", show_default=True, help="Kinds, comma separated.")
 @click.option("--seeds", default="0-4", show_default=True, help="Seeds: 0-4, or 1,5,9.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the prompts go [standard output].")
+@click.option("-o", "--output", type=PATH, help="Where the prompts go [standard output].")
 def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
     """Write the jittered prompts of a gold file, each with the edits that lead back."""
-    import sys
-
     import msgspec
 
     from adjudge.protocols.stability.batch import Gold
@@ -214,8 +189,7 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
     rows = [row for row in made if row["question"] is not None]
     data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     if output is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        print_bytes(data)
     else:
         _writable(output)
         output.write_bytes(data)
@@ -229,19 +203,19 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
 
 def _seeds(text: str) -> list[int]:
     try:
-        found: list[int] = []
+        seeds: list[int] = []
         for part in text.split(","):
             first, dash, last = part.strip().partition("-")
-            found += range(int(first), int(last) + 1) if dash else [int(first)]
+            seeds += range(int(first), int(last) + 1) if dash else [int(first)]
     except ValueError:
         raise ConfigError(f"--seeds {text!r} is neither a range such as 0-4 nor a list such as 1,5,9") from None
-    if not found:
+    if not seeds:
         raise ConfigError(f"--seeds {text!r} holds no seed")
-    return found
+    return seeds
 
 
 @consistency.command()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--items", type=int, default=400, show_default=True, help="Pairs.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that are there.")

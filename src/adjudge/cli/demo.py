@@ -6,13 +6,12 @@ from pathlib import Path
 
 import click
 
+from adjudge.cli.common import PATH, report_writer
 from adjudge.errors import OutputError
 
 
 @click.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("demo"), show_default=True, help="Folder for data and runs."
-)
+@click.option("--out", type=PATH, default=Path("demo"), show_default=True, help="Folder for data and runs.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Another seed makes other data, and every number changes."
 )
@@ -22,7 +21,6 @@ from adjudge.errors import OutputError
 def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) -> int:
     """Run every protocol on generated examples and print where the reports are."""
     import adjudge
-    from adjudge.cli.common import report_writer
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.protocols.base import Protocol, names, protocol
     from adjudge.report.text import summary

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from adjudge.cli.common import print_json
+
 if TYPE_CHECKING:
     from adjudge.protocols.base import Role
     from adjudge.readers.describe import Description
@@ -34,9 +36,7 @@ def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | 
         else:
             click.echo(_text(description, readers))
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(documents), indent=2).decode())
+        print_json(documents)
     return 0
 
 

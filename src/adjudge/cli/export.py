@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from adjudge.cli.common import PATH
 from adjudge.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 @click.argument("run", type=click.Path())
 @click.option("--records", type=click.Choice(["jsonl"]), help="Every sample as one JSON object a line.")
 @click.option("--eval-json", is_flag=True, help="The evaluation JSON of a gui run.")
-@click.option(
-    "--eee", type=click.Path(path_type=Path), metavar="DIR", help="Every-Eval-Ever 0.3 records, two files a model."
-)
+@click.option("--eee", type=PATH, metavar="DIR", help="Every-Eval-Ever 0.3 records, two files a model.")
 @click.option(
     "--about",
     multiple=True,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--sample", help="Only this sample.")
 @click.option("--model", help="Only this model.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write [stdout].")
+@click.option("-o", "--output", type=PATH, help="File to write [stdout].")
 def export(
     run: str,
     records: str | None,

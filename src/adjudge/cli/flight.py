@@ -7,25 +7,20 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, Spread, configuration, evaluate_and_show, run_options
+from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, settings_and_run_flags
 from adjudge.errors import ConfigError
 
 _TASK = click.Choice(["S1", "M1", "M3"])
 
 
-class _Default(click.Group):
-    """A group that is also a command: without a subcommand the flags are its own."""
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "--task S1|M1|M3 --outputs FILE … --reference FILE [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "make-tasks | predict | generate | library …")
-
-
-class _Flight(Spread, _Default):
-    spread = ("--outputs", "--reference")
-
-
-@click.group(cls=_Flight, invoke_without_command=True)
+@click.group(
+    cls=ProtocolGroup,
+    usage=(
+        "--task S1|M1|M3 --outputs FILE … --reference FILE [OPTIONS]",
+        "make-tasks | predict | generate | library …",
+    ),
+    spread=("--outputs", "--reference"),
+)
 @click.option("--task", help="S1, M1 or M3.")
 @click.option("--outputs", multiple=True, help="Model outputs (JSONL …); several files may follow.")
 @click.option("--reference", multiple=True, help="Reference (JSONL …) with the true next states.")
@@ -49,25 +44,16 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in RUN_FLAGS}
-    settings = configuration(flags.pop("config_file"), flags)
-    if not settings:
-        click.echo(ctx.get_help())
-        return 2
-    for needed in ("task", "outputs"):
-        if needed not in settings:
-            raise ConfigError(f"--{needed} is missing (adjudge flight --help shows an example)")
+    settings, run_flags = settings_and_run_flags(ctx, flags, needs=("task", "outputs"))
     if isinstance(settings.get("confidence"), str):
         settings["confidence"] = _confidence(settings["confidence"])
-    return evaluate_and_show("flight", settings, **own)
+    return evaluate_and_show("flight", settings, **run_flags)
 
 
 @flight.command("make-tasks")
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--task", type=_TASK, default="S1", show_default=True)
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder for tasks.jsonl and reference.jsonl."
-)
+@click.option("--out", type=PATH, required=True, help="Folder for tasks.jsonl and reference.jsonl.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
     """Make tasks from Garmin G1000 and G3X CSV logs."""
@@ -87,8 +73,8 @@ def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
 
 @flight.command()
 @click.option("--baseline", type=click.Choice(["persistence", "linear", "kinematic"]), required=True)
-@click.option("--tasks", type=click.Path(path_type=Path), required=True, help="tasks.jsonl of make-tasks.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where the outputs go.")
+@click.option("--tasks", type=PATH, required=True, help="tasks.jsonl of make-tasks.")
+@click.option("-o", "--output", type=PATH, required=True, help="Where the outputs go.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 def predict(baseline: str, tasks: Path, output: Path, force: bool) -> int:
     """Write the outputs of a baseline, so that every score has a floor to compare with."""
@@ -101,7 +87,7 @@ def predict(baseline: str, tasks: Path, output: Path, force: bool) -> int:
 
 @flight.command()
 @click.option("--task", type=_TASK, default="S1", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(task: str, out: Path, seed: int, force: bool) -> int:

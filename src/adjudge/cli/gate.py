@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import place
-from adjudge.errors import ConfigError, NotComparable, OutputError
+from adjudge.cli.common import PATH, place, read_yaml, write_file
+from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
     from adjudge.compare.baseline import Regression
@@ -23,9 +23,9 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @click.command()
 @click.argument("run", type=place)
-@click.option("--gates", "file", type=click.Path(path_type=Path), help="YAML file: a list of gates.")
+@click.option("--gates", "file", type=PATH, help="YAML file: a list of gates.")
 @click.option("--gate", "texts", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat.")
-@click.option("--baseline", type=click.Path(path_type=Path), help="Fail where the run is worse than this baseline.")
+@click.option("--baseline", type=PATH, help="Fail where the run is worse than this baseline.")
 @click.option(
     "--margin",
     "margins",
@@ -33,12 +33,10 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
     metavar="[NAME=]X",
     help="How much worse than the baseline is tolerated; repeat.",
 )
-@click.option(
-    "--write-baseline", "target", type=click.Path(path_type=Path), help="Write this run's baseline, to commit."
-)
+@click.option("--write-baseline", "target", type=PATH, help="Write this run's baseline, to commit.")
 @click.option("--metric", "metrics", multiple=True, help="Estimates in the baseline [the headline ones]; repeat.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML.")
-@click.option("--sarif", type=click.Path(path_type=Path), help="Write SARIF 2.1.0.")
+@click.option("--junit", type=PATH, help="Write JUnit XML.")
+@click.option("--sarif", type=PATH, help="Write SARIF 2.1.0.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def gate(
     run: str | Path,
@@ -70,7 +68,7 @@ def gate(
 
     loaded = adjudge.load_run(run)
     if target is not None:
-        _write(target, base.write(base.baseline_of(loaded, metrics)))
+        write_file(target, base.write(base.baseline_of(loaded, metrics)))
         if not quiet:
             click.echo(f"{target}: the baseline of {run}", err=True)
         if not (file or texts or baseline):
@@ -91,7 +89,7 @@ def gate(
     if sarif is not None:
         from adjudge.report.sarif import sarif as log
 
-        _write(sarif, log(loaded))
+        write_file(sarif, log(loaded))
     text = _markdown(loaded, outcomes, held)
     if os.environ.get(_STEP_SUMMARY):
         with Path(os.environ[_STEP_SUMMARY]).open("a", encoding="utf-8") as stream:
@@ -135,7 +133,7 @@ def _say(cases: Sequence[Case]) -> None:
 def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
     from adjudge.report.junit import junit
 
-    _write(path, junit(cases, name=f"adjudge.{run.manifest.protocol}", timestamp=run.manifest.timestamp))
+    write_file(path, junit(cases, name=f"adjudge.{run.manifest.protocol}", timestamp=run.manifest.timestamp))
 
 
 def _by_name(run: Run) -> dict[str, Any]:
@@ -150,16 +148,9 @@ def _by_name(run: Run) -> dict[str, Any]:
 def _from_file(path: Path | None) -> list[Gate]:
     if path is None:
         return []
-    import yaml
-
     from adjudge.verdict.gates import Gate
 
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is not YAML: {error}") from None
+    loaded = read_yaml(path)
     listed = loaded.get("gates") if isinstance(loaded, dict) else loaded
     if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
         raise ConfigError(
@@ -208,10 +199,3 @@ def _markdown(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) ->
     from adjudge.report.regressions import markdown as regressions
 
     return markdown(run, gates=outcomes) + (f"\n{regressions(held, run)}\n" if held else "")
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None

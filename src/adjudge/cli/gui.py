@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, Spread, configuration, evaluate_and_show, run_options
+from adjudge.cli.common import (
+    PATH,
+    ProtocolGroup,
+    Spread,
+    evaluate_and_show,
+    print_bytes,
+    run_options,
+    settings_and_run_flags,
+    write_file,
+)
 from adjudge.errors import ConfigError, InputError
 
 _SPACE = click.Choice(["normalized", "pixel", "per_mille"])
@@ -16,25 +24,18 @@ _BBOX = click.Choice(["xyxy", "xywh"])
 _ABOUT = ("training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
 
 
-class _Gui(Spread, click.Group):
-    """A group that is also a command: without a subcommand the flags are its own."""
-
-    spread = ("--episodes", "--predictions", "--outcomes")
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(
-            ctx.command_path, "--episodes FILE … --predictions FILE … --space SPACE --bbox ORDER [OPTIONS]"
-        )
-        formatter.write_usage(
-            ctx.command_path, "grounding | plot | aggregate | migrate | validate | overlay | generate …"
-        )
-
-
 class _Files(Spread, click.Command):
     spread = ("--files", "--labels", "--records")
 
 
-@click.group(cls=_Gui, invoke_without_command=True)
+@click.group(
+    cls=ProtocolGroup,
+    usage=(
+        "--episodes FILE … --predictions FILE … --space SPACE --bbox ORDER [OPTIONS]",
+        "grounding | plot | aggregate | migrate | validate | overlay | generate …",
+    ),
+    spread=("--episodes", "--predictions", "--outcomes"),
+)
 @click.option("--episodes", multiple=True, help="Recorded episodes (JSONL, JSON, Parquet); several files may follow.")
 @click.option("--predictions", multiple=True, help="The agent's predictions; several files may follow.")
 @click.option("--outcomes", multiple=True, help="End states of the agent's own runs: {episode_id, success}.")
@@ -68,20 +69,13 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in ("config_file", *RUN_FLAGS)}
     about = {key: value for key in _ABOUT if (value := flags.pop(key)) is not None}
-    settings = configuration(own.pop("config_file"), flags)
-    if not settings:
-        click.echo(ctx.get_help())
-        return 2
-    for needed in ("episodes", "predictions", "space", "bbox"):
-        if needed not in settings:
-            raise ConfigError(f"--{needed} is missing (adjudge gui --help shows an example)")
+    settings, run_flags = settings_and_run_flags(ctx, flags, needs=("episodes", "predictions", "space", "bbox"))
     if "types" in settings:
         settings["types"] = [name for group in settings["types"] for name in str(group).split(",")]
     if about:
         settings["about"] = {**settings.get("about", {}), **about}
-    return evaluate_and_show("gui", settings, **own)
+    return evaluate_and_show("gui", settings, **run_flags)
 
 
 @gui.command(cls=_Files)
@@ -91,7 +85,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
 @click.option("--k", "ks", default="1,3,5", show_default=True, help="The k of oracle@k, by comma.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout and nothing else.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the JSON to a file.")
+@click.option("-o", "--output", type=PATH, help="Write the JSON to a file.")
 def grounding(
     records: tuple[str, ...], space: str, bbox: str, ks: str, seed: int, as_json: bool, output: Path | None
 ) -> int:
@@ -106,9 +100,9 @@ def grounding(
     found = judge(records, space, bbox, wanted, seed=seed)
     data = pretty(found)
     if output is not None:
-        _write(output, data)
+        write_file(output, data)
     if as_json:
-        _print(data)
+        print_bytes(data)
         return 0
     click.echo(f"{found['num_records']} records, {found['missing_answers']} without an answer")
     for name, estimate in found["estimates"].items():
@@ -120,7 +114,7 @@ def grounding(
 @click.option("--files", multiple=True, required=True, help="Evaluation files or run directories; several may follow.")
 @click.option("--labels", multiple=True, help="A label for each file; several may follow.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric; repeat.")
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="png, svg, pdf or html.")
+@click.option("--output", "-o", type=PATH, required=True, help="png, svg, pdf or html.")
 def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ...], output: Path) -> int:
     """Compare evaluation files: one panel a metric. Null is marked n/a, a file that is not there `no file`."""
     from adjudge.protocols.gui.evalfile import load
@@ -146,7 +140,7 @@ def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ..
 
 @gui.command()
 @click.argument("files", nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write [stdout].")
+@click.option("-o", "--output", type=PATH, help="File to write [stdout].")
 def aggregate(files: tuple[str, ...], output: Path | None) -> int:
     """Average evaluation files: weighted by n, unweighted beside it, nulls left out and counted."""
     from adjudge.protocols.gui.aggregate import aggregate as join
@@ -159,7 +153,7 @@ def aggregate(files: tuple[str, ...], output: Path | None) -> int:
 
 @gui.command()
 @click.argument("file")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write [stdout].")
+@click.option("-o", "--output", type=PATH, help="File to write [stdout].")
 def migrate(file: str, output: Path | None) -> int:
     """Turn an evaluation file of any older shape into v1.0; the input stays as it is."""
     from adjudge.protocols.gui.evalfile import load
@@ -195,9 +189,9 @@ def validate(files: tuple[str, ...]) -> int:
 
 
 @gui.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.argument("episode")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="png, svg, pdf or html.")
+@click.option("-o", "--output", type=PATH, required=True, help="png, svg, pdf or html.")
 def overlay(run: Path, episode: str, output: Path) -> int:
     """Draw an EPISODE of a RUN: recorded boxes and targets against the points that the agent chose."""
     from adjudge.protocols.gui.overlay import overlay as draw
@@ -209,7 +203,7 @@ def overlay(run: Path, episode: str, output: Path) -> int:
 
 
 @gui.command()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(out: Path, seed: int, force: bool) -> int:
@@ -236,20 +230,6 @@ def _shown(estimate: dict[str, Any]) -> str:
 
 def _put(output: Path | None, data: bytes) -> None:
     if output is None:
-        _print(data)
+        print_bytes(data)
     else:
-        _write(output, data)
-
-
-def _print(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
-
-
-def _write(path: Path, data: bytes) -> None:
-    from adjudge.errors import OutputError
-
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+        write_file(output, data)

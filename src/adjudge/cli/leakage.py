@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from adjudge.cli.common import PATH, print_json
+
 
 @click.command()
-@click.option("--splits", type=click.Path(path_type=Path), help="splits.json: train, val and test flights.")
-@click.option("--data", type=click.Path(path_type=Path), help="CSV, Parquet or a folder: one row a time step.")
-@click.option("--check-code", type=click.Path(path_type=Path), multiple=True, help="A file or folder of code; repeat.")
+@click.option("--splits", type=PATH, help="splits.json: train, val and test flights.")
+@click.option("--data", type=PATH, help="CSV, Parquet or a folder: one row a time step.")
+@click.option("--check-code", type=PATH, multiple=True, help="A file or folder of code; repeat.")
 @click.option("--correlation-threshold", type=click.FloatRange(0, 1), default=0.9, show_default=True)
 @click.option("--flight-column", default="flight", show_default=True)
 @click.option("--time-column", default="t", show_default=True)
@@ -40,8 +42,6 @@ def leakage(
     Example:
       adjudge leakage --splits splits.json --data features.csv --check-code src/
     """
-    import msgspec
-
     from adjudge.errors import ConfigError
     from adjudge.protocols.anomaly.flights import Columns
     from adjudge.protocols.anomaly.leakage_report import look
@@ -61,7 +61,7 @@ def leakage(
         imu_only=imu_only,
     )
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(report.to_dict())).decode())
+        print_json(report.to_dict())
     elif not quiet:
         for line in report.lines():
             click.echo(line, err=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from adjudge.cli.common import print_bytes
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
@@ -75,8 +75,7 @@ def _names_a_model(run: str) -> bool:
 
 def _put(target: Path | None, data: bytes) -> None:
     if target is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        print_bytes(data)
         return
     from adjudge.cli.compare import write
 

@@ -14,6 +14,6 @@ from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_
 @run_options
 def run(protocol: str, **flags: Any) -> int:
     """Run PROTOCOL with the settings of --config; for protocols that have no command of their own."""
-    own = {key: flags.pop(key) for key in RUN_FLAGS}
+    run_flags = {key: flags.pop(key) for key in RUN_FLAGS}
     settings = configuration(flags.pop("config_file"), flags)
-    return evaluate_and_show(protocol, settings, **own)
+    return evaluate_and_show(protocol, settings, **run_flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from adjudge.cli.common import print_json
 from adjudge.errors import ConfigError
 
 
@@ -11,8 +12,6 @@ from adjudge.errors import ConfigError
 @click.argument("name", required=False)
 def schema(name: str | None) -> int:
     """Print the JSON Schema NAME, or the names there are."""
-    import msgspec
-
     from adjudge.protocols.base import names, protocol
     from adjudge.report import eee_schema
     from adjudge.runs.schemas import schemas
@@ -28,5 +27,5 @@ def schema(name: str | None) -> int:
         return 0
     if name not in known:
         raise ConfigError(f"there is no schema {name!r}; there are {', '.join(sorted(known))}")
-    click.echo(msgspec.json.format(msgspec.json.encode(known[name]), indent=2).decode())
+    print_json(known[name])
     return 0

@@ -8,39 +8,38 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import RUN_FLAGS, configuration, evaluate_and_show, run_options
+from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, settings_and_run_flags
 from adjudge.errors import ConfigError
 
 _SHOWN = 10
 _BETWEEN = "\n"  # between the files of one run, inside one value of --results
 
 
-class _Triage(click.Group):
-    """A group that is also a command; the files after one `--results` are one run, the next `--results` another."""
+class _Joined(ProtocolGroup):
+    """The files after one `--results` are one run, joined into one value; the next `--results` is another."""
 
-    spread = ("--results", "--manifest", "--calibration")
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "--results FILE … [--results FILE …] [--manifest FILE] [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "generate --out FOLDER")
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given: list[str] = []
+    def spread_out(self, args: list[str]) -> list[str]:
+        """Join the further words of a flag to its first."""
+        words: list[str] = []
         flag, values = "", 0
         for word in args:
             if word.startswith("-") and word != "-":
                 name, equals, _ = word.partition("=")
                 flag, values = (name if name in self.spread else ""), int(bool(equals))
-                given.append(word)
+                words.append(word)
             elif flag and values:
-                given[-1] += _BETWEEN + word
+                words[-1] += _BETWEEN + word
             else:
-                given.append(word)
+                words.append(word)
                 values += 1
-        return super().parse_args(ctx, given)
+        return words
 
 
-@click.group(cls=_Triage, invoke_without_command=True)
+@click.group(
+    cls=_Joined,
+    usage=("--results FILE … [--results FILE …] [--manifest FILE] [OPTIONS]", "generate --out FOLDER"),
+    spread=("--results", "--manifest", "--calibration"),
+)
 @click.option("--results", multiple=True, help="Results (JSONL, CSV, Parquet …) of one run, in one or several files.")
 @click.option("--manifest", multiple=True, help="Data set manifest: id, label, meta. Records that are not there count.")
 @click.option("--calibration", multiple=True, help="Results on other samples, on which the threshold is chosen.")
@@ -71,7 +70,6 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    own = {key: flags.pop(key) for key in RUN_FLAGS}
     flags["results"] = tuple(value.split(_BETWEEN) for value in flags["results"])
     for name in ("manifest", "calibration"):
         flags[name] = tuple(file for value in flags[name] for file in value.split(_BETWEEN))
@@ -79,17 +77,13 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
         flags["words"] = _words(flags["words"])
     if flags["costs"] is not None:
         flags["costs"] = _costs(flags["costs"])
-    settings = configuration(flags.pop("config_file"), flags)
-    if not settings:
-        click.echo(ctx.get_help())
-        return 2
-    if "results" not in settings:
-        raise ConfigError("--results is missing (adjudge triage --help shows an example)")
-    return evaluate_and_show("triage", settings, **own, on_run=None if own["quiet"] else _name_odd_records)
+    settings, run_flags = settings_and_run_flags(ctx, flags, needs=("results",))
+    name_odd = None if run_flags["quiet"] else _name_odd_records
+    return evaluate_and_show("triage", settings, **run_flags, on_run=name_odd)
 
 
 @triage.command()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the data set.")
+@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(out: Path, seed: int, force: bool) -> int:
