@@ -9,11 +9,16 @@ from numpy.typing import NDArray
 
 def pack_citations(cites: NDArray[np.bool_]) -> pa.Array:
     """Bit k of a sample's citations is the k-th atom of its evidence; `cites` is shaped (positions, samples)."""
+    return citation_column(packed_bits(cites))
+
+
+def packed_bits(cites: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Eight positions a byte, shaped (bytes, samples)."""
     width, n = cites.shape
     packed = np.zeros((-(-width // 8), n), dtype=np.uint8)
     for position, row in enumerate(cites.view(np.uint8)):  # np.packbits takes many times as long across rows
         packed[position // 8] |= row << np.uint8(position % 8)
-    return citation_column(packed)
+    return packed
 
 
 def citation_column(packed: NDArray[np.uint8]) -> pa.Array:

@@ -23,24 +23,10 @@ _CALIBRATORS = frozenset({"IsotonicRegression", "CalibratedClassifierCV"})
 _CALIBRATOR_WORDS = frozenset({"calibrator", "calibration", "calib", "calibrated", "isotonic", "platt", "conformal"})
 _SHUFFLERS = frozenset({"ShuffleSplit", "StratifiedShuffleSplit"})
 _FOLDS = frozenset({"KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold"})
-_GROUP_WORDS = frozenset(
-    [
-        "flight",
-        "flights",
-        "group",
-        "groups",
-        "id",
-        "ids",
-        "subject",
-        "subjects",
-        "session",
-        "sessions",
-        "patient",
-        "patients",
-        "episode",
-        "episodes",
-    ]
-)
+_GROUP_WORDS = frozenset((
+    "flight", "flights", "group", "groups", "id", "ids", "subject", "subjects", "session", "sessions",
+    "patient", "patients", "episode", "episodes",
+))  # fmt: skip
 _FEATURE_WORDS = frozenset(
     ["feature", "features", "col", "cols", "column", "columns", "channel", "channels", "sensor", "sensors", "inputs"]
 )

@@ -78,13 +78,7 @@ class Scaler:
 
 def score_flights(settings: AnomalyConfig, splits: Splits, catalog: Catalog | None) -> list[Scored]:
     """For each detector: fit on clean train, score clean validation, clean test and every attack on test."""
-    columns = Columns(
-        settings.flight_column,
-        settings.time_column,
-        settings.label_column,
-        settings.target_column,
-        settings.shift_column,
-    )
+    columns = settings.columns()
     flights = read_flights(Path(settings.data or ""), columns)
     features = settings.features or feature_names(flights, columns)
     _check_features(flights, features)

@@ -85,14 +85,7 @@ class AnomalyPlan(RulePlan):
         settings = self.settings
         if settings.scores is not None:
             path, role = Path(settings.scores), "scores"
-            table = read_scores(
-                path,
-                self.splits,
-                flight=settings.flight_column,
-                time=settings.time_column,
-                label=settings.label_column,
-                shift=settings.shift_column,
-            )
+            table = read_scores(path, self.splits, settings.columns())
             record: dict[str, Any] = {"declared": [list(pair) for pair in table.declared]}
             checks = [*check_scored_splits(table, self.splits), *elsewhere_checks(), self._code_check(record)]
             self._use(settings.judged()[0].label, table, checks, record, [])

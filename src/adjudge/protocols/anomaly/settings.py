@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
+from adjudge.protocols.anomaly.flights import Columns
 from adjudge.protocols.anomaly.measure import PRIMARY
 from adjudge.protocols.common.plan import configured
 
@@ -58,6 +59,10 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     label_column: str = "label"
     target_column: str | None = None
     shift_column: str | None = None
+
+    def columns(self) -> Columns:
+        """The columns that are no features, by their names in the file."""
+        return Columns(self.flight_column, self.time_column, self.label_column, self.target_column, self.shift_column)
 
     def judged(self) -> list[DetectorConfig]:
         """The detectors to judge; of a scores file, the one that made it."""

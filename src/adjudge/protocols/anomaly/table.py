@@ -14,15 +14,24 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.anomaly.flights import Floats, flight_codes, mixed_condition, numbers, read_table, seconds
+from adjudge.protocols.anomaly.flights import (
+    Columns,
+    Floats,
+    flight_codes,
+    mixed_condition,
+    numbers,
+    read_table,
+    seconds,
+)
 from adjudge.protocols.anomaly.splits import SPLITS, Splits
+from adjudge.protocols.common.columns import WORD
 
 FILE = "scores.parquet"
 _WORDS = ("model", "fold", "flight", "split", "attack", "condition")
 _KEYS = ("magnitude", "seed", "variant")
 _SCHEMA = pa.schema(
     [
-        *((name, pa.dictionary(pa.int32(), pa.string())) for name in _WORDS),
+        *((name, WORD) for name in _WORDS),
         ("magnitude", pa.float64()),
         ("seed", pa.int64()),
         ("variant", pa.int64()),
@@ -129,16 +138,9 @@ def _write(writer: pq.ParquetWriter, part: Part) -> None:
         writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
 
-def read_scores(
-    path: Path,
-    splits: Splits,
-    *,
-    flight: str = "flight",
-    time: str = "t",
-    label: str = "label",
-    shift: str | None = None,
-) -> ScoreTable:
+def read_scores(path: Path, splits: Splits, columns: Columns) -> ScoreTable:
     """A scores file: flight, t, score, label, and where known split, attack, magnitude, seed."""
+    flight, time, label, shift = columns.flight, columns.time, columns.label, columns.shift
     table = read_table(path)
     for name in (flight, time, "score", label, *([shift] if shift else [])):
         if name not in table.column_names:
@@ -221,8 +223,8 @@ def load(path: Path) -> list[Part]:
     changed = np.zeros(table.num_rows, dtype=bool)
     changed[:1] = True
     for name in _WORDS:
-        changed |= _changes(_codes(table, name))
-    outer = _changes(_codes(table, "model")) | _changes(_codes(table, "fold"))
+        changed |= _changes(_words(table, name)[1])
+    outer = _changes(_words(table, "model")[1]) | _changes(_words(table, "fold")[1])
     for name in _KEYS:
         changed |= _changes(np.asarray(table.column(name).cast(pa.float64()).fill_null(-1.0).to_numpy()))
     begin = np.flatnonzero(changed)
@@ -242,11 +244,6 @@ def load(path: Path) -> list[Part]:
         parts.append(Part(first[start]["model"], first[start]["fold"], own))
         start = end
     return parts
-
-
-def _codes(table: pa.Table, name: str) -> NDArray[np.int32]:
-    column = table.column(name).unify_dictionaries().combine_chunks()
-    return np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -8,75 +8,21 @@ TRAIN, VAL, TEST = "train", "val", "test"
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SPLIT_WORDS = {
-    "train": TRAIN,
-    "training": TRAIN,
-    "trn": TRAIN,
-    "val": VAL,
-    "validation": VAL,
-    "test": TEST,
-    "testing": TEST,
-    "tst": TEST,
-    "holdout": TEST,
+    **dict.fromkeys(("train", "training", "trn"), TRAIN),
+    **dict.fromkeys(("val", "validation"), VAL),
+    **dict.fromkeys(("test", "testing", "tst", "holdout"), TEST),
 }
 # Short words mean a split only beside a data word: `valid` and `te` mean other things on their own.
 _SHORT_WORDS = {"valid": VAL, "dev": VAL, "tr": TRAIN, "te": TEST, "eval": VAL}
 _DATA_WORDS = frozenset({"x", "y", "df", "set", "flights"})
 # A name with one of these is a number, a switch or a tool, not rows of a split.
-_NOT_ROWS = frozenset(
-    [
-        "size",
-        "sizes",
-        "frac",
-        "fraction",
-        "ratio",
-        "n",
-        "num",
-        "count",
-        "counts",
-        "seed",
-        "flag",
-        "is",
-        "has",
-        "len",
-        "length",
-        "time",
-        "times",
-        "step",
-        "steps",
-        "epoch",
-        "epochs",
-        "case",
-        "cases",
-        "suite",
-        "mode",
-        "kwargs",
-        "params",
-        "fn",
-        "func",
-        "name",
-        "names",
-        "accuracy",
-        "acc",
-        "loss",
-        "error",
-        "dir",
-        "folder",
-        "model",
-        "models",
-        "scaler",
-        "pct",
-        "percent",
-        "start",
-        "end",
-        "shape",
-        "dtype",
-        "every",
-        "interval",
-        "class",
-        "callback",
-        "callbacks",
-    ]
-)
+_NOT_ROWS = frozenset((
+    "size", "sizes", "frac", "fraction", "ratio", "n", "num", "count", "counts", "seed", "flag", "is", "has",
+    "len", "length", "time", "times", "step", "steps", "epoch", "epochs", "case", "cases", "suite", "mode",
+    "kwargs", "params", "fn", "func", "name", "names", "accuracy", "acc", "loss", "error", "dir", "folder",
+    "model", "models", "scaler", "pct", "percent", "start", "end", "shape", "dtype", "every", "interval",
+    "class", "callback", "callbacks",
+))  # fmt: skip
 THRESHOLD_WORDS = frozenset({"threshold", "thresh", "thr", "cutoff", "tau"})
 
 BANNED: tuple[tuple[tuple[str, ...], str], ...] = (

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import CitationRefused
+from adjudge.evidence.citations import packed_bits
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome
@@ -53,8 +54,8 @@ class Judge:
             seen[:, index] |= own[:, index]
         complete = np.zeros((width, 1), dtype=np.bool_)
         complete[graph.slots_of("pair")] = True
-        self._own, self._seen, self._complete = _packed(own), _packed(seen), _packed(complete)
-        self._weighed = _packed(np.where(own.any(axis=0), own, seen))
+        self._own, self._seen, self._complete = packed_bits(own), packed_bits(seen), packed_bits(complete)
+        self._weighed = packed_bits(np.where(own.any(axis=0), own, seen))
 
     def decide(self, batch: PairBatch, evidence: Evidence) -> Finals:
         """Every item of a batch."""
@@ -82,7 +83,7 @@ class Judge:
         rejected: NDArray[np.bool_],
         evidence: Evidence,
     ) -> NDArray[np.uint8]:
-        failed, applied = _packed(evidence.outcome == Outcome.FAIL), _applied(evidence)
+        failed, applied = packed_bits(evidence.outcome == Outcome.FAIL), _applied(evidence)
         against, seen = self._own.take(row, axis=1) & failed, self._seen.take(row, axis=1) & applied
         # A rejection rests on what failed; where its row names nothing that failed, on all it looked at.
         cites: NDArray[np.uint8] = np.where(rejected & against.any(axis=0), against, seen)
@@ -94,17 +95,8 @@ class Judge:
         return np.where(cites.any(axis=0), cites, self._complete)
 
 
-def _packed(atoms: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Eight positions a byte, as citations are stored; a position at a time, which is quicker than NumPy across rows."""
-    width, n = atoms.shape
-    packed = np.zeros((-(-width // 8), n), dtype=np.uint8)
-    for position, row in enumerate(atoms.view(np.uint8)):
-        packed[position // 8] |= row << np.uint8(position % 8)
-    return packed
-
-
 def _applied(evidence: Evidence) -> NDArray[np.uint8]:
-    return _packed(evidence.outcome <= Outcome.FAIL)
+    return packed_bits(evidence.outcome <= Outcome.FAIL)
 
 
 def check_citations(finals: Finals, evidence: Evidence, samples: pa.StringArray) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from adjudge.stats.agreement import pair_counts
 from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
 from adjudge.stats.prevalence import rogan_gladen
 from adjudge.stats.proportions import wilson
+
+if TYPE_CHECKING:
+    from adjudge.protocols.consistency.plan import ConsistencyConfig
 
 MOST = 20
 
@@ -77,16 +80,11 @@ def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> 
 
 
 def finish(
-    partials: Sequence[RatersPartial],
-    labels: Sequence[str],
-    *,
-    ordered: bool,
-    reference: str | None,
-    positive: str,
-    seed: int,
-    resamples: int,
+    partials: Sequence[RatersPartial], labels: Sequence[str], positive: str, config: ConsistencyConfig
 ) -> Measured:
     """All numbers, from the partials in order."""
+    ordered, reference = config.ordered, config.reference
+    seeded: dict[str, Any] = {"seed": config.seed, "resamples": config.resamples}
     names = partials[0].raters
     pairs, given = sum_of([p.pairs for p in partials]), sum_of([p.given for p in partials])
     verdicts = sum_of([p.verdicts for p in partials])
@@ -103,21 +101,16 @@ def finish(
     for a in range(len(names)):
         for b in range(a + 1, len(names)):
             where = "" if len(names) == 2 else f"raters={names[a]}~{names[b]}"
-            found = two_raters(pairs[a, b], labels, seed=seed, resamples=resamples, ordered=ordered, where=where)
-            named += found
-            values = {name: estimate.value for name, place, estimate in found if place == where}
+            of_pair = two_raters(pairs[a, b], labels, ordered=ordered, where=where, **seeded)
+            named += of_pair
+            values = {name: estimate.value for name, place, estimate in of_pair if place == where}
             cells[names[a], names[b]] = cells[names[b], names[a]] = values["kappa"]
             pairwise.append({"first": names[a], "second": names[b], "n": int(pairs[a, b].sum()), **values})
     named.append(Named("unanimous_rate", "", wilson(int((rated.max(axis=1, initial=0) == rated.sum(axis=1)).sum()), n)))
     if len(names) > 2:
-        named.append(Named("fleiss_kappa", "", fleiss_kappa(whole, seed=seed, resamples=resamples)))
-    named.append(
-        Named(
-            "krippendorff_alpha",
-            "",
-            krippendorff_alpha(rated, metric="ordinal" if ordered else "nominal", seed=seed, resamples=resamples),
-        )
-    )
+        named.append(Named("fleiss_kappa", "", fleiss_kappa(whole, **seeded)))
+    alpha = krippendorff_alpha(rated, metric="ordinal" if ordered else "nominal", **seeded)
+    named.append(Named("krippendorff_alpha", "", alpha))
     notes = []
     top: dict[str, Any] = {
         "n": n,

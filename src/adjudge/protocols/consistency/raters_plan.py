@@ -102,13 +102,4 @@ class RatersPlan(BatchPlan):
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Pairwise agreement, agreement of all, and judges against the reference."""
-        settings = self.settings
-        return finish(
-            partials,
-            self.labels,
-            ordered=settings.ordered,
-            reference=settings.reference,
-            positive=self.positive,
-            seed=settings.seed,
-            resamples=settings.resamples,
-        )
+        return finish(partials, self.labels, self.positive, self.settings)

@@ -9,6 +9,8 @@ from adjudge.evidence.atoms import Atom
 from adjudge.evidence.citations import unpack_citations
 from adjudge.runs.run import Run
 
+_OF_ATOM = ("id", "rule", "field", "outcome", "severity", "observed", "message")
+
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet, with its atoms; reasons are masked."""
@@ -25,16 +27,5 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         **{key: output[key] for key in ("scholar_reason", "auditor_reason") if key in output},
         "claim_text": output.get("response"),
         "cites": [atom.id for atom in atoms if atom.position in cited],
-        "atoms": [
-            {
-                "id": atom.id,
-                "rule": atom.rule,
-                "field": atom.field,
-                "outcome": atom.outcome,
-                "severity": atom.severity,
-                "observed": atom.observed,
-                "message": atom.message,
-            }
-            for atom in atoms
-        ],
+        "atoms": [{name: getattr(atom, name) for name in _OF_ATOM} for atom in atoms],
     }

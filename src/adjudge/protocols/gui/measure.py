@@ -14,6 +14,7 @@ from adjudge.protocols.gui import charts
 from adjudge.protocols.gui.baselines import baselines, broken_scenarios
 from adjudge.protocols.gui.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.gui.partials import PLACE, Ints, Partial, merge
+from adjudge.protocols.gui.schemas import OPTIONAL
 from adjudge.protocols.gui.spaces import Mask
 from adjudge.readers.gui.model import SPACES
 from adjudge.stats import bootstrap
@@ -266,14 +267,6 @@ class Numbers:
         return flat
 
 
-OPTIONAL = (
-    "bbox_hit_rate",
-    "mean_episode_progress",
-    "mean_episode_step_score",
-    "weak_episode_success_rate",
-    "state_success_rate",
-    "element_accuracy",
-)
 _BY_TYPE = ("action_type_accuracy", "fully_correct_rate", "click_hit_rate", "bbox_hit_rate", "mean_coord_error")
 
 

@@ -23,25 +23,9 @@ from adjudge.stats.exact import group_sums
 Ints = NDArray[np.int64]
 
 COUNTS = (
-    "n",
-    "right",
-    "full",
-    "scored",
-    "missing",
-    "unparsed",
-    "outside",
-    "normalised",
-    "pairs",
-    "hits",
-    "boxed",
-    "box_hits",
-    "unboxed",
-    "pointed",
-    "on_element",
-    "element_right",
-    "drags",
-    "drag_hits",
-)
+    "n", "right", "full", "scored", "missing", "unparsed", "outside", "normalised", "pairs", "hits", "boxed",
+    "box_hits", "unboxed", "pointed", "on_element", "element_right", "drags", "drag_hits",
+)  # fmt: skip
 PLACE = {name: index for index, name in enumerate(COUNTS)}
 OUTCOMES = ("correct", "off target or wrong argument", "wrong type", "outside the space", "unparsed", "missing")
 LISTED = 20

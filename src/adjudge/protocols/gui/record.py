@@ -9,6 +9,7 @@ from adjudge.evidence.atoms import Atom
 from adjudge.evidence.citations import unpack_citations
 from adjudge.runs.run import Run
 
+_OF_ATOM = ("id", "rule", "field", "outcome", "severity", "observed", "limits", "message")
 _PARTS = ("type", "x", "y", "end_x", "end_y", "element", "argument")
 
 
@@ -22,12 +23,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "sample_id": row["sample"],
         "model_name": row["model"],
         "episode_id": row["episode"],
-        "step": row["step"],
-        "scenario": row["scenario"],
-        "platform": row["platform"],
-        "status": row["status"],
-        "bucket": row["bucket"],
-        "verdict": row["verdict"],
+        **{name: row[name] for name in ("step", "scenario", "platform", "status", "bucket", "verdict")},
         "cites": [atom.id for atom in atoms if atom.position in cited],
         "recorded": {
             **{name: row[name] for name in _PARTS},
@@ -36,17 +32,5 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "predicted": said if row["status"] == "answered" else None,
         "distance": row["distance"],
         "raw_response": output["response"],
-        "evidence": [
-            {
-                "id": atom.id,
-                "rule": atom.rule,
-                "field": atom.field,
-                "outcome": atom.outcome,
-                "severity": atom.severity,
-                "observed": atom.observed,
-                "limits": atom.limits,
-                "message": atom.message,
-            }
-            for atom in atoms
-        ],
+        "evidence": [{name: getattr(atom, name) for name in _OF_ATOM} for atom in atoms],
     }
