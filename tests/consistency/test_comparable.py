@@ -14,7 +14,7 @@ from adjudge.protocols.consistency.generate import generate
 def runs(tmp_path_factory):
     """One set of pairs as generated, and with an auditor who follows the scholar."""
     folder = tmp_path_factory.mktemp("consistency")
-    pairs = generate(folder / "data", seed=3, items=600).pairs
+    pairs = generate(folder / "data", seed=3, items=600)
     rows = [json.loads(line) for line in pairs.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         row["auditor"]["label"] = row["scholar"]["label"]

@@ -21,7 +21,7 @@ HEADER = "qid\tscholar\tauditor\tfinal\twhy\tscholar_reason\tauditor_reason\n"
 
 @pytest.fixture
 def example(tmp_path):
-    return str(generate(tmp_path / "data", seed=3, items=300).pairs)
+    return str(generate(tmp_path / "data", seed=3, items=300))
 
 
 def test_the_table_is_escaped_and_sorted_and_always_there(write, pair, run):
@@ -104,7 +104,7 @@ def test_the_fix_list_is_ordered(write, pair, run):
 
 
 def test_row_order_files_and_workers_change_nothing_to_the_byte(tmp_path, run):
-    source = generate(tmp_path / "data", seed=1, items=34_000).pairs
+    source = generate(tmp_path / "data", seed=1, items=34_000)
     lines = source.read_text().splitlines(keepends=True)
     random.Random(0).shuffle(lines)  # noqa: S311 -- an order, no secret
     (tmp_path / "a").mkdir()

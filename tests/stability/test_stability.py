@@ -115,14 +115,14 @@ def test_wrong_configuration_is_refused(run):
 
 
 def test_example_order_and_workers_change_nothing(tmp_path, run):
-    files = generate(tmp_path / "data", seed=2)
-    lines = files.runs.read_text().splitlines(keepends=True)
+    gold, runs = generate(tmp_path / "data", seed=2)
+    lines = runs.read_text().splitlines(keepends=True)
     random.Random(0).shuffle(lines)  # noqa: S311 -- an order, no secret
     (tmp_path / "other").mkdir()
     other = tmp_path / "other" / "runs.jsonl"
     other.write_text("".join(lines))
-    one, _ = run({"gold": [str(files.gold)], "runs": [str(files.runs)]})
-    two, _ = run({"gold": [str(files.gold)], "runs": [str(other)]}, workers=2)
+    one, _ = run({"gold": [str(gold)], "runs": [str(runs)]})
+    two, _ = run({"gold": [str(gold)], "runs": [str(other)]}, workers=2)
     for name in ("metrics.json", "samples.parquet", "charts.json", "evidence/part-00000.parquet"):
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
 

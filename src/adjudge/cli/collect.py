@@ -121,20 +121,12 @@ def collect(config_file: str | None, **flags: Any) -> int:
         for text in _listed(chosen["subjects"])
     ]
     dataset = Dataset(
-        chosen["dataset"],
-        limit=chosen.get("limit"),
-        shuffle=bool(chosen.get("shuffle")),
-        seed=settings.seed or 0,
+        chosen["dataset"], limit=chosen.get("limit"), shuffle=bool(chosen.get("shuffle")), seed=settings.seed or 0
     )
     cache = None if chosen["cache"] in {"off", False} else Cache(Path(chosen["cache"]), redactor)
     configs = run_configs(dataset, subjects, template, settings)
     opened = Output(
-        output,
-        redactor,
-        resume=resume,
-        force=force,
-        retry_errors=bool(chosen.get("retry_errors")),
-        configs=configs,
+        output, redactor, resume=resume, force=force, retry_errors=bool(chosen.get("retry_errors")), configs=configs
     )
     with opened, _bar(quiet=quiet) as progress:
         earlier = len(opened.done)

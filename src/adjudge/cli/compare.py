@@ -54,12 +54,7 @@ def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, .
 @click.option("--force", is_flag=True, help="Compare even what is not comparable; the result says so.")
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when any metric is worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout and nothing else.")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    help="Write it to a file: .html a page, .md a summary, else JSON.",
-)
+@click.option("-o", "--output", type=PATH, help="Write it to a file: .html a page, .md a summary, else JSON.")
 def compare(
     runs: tuple[str, ...],
     margin: dict[str | None, float],

@@ -98,12 +98,7 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
     size = numbers.size(description.size)
     blocks = [f"{description.path}: {description.format}, {numbers.count(description.records)} records{looked}, {size}"]
     rows = [
-        [
-            line(key.name, 40),
-            _percent(key.count, description),
-            "/".join(sorted(key.types)),
-            line(key.example, 40),
-        ]
+        [line(key.name, 40), _percent(key.count, description), "/".join(sorted(key.types)), line(key.example, 40)]
         for key in list(description.keys.values())[:_KEYS]
     ]
     if rows:

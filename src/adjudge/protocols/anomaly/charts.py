@@ -29,21 +29,19 @@ def charts(
     per_attack: Sequence[dict[str, Any]],
     worst: str | None,
     *,
-    seed: int,
-    resamples: int,
     watermark: str | None,
     n_consecutive: int,
     point: tuple[float | None, float | None],
     sizes: Mapping[str, str],
     model: str | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Spec]:
     """All charts for which there are numbers; of several detectors, each chart names its own.
 
     `point` is (FPR, recall) at the frozen threshold; `sizes` names the parameter that is an attack's magnitude.
     """
     table, decisions = measures.table, measures.decisions
     specs = [
-        ("roc", _roc(measures, seed, min(resamples, 500), point, n_consecutive)),
+        ("roc", _roc(measures, point, n_consecutive)),
         ("recall_by_magnitude", _recall(per_attack, sizes)),
         ("latency", _latency(table, decisions)),
         ("worst_attack", _timeline(table, decisions, worst, measures.threshold, n_consecutive)),
@@ -74,15 +72,13 @@ def _share(field: str, title: str) -> Spec:
     }
 
 
-def _roc(
-    measures: Measures, seed: int, resamples: int, point: tuple[float | None, float | None], n_consecutive: int
-) -> dict[str, Any] | None:
+def _roc(measures: Measures, point: tuple[float | None, float | None], n_consecutive: int) -> Spec | None:
     rows = measures.sorted.whole
     if rows.one_class:
         return None
     m, curve = rows.m, measures.sorted.curve
     # At each rate of the grid the largest recall whose rate stays within it, over all flights and in each resample.
-    drawn = next(weights(m, resamples, seed, "roc"))
+    drawn = next(weights(m, min(measures.resamples, 500), measures.seed, "roc"))
     values: list[dict[str, float]] = []
     for rate in _GRID:
         row = {"fpr": rate, "tpr": float(curve.recall_at(np.ones((1, m)), rate)[0]), "chance": rate}
@@ -112,7 +108,7 @@ def _roc(
     return {"title": "ROC over test", "subtitle": under, "data": {"values": values}, "layer": layers}
 
 
-def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> dict[str, Any] | None:
+def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> Spec | None:
     values = [
         {
             "attack": f"{row['attack']} ({sizes[row['attack']]})" if row["attack"] in sizes else row["attack"],
@@ -153,7 +149,7 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> d
     }
 
 
-def _latency(table: ScoreTable, decisions: Decisions) -> dict[str, Any] | None:
+def _latency(table: ScoreTable, decisions: Decisions) -> Spec | None:
     values = [
         {"latency": float(decisions.latency_ms[index]) / 1000.0, "attack": table.sequences[index].attack}
         for index in table.of(TEST)
@@ -182,7 +178,7 @@ def _latency(table: ScoreTable, decisions: Decisions) -> dict[str, Any] | None:
 
 def _timeline(
     table: ScoreTable, decisions: Decisions, worst: str | None, threshold: float | None, n_consecutive: int
-) -> dict[str, Any] | None:
+) -> Spec | None:
     chosen = [index for index in table.of(TEST) if table.sequences[index].attack == worst and decisions.attacked[index]]
     if worst is None or not chosen:
         return None

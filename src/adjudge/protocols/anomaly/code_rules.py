@@ -82,13 +82,7 @@ class LeakRules:
                 self.findings.append(CodeFinding("code.fit_before_split", fit.line, why))
 
     def fit(
-        self,
-        name: str,
-        node: ast.Call,
-        receiver: Value,
-        positional: list[Value],
-        named: dict[str, Value],
-        scope: Scope,
+        self, name: str, node: ast.Call, receiver: Value, positional: list[Value], named: dict[str, Value], scope: Scope
     ) -> Value:
         """A fit on rows of test or validation; what the fit returns."""
         rows = positional[0] if positional else next((named[key] for key in ("X", "x", "data") if key in named), None)

@@ -72,10 +72,7 @@ class _Reader:
                 names |= {key: value for key, value in scope.names.items() if key.startswith("self.")}
 
     def _function(
-        self,
-        node: ast.FunctionDef | ast.AsyncFunctionDef,
-        outer: Scope,
-        bound: dict[str, Value] | None = None,
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, outer: Scope, bound: dict[str, Value] | None = None
     ) -> Scope:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         names = dict(outer.names)

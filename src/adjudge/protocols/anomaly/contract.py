@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from adjudge.evidence.rule import Condition, Finding, Floats, Mask, Rule, RuleSet
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.anomaly.flights import Flight
-from adjudge.protocols.anomaly.leakage import (
-    Check,
-    check_disjoint,
-    check_no_shuffle,
-    not_applicable,
-)
+from adjudge.protocols.anomaly.leakage import Check, check_disjoint, check_no_shuffle, not_applicable
 from adjudge.protocols.anomaly.splits import Splits
 from adjudge.protocols.anomaly.table import LABELLED, ScoreTable
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL

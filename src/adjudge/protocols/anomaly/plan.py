@@ -17,12 +17,7 @@ from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
 from adjudge.protocols.anomaly import partials, reproduce
 from adjudge.protocols.anomaly.catalog import parse_catalog, read_catalog
 from adjudge.protocols.anomaly.code_files import scan_paths
-from adjudge.protocols.anomaly.contract import (
-    ContractBatch,
-    check_consecutive,
-    check_scored_splits,
-    elsewhere_checks,
-)
+from adjudge.protocols.anomaly.contract import ContractBatch, check_consecutive, check_scored_splits, elsewhere_checks
 from adjudge.protocols.anomaly.judgement import Judgement
 from adjudge.protocols.anomaly.leakage import Check, not_applicable
 from adjudge.protocols.anomaly.recorded import missing_reasons
@@ -98,9 +93,7 @@ class AnomalyPlan(RulePlan):
             for made in score_flights(settings, self.splits, self.catalog):
                 self._use(made.name, made.table, [*made.checks, scanned], made.record | code, made.folds)
         if path.is_file():
-            self.read = [
-                InputFile(role=role, name=path.name, bytes=path.stat().st_size, sha256=file_digest(path)),
-            ]
+            self.read = [InputFile(role=role, name=path.name, bytes=path.stat().st_size, sha256=file_digest(path))]
         if settings.no_scores:
             partials.write(self.judgements, folder / partials.FILE)
         else:

@@ -7,25 +7,14 @@ from itertools import combinations
 from typing import Any
 
 from adjudge.protocols.anomaly.contract import check_scored_splits
-from adjudge.protocols.anomaly.leakage import (
-    Check,
-    check_allowed,
-    check_banned,
-    check_covers,
-    check_disjoint,
-    circular,
-)
+from adjudge.protocols.anomaly.leakage import Check, check_allowed, check_banned, check_covers, check_disjoint, circular
 from adjudge.protocols.anomaly.settings import AnomalyConfig
 from adjudge.protocols.anomaly.splits import SPLITS, Splits
 from adjudge.protocols.anomaly.table import ScoreTable
 
 
 def missing_reasons(
-    recorded: Sequence[Check],
-    record: Mapping[str, Any],
-    table: ScoreTable,
-    splits: Splits,
-    settings: AnomalyConfig,
+    recorded: Sequence[Check], record: Mapping[str, Any], table: ScoreTable, splits: Splits, settings: AnomalyConfig
 ) -> list[str]:
     """Every reason that follows from the run's splits, scores and record, and that the recorded check lacks."""
     said = {check.code: set(check.reasons) for check in recorded}

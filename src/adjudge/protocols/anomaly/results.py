@@ -61,12 +61,7 @@ class Result:
 
 
 def result(
-    judgement: Judgement,
-    settings: AnomalyConfig,
-    *,
-    several: bool,
-    reproduced: bool | None,
-    sizes: Mapping[str, str],
+    judgement: Judgement, settings: AnomalyConfig, *, several: bool, reproduced: bool | None, sizes: Mapping[str, str]
 ) -> Result:
     """Every number, or none of them where the contract was violated; of several, slices name the detector.
 
@@ -140,8 +135,6 @@ def _numbers(
         measures,
         rows,
         worst,
-        seed=settings.seed,
-        resamples=settings.resamples,
         watermark=WATERMARK if judgement.violations else None,
         n_consecutive=judgement.n_consecutive,
         point=(found.metrics.get("fpr"), found.metrics.get("recall")),
@@ -204,11 +197,7 @@ def _flat(estimates: Sequence[Named], whole: str, decisions: Decisions, test: ND
 def _row(
     attack: str, magnitude: float | None, chosen: NDArray[np.intp], found: Sequence[Named], decisions: Decisions
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "attack": attack,
-        "magnitude": magnitude,
-        "sequences": int(decisions.attacked[chosen].sum()),
-    }
+    row: dict[str, Any] = {"attack": attack, "magnitude": magnitude, "sequences": int(decisions.attacked[chosen].sum())}
     for name, _, estimate in found:
         row[name] = estimate.value
         if name in {"auroc", "recall", "recall_at_1pct_fpr"}:

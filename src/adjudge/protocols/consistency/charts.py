@@ -150,8 +150,5 @@ def by_reason(finals: Mapping[str, int], ships: Collection[str]) -> Spec:
         height={"step": 28},
         data={"values": rows},
         encoding={"y": y, "x": {"field": "items", "type": "quantitative", "title": "items"}},
-        layer=[
-            {"mark": "bar", "encoding": {"color": colour}},
-            layer("text", {"text": count}, align="left", dx=4),
-        ],
+        layer=[{"mark": "bar", "encoding": {"color": colour}}, layer("text", {"text": count}, align="left", dx=4)],
     )

@@ -10,4 +10,4 @@ from adjudge.protocols.consistency.generate import generate
 
 def example(folder: Path, seed: int) -> dict[str, Any]:
     """Write the pairs and return the configuration that judges them."""
-    return {"pairs": [str(generate(folder, seed=seed, force=True).pairs)], "policy": "refusal-aware"}
+    return {"pairs": [str(generate(folder, seed=seed, force=True))], "policy": "refusal-aware"}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from adjudge.errors import OutputError
+from adjudge.protocols.common.examples import write_examples
 from adjudge.protocols.consistency.batch import REFUSAL
 from adjudge.protocols.consistency.policy import LABELS
 
@@ -30,29 +27,11 @@ _POLICY = {
 }
 
 
-@dataclass(frozen=True)
-class Files:
-    """What was written."""
-
-    pairs: Path
-
-
-def generate(folder: Path, *, seed: int, items: int = ITEMS, force: bool = False) -> Files:
+def generate(folder: Path, *, seed: int, items: int = ITEMS, force: bool = False) -> Path:
     """Write pairs.jsonl."""
     rng = random.Random(seed)  # noqa: S311 -- example data, not secrets
-    files = Files(folder / "pairs.jsonl")
-    if files.pairs.exists() and not force:
-        raise OutputError(f"{files.pairs} exists already; --force replaces it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(files.pairs, [_pair(rng, number) for number in range(items)])
-    except OSError as error:
-        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
-    return files
-
-
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    pairs = [_pair(rng, number) for number in range(items)]
+    return write_examples(folder, {"pairs.jsonl": pairs}, force=force)[0]
 
 
 def _pair(rng: random.Random, number: int) -> dict[str, Any]:
@@ -74,10 +53,7 @@ def _pair(rng: random.Random, number: int) -> dict[str, Any]:
         "answer_json": {"claim": claim, "citations": cited, "constraints_echo": constraints},
         "retrieved_ids": retrieved,
         "constraints": constraints,
-        "flags": {
-            "provenance_violation": rng.random() < 0.012,
-            "constraints_mismatch": rng.random() < 0.008,
-        },
+        "flags": {"provenance_violation": rng.random() < 0.012, "constraints_mismatch": rng.random() < 0.008},
     }
 
 

@@ -77,11 +77,7 @@ class Judge:
         return Finals(final, why, bucket, self._cites(row, paired, rejected, evidence))
 
     def _cites(
-        self,
-        row: NDArray[np.int16],
-        paired: NDArray[np.bool_],
-        rejected: NDArray[np.bool_],
-        evidence: Evidence,
+        self, row: NDArray[np.int16], paired: NDArray[np.bool_], rejected: NDArray[np.bool_], evidence: Evidence
     ) -> NDArray[np.uint8]:
         failed, applied = packed_bits(evidence.outcome == Outcome.FAIL), _applied(evidence)
         against, seen = self._own.take(row, axis=1) & failed, self._seen.take(row, axis=1) & applied

@@ -143,11 +143,7 @@ class PairPlan(BatchPlan):
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Agreement, finals and every estimate."""
         return finish(
-            partials,
-            self.policy.table,
-            self.graph.layout,
-            seed=self.settings.seed,
-            resamples=self.settings.resamples,
+            partials, self.policy.table, self.graph.layout, seed=self.settings.seed, resamples=self.settings.resamples
         )
 
 

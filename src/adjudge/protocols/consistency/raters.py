@@ -283,11 +283,7 @@ def raters_in(partition: Partition) -> tuple[str, ...]:
 
 
 def table(
-    batch: RatingBatch,
-    items: list[str],
-    raters: Sequence[str],
-    labels: Sequence[str],
-    decided: Mapping[str, pa.Array],
+    batch: RatingBatch, items: list[str], raters: Sequence[str], labels: Sequence[str], decided: Mapping[str, pa.Array]
 ) -> pa.Table:
     """The rows of samples.parquet: what was decided, and one column a rater."""
     notes: list[str | None] = [batch.notes.get(index) for index in range(batch.n)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from adjudge.evidence.rule import WHOLE_SAMPLE, Condition, Finding, Limits, Mask, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import Condition, Finding, Limits, Mask, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.consistency import batch as b
 from adjudge.protocols.consistency.batch import PairBatch
@@ -72,47 +73,31 @@ def _complete() -> Rule:
 
 
 def _simple(
-    code: str,
-    title: str,
-    passed: str,
-    failed: str,
-    fails: Callable[[PairBatch], Mask],
-    *conditions: Condition,
-    critical: bool = True,
-    scope: Scope = Scope.SAMPLE,
-    slots: tuple[Slot, ...] = WHOLE_SAMPLE,
+    code: str, passed: str, failed: str, fails: Callable[[PairBatch], Mask], *, critical: bool = True, **more: Any
 ) -> Rule:
-    """A rule that holds or not, without a measured quantity."""
+    """A rule that holds or not, without a measured quantity; its title is what it says when it passes, unless given."""
 
     def check(batch: PairBatch) -> Finding:
-        found = fails(batch).reshape(len(slots), batch.n)
-        return Finding(found, found if critical else np.zeros_like(found))
+        failures = np.atleast_2d(fails(batch))
+        return Finding(failures, failures if critical else np.zeros_like(failures))
 
-    return Rule(
-        code=code,
-        title=title,
-        scope=scope,
-        slots=slots,
-        needs=_PAIR,
-        passed=passed,
-        failed=failed,
-        check=check,
-        conditions=conditions,
-    )
+    return Rule(code=code, passed=passed, failed=failed, check=check, needs=_PAIR, **{"title": passed, **more})
+
+
+def _says(column: str, otherwise: str) -> Condition:
+    """Where a column of the batch says anything."""
+    return Condition(lambda batch: (getattr(batch, column) != b.ABSENT)[None], otherwise)
 
 
 def _red_flags() -> list[Rule]:
     return [
         _simple(
             f"red_flag.{name}",
-            f"the flag {name} is not raised",
             f"{name} is not raised",
             f"{name} is raised",
             lambda batch, column=column: getattr(batch, column) == 1,  # type: ignore[misc]
-            Condition(
-                lambda batch, column=column: (getattr(batch, column) != b.ABSENT)[None],  # type: ignore[misc]
-                "the row does not carry this flag",
-            ),
+            title=f"the flag {name} is not raised",
+            conditions=(_says(column, "the row does not carry this flag"),),
         )
         for name, column in (("provenance_violation", "provenance"), ("constraints_mismatch", "constraints"))
     ]
@@ -156,20 +141,17 @@ def _labels() -> list[Rule]:
         _simple(
             "label.scholar_acceptable",
             "the scholar says VALID or NOT_IN_CONTEXT",
-            "the scholar says VALID or NOT_IN_CONTEXT",
             "the scholar says REJECT or ABSTAIN",
             lambda batch: batch.scholar > _NOT_IN_CONTEXT,
         ),
         _simple(
             "label.auditor_valid",
             "the auditor says VALID",
-            "the auditor says VALID",
             "the auditor does not say VALID",
             lambda batch: batch.auditor != _VALID,
         ),
         _simple(
             "label.agreement",
-            "both agents give the same label",
             "both agents give the same label",
             "the labels differ",
             lambda batch: batch.scholar != batch.auditor,
@@ -207,11 +189,11 @@ def _hygiene(context: PairContext) -> list[Rule]:
     return [
         _simple(
             "evidence.same_digest",
-            "both agents saw the same evidence",
             "both evidence digests are equal",
             "the agents' evidence digests differ",
             lambda batch: batch.same_evidence == 0,
-            Condition(lambda batch: (batch.same_evidence != b.ABSENT)[None], "the agents give no evidence digests"),
+            title="both agents saw the same evidence",
+            conditions=(_says("same_evidence", "the agents give no evidence digests"),),
             critical=False,
             scope=Scope.CROSS_FIELD,
         ),
@@ -242,22 +224,22 @@ def _hygiene(context: PairContext) -> list[Rule]:
         ),
         _simple(
             "reason.not_blind",
-            "a reason does not quote the other agent",
             "the {field}'s reason quotes neither label nor reason of the other agent",
             "the {field}'s reason quotes the other agent's label or reason",
             lambda batch: batch.quotes == 1,
-            has_reason,
+            title="a reason does not quote the other agent",
+            conditions=(has_reason,),
             critical=False,
             scope=Scope.FIELD,
             slots=_BOTH,
         ),
         _simple(
             "constraints.not_echoed",
-            "the answer echoes the constraints it was given",
             "constraints_echo equals the constraints",
             "constraints_echo is not the constraints given",
             lambda batch: batch.echoed == 0,
-            Condition(lambda batch: (batch.echoed != b.ABSENT)[None], "no constraints are given"),
+            title="the answer echoes the constraints it was given",
+            conditions=(_says("echoed", "no constraints are given"),),
             critical=False,
             scope=Scope.CROSS_FIELD,
         ),

@@ -53,12 +53,7 @@ def aggregate(documents: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]
     for name, metric in _SHORT.items():
         short[name] = found.get(metric, {}).get("weighted")
         short[f"{name}_unweighted"] = found.get(metric, {}).get("unweighted")
-    return {
-        "files": [label for label, _ in tables],
-        **short,
-        "metrics": found,
-        "not_averaged": kept,
-    }
+    return {"files": [label for label, _ in tables], **short, "metrics": found, "not_averaged": kept}
 
 
 def _number(value: Any) -> bool:

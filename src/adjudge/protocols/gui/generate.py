@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from adjudge.errors import OutputError
+from adjudge.protocols.common.examples import write_examples
 from adjudge.readers.action_dsl import Action, render
 
 AGENTS = ("careful", "off_target", "stops_early", "broken_syntax")
@@ -86,11 +85,7 @@ def _registration(screen: _Screen, random: np.random.Generator) -> list[dict[str
 
 
 def _settings(screen: _Screen, random: np.random.Generator) -> list[dict[str, Any]]:
-    middle = [
-        {"type": "scroll", "direction": "down"},
-        screen.drag("volume"),
-        screen.click("dark mode"),
-    ]
+    middle = [{"type": "scroll", "direction": "down"}, screen.drag("volume"), screen.click("dark mode")]
     if random.random() < 0.5:
         middle.reverse()
     return [screen.click("menu"), *middle, screen.click("save"), {"type": "done"}]
@@ -111,15 +106,8 @@ def generate(folder: Path, *, seed: int = 0, force: bool = False) -> list[Path]:
             files[f"predictions_{agent}{suffix}.jsonl"] = _predictions(episodes, agent, own, som=mode == "som")
         files[f"outcomes_{agent}.jsonl"] = _outcomes(episodes, agent, random)
     files["grounding.jsonl"] = _grounding(episodes, random)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, rows in files.items():
-        path = folder / name
-        if path.exists() and not force:
-            raise OutputError(f"{path} exists already; choose another folder, or --force to replace it")
-        path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-        written.append(path)
-    return written
+    otherwise = "choose another folder, or --force to replace it"
+    return write_examples(folder, files, force=force, otherwise=otherwise)
 
 
 def _episode(scenario: str, index: int, random: np.random.Generator) -> dict[str, Any]:

@@ -11,9 +11,7 @@ _SPACE = "--space … --bbox …"
 
 ROLES = {
     "episodes": Role(
-        formats.EPISODE_KEYS,
-        (_NAME, ("steps", "bbox")),
-        f"adjudge gui --episodes FILE --predictions … {_SPACE}",
+        formats.EPISODE_KEYS, (_NAME, ("steps", "bbox")), f"adjudge gui --episodes FILE --predictions … {_SPACE}"
     ),
     "predictions": Role(
         formats.PREDICTION_KEYS,

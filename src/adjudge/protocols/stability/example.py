@@ -10,5 +10,5 @@ from adjudge.protocols.stability.generate import generate
 
 def example(folder: Path, seed: int) -> dict[str, Any]:
     """Write the questions and runs, and return the configuration that judges them."""
-    files = generate(folder, seed=seed, force=True)
-    return {"gold": [str(files.gold)], "runs": [str(files.runs)]}
+    gold, runs = generate(folder, seed=seed, force=True)
+    return {"gold": [str(gold)], "runs": [str(runs)]}

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from adjudge.errors import OutputError
+from adjudge.protocols.common.examples import write_examples
 from adjudge.protocols.stability.text import REFUSAL
 
 _SUBJECTS = ("return window", "warranty", "battery", "delivery", "repair", "invoice", "discount", "storage")
 _FACTS = ("lasts 30 days", "covers two years", "charges in 90 minutes", "takes three days", "needs a receipt")
 
 
-@dataclass(frozen=True)
-class Files:
-    """What was written."""
-
-    gold: Path
-    runs: Path
-
-
-def generate(folder: Path, *, seed: int, items: int = 40, force: bool = False) -> Files:
+def generate(folder: Path, *, seed: int, items: int = 40, force: bool = False) -> tuple[Path, Path]:
     """Write gold.jsonl and runs.jsonl."""
     rng = random.Random(seed)  # noqa: S311 -- example data, not secrets
-    files = Files(folder / "gold.jsonl", folder / "runs.jsonl")
     golds = [_gold(rng, number) for number in range(items)]
     runs = [run for gold in golds for run in _runs(rng, gold)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, rows in ((files.gold, golds), (files.runs, runs)):
-            if path.exists() and not force:
-                raise OutputError(f"{path} exists already; --force replaces it")
-            path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-    except OSError as error:
-        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
-    return files
+    gold_path, runs_path = write_examples(folder, {"gold.jsonl": golds, "runs.jsonl": runs}, force=force)
+    return gold_path, runs_path
 
 
 def _gold(rng: random.Random, number: int) -> dict[str, Any]:
@@ -59,11 +40,7 @@ def _runs(rng: random.Random, gold: dict[str, Any]) -> list[dict[str, Any]]:
         claim = f"According to the manual it {gold['gold_claim_substr'][0]}." if gold["answerable"] else REFUSAL
         if gold["answerable"] and rng.random() < 0.02:
             claim = "It depends on the model."
-        answer = {
-            "claim": claim,
-            "citations": list(gold["gold_citations"]),
-            "constraints_echo": gold["constraints"],
-        }
+        answer = {"claim": claim, "citations": list(gold["gold_citations"]), "constraints_echo": gold["constraints"]}
         rows.append(
             {
                 "qid": gold["qid"],
