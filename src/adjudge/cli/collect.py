@@ -82,13 +82,13 @@ def collect(config_file: str | None, **flags: Any) -> int:
     from adjudge.collect.settings import Settings, modes_of
     from adjudge.collect.subjects import subject_of
 
-    given = configuration(config_file, flags)
+    asked = configuration(config_file, flags)
     # A file says `subject` and `tool`, as the flags do.
-    given |= {f"{name}s": given.pop(name) for name in ("subject", "tool") if name in given}
-    unknown = sorted(set(given) - _KNOWN)
+    asked |= {f"{name}s": asked.pop(name) for name in ("subject", "tool") if name in asked}
+    unknown = sorted(set(asked) - _KNOWN)
     if unknown:
         raise ConfigError(f"{config_file}: there is no setting {unknown[0]!r}")
-    chosen = {**_DEFAULTS, **given}
+    chosen = {**_DEFAULTS, **asked}
     for name in ("dataset", "subjects", "output"):
         if not chosen.get(name):
             raise ConfigError(f"--{name.removesuffix('s')} is missing (adjudge collect --help shows an example)")
@@ -183,19 +183,19 @@ def _template(name: str | None) -> Template | None:
     from adjudge.protocols.base import names, protocol
 
     if name in names():
-        found = shipped_template(protocol(name).package, name)
-        if found is not None:
-            return found
-    found = shipped_template("adjudge.collect", name)
-    if found is None:
+        template = shipped_template(protocol(name).package, name)
+        if template is not None:
+            return template
+    template = shipped_template("adjudge.collect", name)
+    if template is None:
         raise ConfigError(f"--prompt {name!r} is neither a .j2 file nor a protocol that ships a template")
-    return found
+    return template
 
 
 def _summary(tally: Tally, written: int, output: Path) -> str:
-    found = f"{written} records written to {output}: {tally.answered} answered, {tally.abstained} abstained, "
-    found += f"{tally.errors} errors; {tally.hits} from the cache or a file"
-    return found + (f"; {tally.earlier} were there before" if tally.earlier else "")
+    text = f"{written} records written to {output}: {tally.answered} answered, {tally.abstained} abstained, "
+    text += f"{tally.errors} errors; {tally.hits} from the cache or a file"
+    return text + (f"; {tally.earlier} were there before" if tally.earlier else "")
 
 
 def _say_stopping(tally: Tally) -> None:
@@ -217,14 +217,14 @@ def _bar(*, quiet: bool) -> Iterator[Callable[[Tally], None] | None]:
 
         def update(tally: Tally) -> None:
             speed = bar.tasks[0].speed
-            said = (
+            counts = (
                 f"{tally.answered} answered · {tally.abstained} abstained · {tally.errors} errors · {tally.hits} hits"
             )
             bar.update(
                 task,
                 completed=tally.done,
                 total=tally.total,
-                description=said + (f" · {speed:,.1f}/s" if speed else ""),
+                description=counts + (f" · {speed:,.1f}/s" if speed else ""),
             )
 
         yield update

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from adjudge.runs.run import Run
 
 
-def _margins(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str | None, float]:
+def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str | None, float]:
     """`0.02` for all metrics, `NAME=X` for one."""
     del ctx, parameter
-    found: dict[str | None, float] = {}
-    for text in given:
+    margins: dict[str | None, float] = {}
+    for text in texts:
         name, _, number = text.rpartition("=")
         try:
-            found[name or None] = float(number)
+            margins[name or None] = float(number)
         except ValueError:
             raise ConfigError(f"--margin {text!r}: expected a number, or METRIC=NUMBER") from None
-    return found
+    return margins
 
 
 @click.command()

@@ -109,14 +109,14 @@ def gate(
 
 
 def _margins(texts: Sequence[str]) -> dict[str, float]:
-    found = {}
+    margins = {}
     for text in texts:
         name, _, number = text.rpartition("=")
         try:
-            found[name.strip()] = float(number)
+            margins[name.strip()] = float(number)
         except ValueError:
             raise ConfigError(f"--margin {text!r} is not of the form X or NAME=X") from None
-    return found
+    return margins
 
 
 def _say(cases: Sequence[Case]) -> None:
@@ -124,8 +124,8 @@ def _say(cases: Sequence[Case]) -> None:
     marks = {"pass": "pass", "failure": "FAIL", "error": "UNKNOWN"}
     for case in cases:
         if case.kind != "pass" or case.suite == "gates":
-            said = f": {case.message}" if case.message else ""
-            click.echo(f"{marks[case.kind]:<8} {case.suite}: {case.name}{said}", err=True)
+            message = f": {case.message}" if case.message else ""
+            click.echo(f"{marks[case.kind]:<8} {case.suite}: {case.name}{message}", err=True)
     held = sum(case.kind == "pass" for case in cases)
     click.echo(f"{held} of {len(cases)} checks hold", err=True)
 
@@ -138,10 +138,10 @@ def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
 
 def _by_name(run: Run) -> dict[str, Any]:
     """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
-    found = run.estimates()
-    named = {f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in found.items()}
-    if len({where for _, where in found}) == 1:
-        named |= {name: item for (name, _), item in found.items()}
+    estimates = run.estimates()
+    named = {f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in estimates.items()}
+    if len({where for _, where in estimates}) == 1:
+        named |= {name: item for (name, _), item in estimates.items()}
     return named
 
 

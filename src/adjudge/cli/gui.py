@@ -97,15 +97,15 @@ def grounding(
         wanted = [int(word) for word in ks.split(",")]
     except ValueError:
         raise ConfigError(f"--k is {ks!r}, expected whole numbers by comma, such as 1,3,5") from None
-    found = judge(records, space, bbox, wanted, seed=seed)
-    data = pretty(found)
+    result = judge(records, space, bbox, wanted, seed=seed)
+    data = pretty(result)
     if output is not None:
         write_file(output, data)
     if as_json:
         print_bytes(data)
         return 0
-    click.echo(f"{found['num_records']} records, {found['missing_answers']} without an answer")
-    for name, estimate in found["estimates"].items():
+    click.echo(f"{result['num_records']} records, {result['missing_answers']} without an answer")
+    for name, estimate in result["estimates"].items():
         click.echo(f"{name}: {_shown(estimate)}")
     return 0
 
@@ -128,10 +128,10 @@ def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ..
         raise ConfigError("two files have the same label; give --labels")
     documents: list[tuple[str, dict[str, Any] | None]] = []
     for name, path in zip(names, files, strict=True):
-        there = Path(path).exists()
-        if not there:
+        exists = Path(path).exists()
+        if not exists:
             click.echo(f"adjudge: {path}: there is no such file; the plot says so", err=True)
-        documents.append((name, load(path) if there else None))
+        documents.append((name, load(path) if exists else None))
     if all(document is None for _, document in documents):
         raise InputError("none of the files is there, so there is nothing to plot", file=files[0])
     write_picture(comparison(documents, metrics), output)
@@ -162,10 +162,10 @@ def migrate(file: str, output: Path | None) -> int:
 
     if output is not None and output.exists() and output.samefile(file):
         raise ConfigError(f"{output} is the input, which stays untouched; choose another -o")
-    found = turn(load(file))
-    for note in found.get("migration_notes", ()):
+    migrated = turn(load(file))
+    for note in migrated.get("migration_notes", ()):
         click.echo(f"{file}: {note}", err=True)
-    _put(output, pretty(found))
+    _put(output, pretty(migrated))
     return 0
 
 
@@ -178,12 +178,12 @@ def validate(files: tuple[str, ...]) -> int:
     bad = False
     for path in files:
         document = load(path)
-        found = problems(document)
+        wrong = problems(document)
         kind = shape(document)
-        bad = bad or bool(found)
-        state = "INVALID" if found else "valid" if kind == "v1.0" else "valid, of an older shape (adjudge gui migrate)"
+        bad = bad or bool(wrong)
+        state = "INVALID" if wrong else "valid" if kind == "v1.0" else "valid, of an older shape (adjudge gui migrate)"
         click.echo(f"{path}: {state}")
-        for problem in found:
+        for problem in wrong:
             click.echo(f"  {problem}")
     return 2 if bad else 0
 

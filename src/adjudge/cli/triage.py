@@ -95,9 +95,9 @@ def generate(out: Path, seed: int, force: bool) -> int:
     return 0
 
 
-def _words(given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [word.rpartition("=") for word in given]
-    for (word, equals, meaning), text in zip(pairs, given, strict=True):
+def _words(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.rpartition("=") for word in texts]
+    for (word, equals, meaning), text in zip(pairs, texts, strict=True):
         if not (word and equals and meaning):
             raise ConfigError(f"--word {text!r} is not of the form WORD=CLASS")
     return {word: meaning for word, _, meaning in pairs}
@@ -105,18 +105,18 @@ def _words(given: tuple[str, ...]) -> dict[str, str]:
 
 def _costs(text: str) -> dict[str, float]:
     names = ("slip", "flag", "review")
-    found: dict[str, float] = {}
+    costs: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = part.strip().partition("=")
         try:
-            found[name] = float(number)
+            costs[name] = float(number)
         except ValueError:
-            found[name] = math.nan
-        if name not in names or not equals or not math.isfinite(found[name]):
+            costs[name] = math.nan
+        if name not in names or not equals or not math.isfinite(costs[name]):
             raise ConfigError(f"--costs {text!r}: expected slip=NUMBER,flag=NUMBER,review=NUMBER")
-    if len(found) != len(names):
-        raise ConfigError(f"--costs {text!r}: {', '.join(sorted(set(names) - set(found)))} is missing")
-    return found
+    if len(costs) != len(names):
+        raise ConfigError(f"--costs {text!r}: {', '.join(sorted(set(names) - set(costs)))} is missing")
+    return costs
 
 
 def _name_odd_records(path: Path) -> None:
@@ -129,22 +129,22 @@ def _name_odd_records(path: Path) -> None:
 
     odd = pc.field("bucket").isin(["unparsed"]) | pc.field("confidence_state").isin(["out of range", "unreadable"])
     names = ["part", "row", "sample", "bucket", "confidence", "confidence_state"]
-    found = pq.read_table(path / SAMPLES, columns=names, filters=odd)
+    odd_rows = pq.read_table(path / SAMPLES, columns=names, filters=odd)
     run = Run(path)
-    for row in found.slice(0, _SHOWN).to_pylist():
-        said = run.output(row["part"], row["row"])
+    for row in odd_rows.slice(0, _SHOWN).to_pylist():
+        output = run.output(row["part"], row["row"])
         what = []
         if row["bucket"] == "unparsed":
             word = (
                 "there is no verdict"
-                if said["response"] is None
-                else f"verdict {said['response']!r} is no declared word"
+                if output["response"] is None
+                else f"verdict {output['response']!r} is no declared word"
             )
             what.append(f"{word}: unparsed (--word declares one more)")
         if row["confidence_state"] == "out of range":
             what.append(f"confidence {row['confidence']!r} is not between 0 and 1: not used")
         if row["confidence_state"] == "unreadable":
-            what.append(f"confidence {said['confidence_text']} is no number: not used")
-        click.echo(f"{said['file']}:{said['line']}: id {row['sample']!r}: {'; '.join(what)}", err=True)
-    if found.num_rows > _SHOWN:
-        click.echo(f"… and {found.num_rows - _SHOWN} more such records (adjudge query finds them)", err=True)
+            what.append(f"confidence {output['confidence_text']} is no number: not used")
+        click.echo(f"{output['file']}:{output['line']}: id {row['sample']!r}: {'; '.join(what)}", err=True)
+    if odd_rows.num_rows > _SHOWN:
+        click.echo(f"… and {odd_rows.num_rows - _SHOWN} more such records (adjudge query finds them)", err=True)

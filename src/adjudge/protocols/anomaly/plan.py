@@ -46,8 +46,8 @@ class AnomalyPlan(RulePlan):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.settings = settings = parse(options)
-        given = settings.splits
-        self.splits = read_splits(Path(given)) if isinstance(given, str) else parse_splits(given, "splits")
+        splits = settings.splits
+        self.splits = read_splits(Path(splits)) if isinstance(splits, str) else parse_splits(splits, "splits")
         self.catalog = None
         if settings.catalog is not None:
             listed = settings.catalog
@@ -118,12 +118,12 @@ class AnomalyPlan(RulePlan):
             if model not in reports:
                 raise RunError(f"{folder / REPORT}: says nothing of detector {model}")
             recorded, record = reports[model]
-            own = [part for part in parts if part.model == model]
-            table = next((part.table for part in own if part.fold is None), None)
+            of_model = [part for part in parts if part.model == model]
+            table = next((part.table for part in of_model if part.fold is None), None)
             if table is None:
                 raise RunError(f"{folder / FILE}: holds no scores of detector {model} over the splits")
-            table.declared = [(flight, said) for flight, said in record.get("declared") or ()]
-            folds = [(part.fold, part.table) for part in own if part.fold is not None]
+            table.declared = [(flight, split) for flight, split in record.get("declared") or ()]
+            folds = [(part.fold, part.table) for part in of_model if part.fold is not None]
             self._use(model, table, recorded, record, folds)
             problems += [
                 f"{REPORT}: {text}" for text in missing_reasons(recorded, record, table, self.splits, self.settings)
@@ -156,18 +156,18 @@ class AnomalyPlan(RulePlan):
         attacks = () if self.catalog is None else self.catalog.attacks
         sizes = {attack.name: attack.sized_by for attack in attacks if attack.sized_by is not None}
         options: dict[str, Any] = {"several": self.several, "reproduced": self.reproduced, "sizes": sizes}
-        found = [(item, result(item, self.settings, **options)) for item in self.judgements]
+        results = [(item, result(item, self.settings, **options)) for item in self.judgements]
         counts = {item.name: item.buckets() for item in self.judgements}
         total = {key: sum(each[key] for each in counts.values()) for key in next(iter(counts.values()))}
         notes = [*self.splits.notes]
-        for item, each in found:
+        for item, each in results:
             notes += [f"{item.name}: {text}" if self.several else text for text in each.notes]
         return Measured(
-            [estimate for _, each in found for estimate in each.estimates],
+            [estimate for _, each in results for estimate in each.estimates],
             {**counts, "all": total},
-            self._metrics(found),
-            self._top(found),
-            [chart for _, each in found for chart in each.charts],
+            self._metrics(results),
+            self._top(results),
+            [chart for _, each in results for chart in each.charts],
             list(dict.fromkeys(notes)),
         )
 
@@ -195,23 +195,23 @@ class AnomalyPlan(RulePlan):
             PER_ATTACK: per_attack_csv(rows, watermark),
         }
 
-    def _metrics(self, found: Sequence[tuple[Judgement, Result]]) -> dict[str, Any]:
+    def _metrics(self, results: Sequence[tuple[Judgement, Result]]) -> dict[str, Any]:
         if not self.several:
-            return found[0][1].metrics
-        return {f"{item.name}/{name}": value for item, each in found for name, value in each.metrics.items()}
+            return results[0][1].metrics
+        return {f"{item.name}/{name}": value for item, each in results for name, value in each.metrics.items()}
 
-    def _top(self, found: Sequence[tuple[Judgement, Result]]) -> dict[str, Any]:
-        shown = {"headline": list(HEADLINE), "units": UNITS} if any(each.estimates for _, each in found) else {}
+    def _top(self, results: Sequence[tuple[Judgement, Result]]) -> dict[str, Any]:
+        shown = {"headline": list(HEADLINE), "units": UNITS} if any(each.estimates for _, each in results) else {}
         if not self.several:
-            return found[0][1].top | shown
-        valid = all(each.top["valid"] for _, each in found)
+            return results[0][1].top | shown
+        valid = all(each.top["valid"] for _, each in results)
         return {
             "valid": valid,
             "stamp": "VALID" if valid else "INVALID",
             "violations": [
-                {"model": item.name, **violation} for item, each in found for violation in each.top["violations"]
+                {"model": item.name, **violation} for item, each in results for violation in each.top["violations"]
             ],
-            "detectors": {item.name: each.top for item, each in found},
+            "detectors": {item.name: each.top for item, each in results},
             **shown,
         }
 
@@ -244,11 +244,11 @@ class AnomalyPlan(RulePlan):
                         Check(
                             c["code"], c["outcome"], c["reasons"], c["notes"], c["severity"] == "WARNING", c["observed"]
                         )
-                        for c in own["recorded"]
+                        for c in content["recorded"]
                     ],
-                    own.get("record") or {},
+                    content.get("record") or {},
                 )
-                for name, own in each.items()
+                for name, content in each.items()
             }
         except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{folder / REPORT} cannot be used: {type(error).__name__}") from None
@@ -299,9 +299,9 @@ class AnomalyPlan(RulePlan):
             events=events.astype(np.float64),
         )
         evidence = self.graph.evaluate(batch)
-        own = evidence.layout.positions_of("detection")
+        detections = evidence.layout.positions_of("detection")
         cites = evidence.outcome == FAIL
-        cites[own] = evidence.outcome[own] != NOT_APPLICABLE
+        cites[detections] = evidence.outcome[detections] != NOT_APPLICABLE
         items = [every[m].table.sequences[every[m].test[k]] for m, k in zip(model[order], place[order], strict=True)]
         buckets = [name for item in every for name in item.bucket_names()]
         verdicts = [name for item in every for name in item.verdicts()]

@@ -152,19 +152,19 @@ def _digest(names: pa.ChunkedArray) -> bytes:
     column = names.combine_chunks()
     _, places, data = column.buffers()
     edges = np.frombuffer(places, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    found = hashlib.sha256(np.diff(edges).tobytes())
-    found.update(memoryview(data or b"")[edges[0] : edges[-1]])
-    return found.digest()
+    total = hashlib.sha256(np.diff(edges).tobytes())
+    total.update(memoryview(data or b"")[edges[0] : edges[-1]])
+    return total.digest()
 
 
 def _true(samples: pa.Table, name: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = samples.column(name).fill_null(False).to_numpy()
-    return found
+    truths: NDArray[np.bool_] = samples.column(name).fill_null(False).to_numpy()
+    return truths
 
 
 def _given(samples: pa.Table, name: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = samples.column(name).is_valid().to_numpy()
-    return found
+    valid: NDArray[np.bool_] = samples.column(name).is_valid().to_numpy()
+    return valid
 
 
 def _smallest(names: pa.ChunkedArray, mask: NDArray[np.bool_], count: int) -> list[str]:

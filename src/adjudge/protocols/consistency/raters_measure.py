@@ -35,7 +35,7 @@ class RatersPartial:
 
     raters: tuple[str, ...]
     pairs: NDArray[np.int64]
-    given: NDArray[np.int64]
+    label_counts: NDArray[np.int64]
     patterns: Counter[tuple[int, ...]]
     verdicts: NDArray[np.int64]
     worst: list[tuple[float, str, dict[str, str]]]
@@ -55,7 +55,7 @@ def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> 
             pairs[a, b] = pair_counts(ratings[a][both], ratings[b][both], k)
     counts = batch.counts(k)
     rows, repeats = np.unique(counts, axis=0, return_counts=True)
-    given = np.stack([(ratings == code).sum(axis=1) for code in range(k)], axis=1)
+    label_counts = np.stack([(ratings == code).sum(axis=1) for code in range(k)], axis=1)
     items = samples.column("sample").to_pylist()
     size = np.maximum(batch.rated(), 1)
     split = (size - batch.most()) / size
@@ -63,7 +63,7 @@ def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> 
     return RatersPartial(
         raters=names,
         pairs=pairs,
-        given=given,
+        label_counts=label_counts,
         patterns=Counter({tuple(row): int(count) for row, count in zip(rows.tolist(), repeats, strict=True)}),
         verdicts=np.bincount(batch.verdicts().astype(np.int64), minlength=len(VERDICTS)),
         worst=[
@@ -86,7 +86,7 @@ def finish(
     ordered, reference = config.ordered, config.reference
     seeded: dict[str, Any] = {"seed": config.seed, "resamples": config.resamples}
     names = partials[0].raters
-    pairs, given = sum_of([p.pairs for p in partials]), sum_of([p.given for p in partials])
+    pairs, label_counts = sum_of([p.pairs for p in partials]), sum_of([p.label_counts for p in partials])
     verdicts = sum_of([p.verdicts for p in partials])
     patterns: Counter[tuple[int, ...]] = Counter()
     for one in partials:
@@ -119,11 +119,13 @@ def finish(
         "ordered": ordered,
         "pairwise": pairwise,
         "label_counts": {
-            name: {label: int(given[r, c]) for c, label in enumerate(labels)} for r, name in enumerate(names)
+            name: {label: int(label_counts[r, c]) for c, label in enumerate(labels)} for r, name in enumerate(names)
         },
         "most_disagreement": [
-            {"item": item, "share": share, "labels": said}
-            for share, item, said in sorted((w for p in partials for w in p.worst), key=lambda w: (-w[0], w[1]))[:MOST]
+            {"item": item, "share": share, "labels": ratings}
+            for share, item, ratings in sorted((w for p in partials for w in p.worst), key=lambda w: (-w[0], w[1]))[
+                :MOST
+            ]
         ],
         "bad_rows": {
             "count": int(verdicts[BAD]),
@@ -143,7 +145,7 @@ def finish(
     if len(whole) < n:
         notes.append(f"{n - len(whole)} of {n} items lack a rating; Fleiss' κ rests on the {len(whole)} with all")
     if reference is not None:
-        named += _judges(names, pairs, given, labels, reference, positive)
+        named += _judges(names, pairs, label_counts, labels, reference, positive)
         top |= {"reference": reference, "positive": positive}
         notes.append(
             f"the pass rate of each judge is corrected for its errors against {reference}, {positive!r} being the pass"
@@ -168,7 +170,7 @@ def finish(
 def _judges(
     names: Sequence[str],
     pairs: NDArray[np.int64],
-    given: NDArray[np.int64],
+    label_counts: NDArray[np.int64],
     labels: Sequence[str],
     reference: str,
     positive: str,
@@ -184,7 +186,7 @@ def _judges(
         fn, fp = int(matrix[p].sum()) - tp, int(matrix[:, p].sum()) - tp
         tn = int(matrix.sum()) - tp - fn - fp
         where = f"judge={name}"
-        hits, total = int(given[judge, p]), int(given[judge].sum())
+        hits, total = int(label_counts[judge, p]), int(label_counts[judge].sum())
         named += [
             Named("sensitivity", where, wilson(tp, tp + fn)),
             Named("specificity", where, wilson(tn, tn + fp)),

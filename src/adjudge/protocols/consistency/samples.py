@@ -115,8 +115,8 @@ def _truth(values: b.Small) -> pa.Array:
 
 
 def _small_truth(column: pa.ChunkedArray) -> b.Small:
-    found: b.Small = column.cast(pa.int8()).fill_null(b.ABSENT).to_numpy()
-    return found
+    truths: b.Small = column.cast(pa.int8()).fill_null(b.ABSENT).to_numpy()
+    return truths
 
 
 def _sparse(texts: Mapping[int, str], n: int) -> pa.Array:

@@ -13,7 +13,7 @@ _STEP = {"higher_is_better": True, "cluster": "episode", "where": {"verdict": ["
 
 def comparable(*, som: bool) -> list[dict[str, Any]]:
     """Fully correct steps, right action types, and the distance of clicks where points are judged."""
-    found: list[dict[str, Any]] = [
+    metrics: list[dict[str, Any]] = [
         {
             **_STEP,
             "name": "fully_correct_rate",
@@ -32,7 +32,7 @@ def comparable(*, som: bool) -> list[dict[str, Any]]:
         },
     ]
     if not som:
-        found.append(
+        metrics.append(
             {
                 "name": "mean_coord_error",
                 "title": "distance of clicks (where both click)",
@@ -43,4 +43,4 @@ def comparable(*, som: bool) -> list[dict[str, Any]]:
                 "where": {"type": "click", "said_type": "click"},
             }
         )
-    return found
+    return metrics

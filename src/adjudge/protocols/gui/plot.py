@@ -29,7 +29,9 @@ NO_FILE, NO_VALUE = "no file", "n/a"
 def comparison(files: Sequence[tuple[str, dict[str, Any] | None]], metrics: Sequence[str] = ()) -> dict[str, Any]:
     """A panel for each metric that a file has (or those named). A document of None is a file that is not there."""
     tables = [(label, None if document is None else metrics_of(document)) for label, document in files]
-    chosen = list(metrics) or [name for name in PANELS if any(own is not None and name in own for _, own in tables)]
+    chosen = list(metrics) or [
+        name for name in PANELS if any(table is not None and name in table for _, table in tables)
+    ]
     labels = [label for label, _ in tables]
     return {
         "$schema": SCHEMA,
@@ -43,7 +45,7 @@ def comparison(files: Sequence[tuple[str, dict[str, Any] | None]], metrics: Sequ
 
 def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], labels: list[str]) -> dict[str, Any]:
     lower = name in schemas.LOWER_IS_BETTER
-    rows = [_row(name, label, own) for label, own in tables]
+    rows = [_row(name, label, table) for label, table in tables]
     highest = max((max(row["value"], row["high"] or 0.0) for row in rows if row["value"] is not None), default=1.0)
     top = 1.0 if not lower else (highest * 1.25 or 1.0)
     x = {
@@ -94,9 +96,9 @@ def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], label
     }
 
 
-def _row(name: str, label: str, own: dict[str, Any] | None) -> dict[str, Any]:
-    value = None if own is None else own.get(name)
-    low, high = (None, None) if own is None or value is None else (own.get(f"{name}_ci") or (None, None))
+def _row(name: str, label: str, table: dict[str, Any] | None) -> dict[str, Any]:
+    value = None if table is None else table.get(name)
+    low, high = (None, None) if table is None or value is None else (table.get(f"{name}_ci") or (None, None))
     told = None if value is None else f"{value:.3g}"
     return {
         "file": label,
@@ -104,5 +106,5 @@ def _row(name: str, label: str, own: dict[str, Any] | None) -> dict[str, Any]:
         "low": low,
         "high": high,
         "above": None if value is None else max(value, high or 0.0),
-        "label": NO_FILE if own is None else NO_VALUE if told is None else told,
+        "label": NO_FILE if table is None else NO_VALUE if told is None else told,
     }

@@ -127,8 +127,8 @@ def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
 def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
     """The words of a dictionary column, None last, and the place of each row's word."""
     column = samples.column(name).combine_chunks()
-    found = column.dictionary.to_pylist()
-    return [*found, None], column.indices.fill_null(len(found)).to_numpy().astype(np.int64)
+    listed = column.dictionary.to_pylist()
+    return [*listed, None], column.indices.fill_null(len(listed)).to_numpy().astype(np.int64)
 
 
 def decided(batch: GuiBatch, verdicts: Verdicts) -> dict[str, pa.Array]:
