@@ -70,7 +70,7 @@ def _heat(
     name: str,
     title: str,
     description: str,
-    rows: list[Spec],
+    rows: list[dict[str, Any]],
     words: Sequence[str],
     *,
     value: str,
