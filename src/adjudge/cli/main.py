@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -40,6 +41,11 @@ _PROTOCOLS = {
 
 _SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """For this process and its workers, unless the user says otherwise: each saves a tenth of an evaluation's CPU."""
+
+
+_COLLECT_AFTER = (
+    50_000  # objects: a block makes thousands of short-lived tuples, and looking for cycles among them costs as much
+)
 
 
 class _Commands(click.Group):
@@ -87,6 +93,7 @@ def run() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
+    gc.set_threshold(_COLLECT_AFTER)
     try:
         code = main.main(prog_name="adjudge", standalone_mode=False)
     except click.exceptions.Abort:
