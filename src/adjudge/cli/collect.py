@@ -249,6 +249,7 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
+    from adjudge.runs.new_file import write_whole
     from adjudge.runs.writer import METRICS
 
     config: dict[str, Any] = {"results": [[str(output)]]}
@@ -265,7 +266,5 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     place.settle()
     target = Path(chosen["metrics_output"])
     target.parent.mkdir(parents=True, exist_ok=True)
-    waiting = target.with_name(f".{target.name}.part")
-    waiting.write_bytes((run / METRICS).read_bytes())
-    waiting.replace(target)
+    write_whole(target, (run / METRICS).read_bytes())
     return common.show(run, as_json=False, quiet=quiet)

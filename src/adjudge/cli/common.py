@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from adjudge.errors import ConfigError, OutputError
+from adjudge.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -165,11 +165,10 @@ def print_json(value: Any) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """A file; one that cannot be written is an OutputError."""
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    """A file, whole or not at all; one that cannot be written is an OutputError."""
+    from adjudge.runs.new_file import write_whole
+
+    write_whole(path, data)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adjudge.cli.common import PATH, print_bytes
-from adjudge.errors import ConfigError, NotComparable, OutputError
+from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
     from adjudge.report.side_by_side import Side
@@ -78,6 +78,7 @@ def compare(
     from adjudge.provenance.canonical import pretty
     from adjudge.report.comparison import text
     from adjudge.report.render import COMPARISONS, render_comparison
+    from adjudge.runs.new_file import write_whole
 
     plain = margin.pop(None, None)
     named = {name: value for name, value in margin.items() if name is not None}
@@ -86,7 +87,7 @@ def compare(
         kind = output.suffix.removeprefix(".").lower()
         models = {name: asked[name] for name in ("model", "model_a", "model_b")}
         known = kind in COMPARISONS
-        write(output, render_comparison(document, sides(runs, **models), kind) if known else pretty(document))
+        write_whole(output, render_comparison(document, sides(runs, **models), kind) if known else pretty(document))
     if as_json:
         print_bytes(pretty(document))
     if not document["pairs"]:
@@ -125,15 +126,3 @@ def sides(runs: Sequence[str], **models: str | None) -> list[Side]:
             except ConfigError:  # of a protocol that is not installed: shown without its record view
                 opened[path] = system.run
     return [Side(system.name, system.model, opened[system.run.path]) for system in systems]
-
-
-def write(path: Path, data: bytes) -> None:
-    """Put a file in place when it is whole."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -92,10 +92,11 @@ def _writable(path: Path) -> None:
 def _copy(run: Path, tsv: Path | None) -> None:
     if tsv is not None:
         from adjudge.protocols.consistency.measure import TSV
+        from adjudge.runs.new_file import write_whole
 
         if not (run / TSV).is_file():
             raise ConfigError("--tsv: only pairs have a table of disagreements; raters have none")
-        tsv.write_bytes((run / TSV).read_bytes())
+        write_whole(tsv, (run / TSV).read_bytes())
 
 
 @consistency.group()
@@ -191,8 +192,10 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
     if output is None:
         print_bytes(data)
     else:
+        from adjudge.runs.new_file import write_whole
+
         _writable(output)
-        output.write_bytes(data)
+        write_whole(output, data)
     left = sorted({f"{row['qid']} ({row['jitter']})" for row in made if row["question"] is None})
     click.echo(f"{len(rows)} prompts of {len(items)} questions", err=True)
     if left:

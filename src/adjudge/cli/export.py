@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from adjudge.cli.common import PATH
-from adjudge.errors import ConfigError, OutputError
+from adjudge.errors import ConfigError
+from adjudge.runs.new_file import whole_file
 
 if TYPE_CHECKING:
     from adjudge.runs.run import Run
@@ -108,16 +109,9 @@ def _evaluation(run: Run, about: tuple[str, ...]) -> bytes:
 @contextmanager
 def _sink(output: Path | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that appears when it is whole."""
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    part = output.with_name(f".{output.name}.part")
-    try:
-        with part.open("wb") as stream:
+    if output is not None:
+        with whole_file(output) as stream:
             yield stream
-        part.replace(output)
-    except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+        return
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()

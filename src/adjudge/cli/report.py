@@ -77,9 +77,9 @@ def _put(target: Path | None, data: bytes) -> None:
     if target is None:
         print_bytes(data)
         return
-    from adjudge.cli.compare import write
+    from adjudge.runs.new_file import write_whole
 
-    write(target, data)
+    write_whole(target, data)
     click.echo(f"{target}: {len(data):,} bytes", err=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +45,10 @@ class Options:
 
 
 def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> Path:
-    """Run one evaluation and return the directory it left; on any error nothing is left."""
+    """Run one evaluation and return the directory it left.
+
+    On an error nothing is left, except on one of the report, which is drawn when the run is whole and in its place.
+    """
     if options.workers < 1:
         raise ConfigError(f"workers is {options.workers}, expected 1 or more")
     if options.limit is not None and options.limit < 1:
@@ -56,7 +60,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     plan = chosen.plan(own)
     if (wanted.columns or wanted.json_path) and not plan.inputs():
         raise ConfigError(f"--column and --json-path are not for {chosen.name}, which reads tables of its own")
-    out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}"
+    out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     with RunWriter(out, force=options.force) as writer, runner:
         made = recipe(chosen.name, plan)
         cut = split(plan.inputs(), writer.scratch, runner, made, wanted)
@@ -121,12 +125,16 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         )
         clock.lap("write")
         manifest.timings = clock.laps
+        partials.clear()
+        path = writer.commit(manifest)
         if options.report is not None:
-            writer.finish(manifest)
-            partials.clear()
-            page, manifest.digests["report_data"] = options.report(writer.folder)
-            writer.write_bytes(REPORT, page)
-        return writer.commit(manifest)
+            try:
+                page, manifest.digests["report_data"] = options.report(path)
+                writer.add_file(REPORT, page, manifest)
+            except BaseException as error:
+                error.add_note(f"the run is whole at {path}, without its page (adjudge report {path} -o report.html)")
+                raise
+        return path
 
 
 def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any], Wanted]:

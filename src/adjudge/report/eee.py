@@ -7,8 +7,8 @@ instances hold one line a sample. Times are the run's own, so that the same run 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -63,7 +63,7 @@ def write(run: Run, folder: Path, about: Mapping[str, str] | None = None) -> lis
     """Write the records of a run into a folder that appears when it is whole; the paths of the aggregates."""
     if folder.exists():
         raise OutputError(f"{folder} exists already; choose another folder")
-    part = folder.parent / f".{folder.name}.{os.getpid()}.part"
+    part = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.part"
     try:
         part.mkdir(parents=True)
         names = _fill(run, part, about or {})

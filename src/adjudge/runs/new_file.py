@@ -1,12 +1,17 @@
-"""A file that is written from front to back, with its size and digest taken on the way."""
+"""New files: one with its size and digest taken on the way, and one that is whole or absent."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from adjudge.errors import OutputError
 from adjudge.provenance.manifest import RunFile
 
 _BUFFER = 1 << 18
@@ -38,3 +43,31 @@ class NewFile(io.RawIOBase):
     def listed(self, name: str) -> RunFile:
         """How the manifest lists it."""
         return RunFile(path=name, bytes=self.size, sha256=self._hash.hexdigest())
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that appears, or replaces another, when it is whole and on the disk; a device or a pipe is written to."""
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as stream:
+                yield stream
+            return
+        place = path.resolve()
+        part = place.with_name(f".{secrets.token_hex(8)}.part")
+        try:
+            with part.open("xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put a file in place when it is whole."""
+    with whole_file(path) as stream:
+        stream.write(data)

@@ -1,12 +1,13 @@
-"""Writing a run: into a temporary folder beside its place, renamed when whole."""
+"""Writing a run: it grows in a workplace beside its place, and is renamed when it is whole."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,7 @@ from adjudge.evidence.table import SCHEMA, Evidence
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.provenance.manifest import Manifest, RunFile
 from adjudge.runs.tables import TableFile, one_batch
+from adjudge.runs.workplace import Workplace, sync
 
 SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT = (
     "samples.parquet",
@@ -41,36 +43,51 @@ class RunWriter:
 
     def __init__(self, out: Path, *, force: bool = False) -> None:
         self.out, self.force = out, force
-        self.folder = out.parent / f".{out.name}.{os.getpid()}.part"
-        self._samples = TableFile(self.folder / SAMPLES)
+        self._workplace = Workplace(out.resolve())
+        self._claim = True
         self._listed: dict[str, RunFile] = {}
         self._clearing: Thread | None = None
 
     def __enter__(self) -> Self:
-        if self.out.exists() and not self.force:
-            raise OutputError(f"{self.out} exists already; choose another --out, or --force to replace it")
-        if self.out.exists() and not ((self.out.is_dir() and (self.out / MANIFEST).exists()) or _empty(self.out)):
-            raise OutputError(f"{self.out} exists and is no run of adjudge, so --force does not replace it")
+        self._check_place()
+        self._claim = not self.out.exists()
         try:
-            self.folder.mkdir(parents=True)
-            (self.folder / "evidence").mkdir()
-            (self.folder / "outputs").mkdir()
-            self.scratch.mkdir()
-        except OSError as error:
-            raise OutputError(f"cannot write to {self.out.parent}: {error.strerror}") from None
+            self._workplace.open()
+            for folder in (self.folder, self.folder / "evidence", self.folder / "outputs", self.scratch):
+                folder.mkdir()
+        except BaseException as error:
+            self._workplace.close()
+            if isinstance(error, OSError):
+                raise OutputError(f"cannot write to {self.out.parent}: {error.strerror}") from None
+            raise
+        self._samples = TableFile(self.folder / SAMPLES)
         return self
+
+    def _check_place(self) -> None:
+        """Refuse a place where something is that may not be replaced; an empty folder may."""
+        if not self.out.exists() or _empty(self.out):
+            return
+        if not self.force:
+            raise OutputError(f"{self.out} exists already; choose another --out, or --force to replace it")
+        if not (self.out / MANIFEST).exists():
+            raise OutputError(f"{self.out} exists and is no run of adjudge, so --force does not replace it")
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._samples.abandon()
         self._cleared()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._workplace.close()
+
+    @property
+    def folder(self) -> Path:
+        """Where the run grows."""
+        return self._workplace.run
 
     @property
     def scratch(self) -> Path:
         """A folder for what the work spills; it never becomes part of the run."""
-        return self.folder / ".scratch"
+        return self._workplace.folder / ".scratch"
 
     def add_samples(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Append the samples of a partition; partitions come in order."""
@@ -96,7 +113,7 @@ class RunWriter:
         """Write one file of the run."""
         (self.folder / name).write_bytes(data)
 
-    def finish(self, manifest: Manifest) -> None:
+    def _finish(self, manifest: Manifest) -> None:
         """Close the tables and list every file with its digest in the manifest: the folder is a whole run."""
         samples = self._samples.close()
         if samples is not None:
@@ -105,12 +122,13 @@ class RunWriter:
         shutil.rmtree(self.scratch, ignore_errors=True)
         for left in self.folder.rglob(GROWING):
             left.unlink()  # half a partition of a worker that was lost; another one has written the whole
+        paths = sorted(self.folder.rglob("*"))
         manifest.files = [
-            self._file(path.relative_to(self.folder).as_posix(), path)
-            for path in sorted(self.folder.rglob("*"))
-            if path.is_file() and path.name != MANIFEST
+            self._file(path.relative_to(self.folder).as_posix(), path) for path in paths if path.is_file()
         ]
         self.write_json(MANIFEST, manifest)
+        for path in (*paths, self.folder / MANIFEST, self.folder):
+            sync(path)
 
     def _cleared(self) -> None:
         if self._clearing is not None:
@@ -122,18 +140,28 @@ class RunWriter:
 
     def commit(self, manifest: Manifest) -> Path:
         """Put the run in its place in one step."""
-        self.finish(manifest)
+        self._finish(manifest)
+        self._check_place()
         try:
-            if self.out.exists():
-                old = self.out.parent / f".{self.out.name}.{os.getpid()}.old"
-                self.out.rename(old)
-                self.folder.rename(self.out)
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                self.folder.rename(self.out)
+            self._workplace.settle(replace=self.force, claim=self._claim)
         except OSError as error:
             raise OutputError(f"cannot put the run in place at {self.out}: {error.strerror}") from None
         return self.out
+
+    def add_file(self, name: str, data: bytes, manifest: Manifest) -> None:
+        """Add a file to the run that is in its place, and list it."""
+        manifest.files.append(RunFile(path=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest()))
+        manifest.files.sort(key=lambda file: PurePosixPath(file.path))
+        for new, content in ((name, data), (MANIFEST, pretty(manifest))):
+            (self._workplace.folder / new).write_bytes(content)
+            sync(self._workplace.folder / new)
+        (self._workplace.folder / name).rename(self.out / name)
+        try:
+            (self._workplace.folder / MANIFEST).rename(self.out / MANIFEST)
+        except BaseException:
+            (self.out / name).unlink()
+            raise
+        sync(self.out)
 
 
 class PartWriter:
