@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
+import base64
 import copy
-from typing import Any
+import hashlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from adjudge.errors import ConfigError, RunError
+from adjudge.report import renderer
+from adjudge.report.untrusted import terminal
 from adjudge.runs.run import Run
 
 FORMATS = ("png", "svg", "pdf")
 _INK = "currentColor"
 _FONT = "Arial, Helvetica, Liberation Sans, sans-serif"  # the widths that charts are laid out with
+_LONGEST = 300  # characters of a text in a chart; none of our own is longer
+_SECONDS, _MEMORY = 60, 3 << 30  # for one chart; the renderer takes 0.6 GB before it draws anything
+_DEATHS = 3  # of the process that draws; after that no further chart is tried
 
 
-def svg(spec: dict[str, Any]) -> str:
-    """A chart for the page: transparent, its lines and words in the colour of the text around it, scaling down."""
-    import vl_convert
+class Drawing(NamedTuple):
+    """A chart as a picture, or why there is none."""
 
+    picture: bytes | None
+    why: str = ""
+
+
+def svgs(specs: Iterable[dict[str, Any]]) -> list[Drawing]:
+    """Charts for the page: transparent, their lines and words in the colour of the text around them, scaling down."""
+    return [
+        Drawing(drawn.picture.replace(b"<svg ", b'<svg role="img" preserveAspectRatio="xMidYMid meet" ', 1))
+        if drawn.picture is not None
+        else drawn
+        for drawn in _drawn([("svg", _for_page(spec)) for spec in specs])
+    ]
+
+
+def draw(run: Run, name: str | None, kind: str) -> bytes:
+    """One chart of a run as a file for a paper or a slide; without a name, the first."""
+    if kind not in FORMATS:
+        raise ConfigError(f"{kind!r} is not one of {', '.join(FORMATS)}")
+    if not run.charts:
+        raise RunError(f"{run.path} has no charts")
+    known = {str(chart["name"]): chart["spec"] for chart in run.charts}
+    if name is not None and name not in known:
+        raise ConfigError(f"there is no chart {name!r}; the run has {', '.join(known)}")
+    spec = {"background": "white", **known[name or next(iter(known))]}
+    drawn = _drawn([(kind, spec)])[0]
+    if drawn.picture is None:
+        raise RunError(f"a chart of the run cannot be drawn: {drawn.why}")
+    return drawn.picture
+
+
+def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
     drawn = copy.deepcopy(spec)
     config = drawn.setdefault("config", {})
     drawn["background"] = None
@@ -36,31 +79,70 @@ def svg(spec: dict[str, Any]) -> str:
     config.setdefault("view", {}).setdefault("stroke", None)
     for mark in ("text", "rule", "tick"):
         config.setdefault(mark, {}).setdefault("color", _INK)
-    picture = str(_drawn(vl_convert.vegalite_to_svg, drawn))
-    return picture.replace("<svg ", '<svg role="img" preserveAspectRatio="xMidYMid meet" ', 1)
+    return drawn
 
 
-def draw(run: Run, name: str | None, kind: str) -> bytes:
-    """One chart of a run as a file for a paper or a slide; without a name, the first."""
-    import vl_convert
-
-    if kind not in FORMATS:
-        raise ConfigError(f"{kind!r} is not one of {', '.join(FORMATS)}")
-    if not run.charts:
-        raise RunError(f"{run.path} has no charts")
-    known = {str(chart["name"]): chart["spec"] for chart in run.charts}
-    if name is not None and name not in known:
-        raise ConfigError(f"there is no chart {name!r}; the run has {', '.join(known)}")
-    spec = {"background": "white", **known[name or next(iter(known))]}
-    if kind == "svg":
-        return str(_drawn(vl_convert.vegalite_to_svg, spec)).encode()
-    if kind == "png":
-        return bytes(_drawn(vl_convert.vegalite_to_png, spec, scale=2))
-    return bytes(_drawn(vl_convert.vegalite_to_pdf, spec))
+def _drawn(jobs: Sequence[tuple[str, dict[str, Any]]]) -> list[Drawing]:
+    """Every job's picture. A chart that ends the process which draws is left out, and another process goes on."""
+    lines = [msgspec.json.encode([kind, _readable(spec)]) + b"\n" for kind, spec in jobs]
+    drawings: list[Drawing] = []
+    for _ in range(_DEATHS):
+        if len(drawings) == len(lines):
+            break
+        answers, why = _answers(lines[len(drawings) :])
+        drawings += answers
+        if len(drawings) < len(lines):
+            drawings.append(Drawing(None, why))
+    return drawings + [Drawing(None, "other charts ended the renderer")] * (len(lines) - len(drawings))
 
 
-def _drawn(how: Any, spec: dict[str, Any], **options: Any) -> Any:
+def _answers(lines: Sequence[bytes]) -> tuple[list[Drawing], str]:
+    """What one process drew before it ended, and why it ended."""
+    why = f"it takes longer than {_SECONDS} seconds"
     try:
-        return how(spec, allowed_base_urls=[], **options)
-    except ValueError as error:
-        raise RunError(f"a chart of the run cannot be drawn: {str(error).splitlines()[0]}") from None
+        ended = subprocess.run(
+            # -P: no module of the folder it lies in hides one of a library.
+            [sys.executable, "-P", renderer.__file__, str(_SECONDS), str(_MEMORY)],
+            input=b"".join(lines),
+            capture_output=True,
+            check=False,
+            timeout=_SECONDS * (len(lines) + 1),
+        )
+        output = ended.stdout
+        if -ended.returncode != getattr(signal, "SIGALRM", None):
+            why = "the renderer ended" + _signal_name(ended.returncode)
+    except subprocess.TimeoutExpired as error:
+        output = error.stdout or b""
+    except OSError as error:
+        return [], f"the renderer cannot be started: {error.strerror}"
+    whole = output[: output.rfind(b"\n") + 1].splitlines()
+    return [_drawing(msgspec.json.decode(line, type=dict[str, str])) for line in whole], why
+
+
+def _drawing(answer: dict[str, str]) -> Drawing:
+    if "data" in answer:
+        return Drawing(base64.b64decode(answer["data"]))
+    return Drawing(None, answer["why"])
+
+
+def _signal_name(code: int) -> str:
+    return f" with {signal.Signals(-code).name}" if code < 0 else f" with exit code {code}"
+
+
+def _readable(value: Any) -> Any:
+    """A specification whose texts have no control characters and are not endless; what is equal stays equal."""
+    if isinstance(value, str):
+        return label(value)
+    if isinstance(value, dict):
+        return {key: _readable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    return value
+
+
+def label(text: str) -> str:
+    """A text as a chart shows it; of a long one the beginning, and a digest by which two such texts stay two."""
+    readable = terminal(text)
+    if len(readable) <= _LONGEST:
+        return readable
+    return f"{readable[: _LONGEST - 10]}… {hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"

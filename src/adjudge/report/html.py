@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from markupsafe import Markup
 
 from adjudge.errors import RunError
 from adjudge.report import numbers
-from adjudge.report.charts import svg
+from adjudge.report.charts import Drawing, svgs
 from adjudge.report.data import data_block, digest, encode
 from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
@@ -34,13 +35,13 @@ _WIDE = 620
 
 def render(run: Run) -> bytes:
     """The page."""
-    return _page(data_block(run))
+    return write(run)[0]
 
 
 def write(run: Run) -> tuple[bytes, str]:
     """The page and the digest of the data block it embeds, for the manifest."""
     block = data_block(run)
-    return _page(block), digest(block)
+    return _page(block, _drawings(block)), digest(block)
 
 
 def block_of(page: bytes) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def check(run: Run) -> list[str]:
     problems += _differences(shown, expected)
     # Another version may word the page in another way; the numbers in the block are compared all the same.
     same_version = run.manifest.environment.get("adjudge") == version("adjudge")
-    if not problems and same_version and _without_charts(page) != _without_charts(_page(expected)):
+    if not problems and same_version and _without_charts(page) != _without_charts(_undrawn(expected)):
         problems.append(f"{REPORT}: the page does not show its data block")
     return problems
 
@@ -105,8 +106,18 @@ def _without_charts(page: bytes) -> bytes:
     return _CHART.sub(b"", page)
 
 
-def _page(block: dict[str, Any]) -> bytes:
-    return page("report.html.j2", block, charts=[_figure(chart) for chart in block["charts"]])
+def _drawings(block: dict[str, Any]) -> list[Drawing]:
+    return svgs(chart["spec"] for chart in block["charts"])
+
+
+def _undrawn(block: dict[str, Any]) -> bytes:
+    """The page with empty figures, to be compared without them."""
+    return _page(block, [Drawing(b"")] * len(block["charts"]))
+
+
+def _page(block: dict[str, Any], drawings: Sequence[Drawing]) -> bytes:
+    figures = [_figure(chart, drawn) for chart, drawn in zip(block["charts"], drawings, strict=True)]
+    return page("report.html.j2", block, charts=figures)
 
 
 def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
@@ -137,12 +148,15 @@ def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
     return made.encode()
 
 
-def _figure(chart: dict[str, Any]) -> dict[str, Any]:
-    drawn = svg(chart["spec"])
-    width = re.search(r'width="(\d+)', drawn)
+def _figure(chart: dict[str, Any], drawn: Drawing) -> dict[str, Any]:
+    if drawn.picture is None:
+        note = Markup('<p class="note">This chart could not be drawn: {}.</p>').format(drawn.why)
+        return {"title": _title(chart), "svg": note, "wide": False}
+    picture = drawn.picture.decode()
+    width = re.search(r'width="(\d+)', picture)
     return {
         "title": _title(chart),
-        "svg": Markup(drawn),  # noqa: S704 -- drawn by Vega, which escapes texts
+        "svg": Markup(picture),  # noqa: S704 -- drawn by Vega, which escapes texts
         "wide": width is not None and int(width[1]) > _WIDE,
     }
 

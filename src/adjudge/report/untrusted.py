@@ -14,12 +14,19 @@ def terminal(text: str) -> str:
         return text
     return "".join(
         character
-        if character in _KEPT or unicodedata.category(character) not in _HIDING
+        if character in _KEPT or not _hides(character)
         else f"\\x{ord(character):02x}"
         if ord(character) < 0x100
         else f"\\u{ord(character):04x}"
         for character in text.replace("\r\n", "\n")
     )
+
+
+def _hides(character: str) -> bool:
+    """Whether it shows as nothing, or is no character at all (U+FFFE), which XML does not take."""
+    number = ord(character)
+    nothing = number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF
+    return nothing or unicodedata.category(character) in _HIDING
 
 
 def line(text: str, limit: int | None = None) -> str:
