@@ -7,6 +7,7 @@ AdjudgeError
 ├── RunError            a run directory is missing, incomplete or of an unknown schema                     (exit 2)
 │   └── VerificationFailed   a run was recomputed and does not hold                                        (exit 1)
 ├── CitationRefused     a verdict cites nothing, or cites what does not exist or does not support it       (exit 2)
+├── InstrumentError     the machine or adjudge failed, not the user: a worker died …                        (exit 4)
 ├── PromiseBroken       a protocol's results break what the engine promises (a bug of the protocol)         (exit 4)
 ├── StatsError          a statistic was asked of data it is not defined for by contract (unknown label …)  (exit 2)
 ├── ProtocolViolation   the protocol's contract was violated; the result is INVALID                        (exit 3)
@@ -76,6 +77,12 @@ class PromiseBroken(AdjudgeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.problems,))
+
+
+class InstrumentError(AdjudgeError):
+    """The machine or adjudge itself failed, whatever the input is."""
+
+    exit_code = 4
 
 
 class StatsError(AdjudgeError):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
-import os
-import signal
-import sys
-from types import FrameType
 
 import click
 
-from adjudge.errors import AdjudgeError
+from adjudge.cli.start import run
 from adjudge.plugins import plugin, plugin_names
 
+__all__ = ["main", "run"]
 GROUP = "adjudge.commands"
 _OWN = {
     "collect": "run a system under test over a data set and write its outputs",
@@ -37,15 +33,6 @@ _PROTOCOLS = {
     "gui": "judge a GUI agent's actions along recorded episodes",
     "triage": "judge a classifier that may say uncertain",
 }
-
-
-_SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""For this process and its workers, unless the user says otherwise: each saves a tenth of an evaluation's CPU."""
-
-
-_COLLECT_AFTER = (
-    50_000  # objects: a block makes thousands of short-lived tuples, and looking for cycles among them costs as much
-)
 
 
 class _Commands(click.Group):
@@ -79,41 +66,12 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="adjudge", prog_name="adjudge")
+@click.option("--debug", is_flag=True, expose_value=False, help="Before the command: show where an error comes from.")
 def main() -> None:
     """Turn outputs you already have into verdicts that anyone can check.
 
     \b
     Exit codes: 0 passed, or no gates · 1 a gate failed or a run does not hold · 2 usage or bad input ·
-    3 not comparable, a leak found, or the protocol was violated.
+    3 not comparable, a leak found, or the protocol was violated · 4 adjudge or the machine failed (a full
+    disk, no memory, a bug) · 130, 143 interrupted · 141 nobody reads the output any more.
     """
-
-
-def run() -> None:
-    """The console script: every error becomes one message and one exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    gc.set_threshold(_COLLECT_AFTER)
-    try:
-        code = main.main(prog_name="adjudge", standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("interrupted; nothing was written", err=True)
-        sys.exit(130)
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing was written", err=True)
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except AdjudgeError as error:
-        click.echo(f"adjudge: {error}", err=True)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from adjudge.engine.runner import J, R, Runner
-from adjudge.errors import AdjudgeError, ConfigError
+from adjudge.errors import ConfigError, InstrumentError
 
 LOCAL = "local"
 _AHEAD = 4  # jobs in the queue for every thread of the cluster
@@ -68,7 +68,7 @@ class Cluster(Runner):
                 if waiting:
                     yield waiting.pop(0).result()
         except KilledWorker as error:
-            raise AdjudgeError(f"a job was lost with every worker that took it (out of memory?): {error}") from None
+            raise InstrumentError(f"a job was lost with every worker that took it (out of memory?): {error}") from None
         finally:
             for future in waiting:
                 future.cancel()

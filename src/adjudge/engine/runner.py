@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from adjudge.errors import AdjudgeError
+from adjudge.errors import InstrumentError
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -73,7 +73,7 @@ class Pool(Runner):
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
-            raise AdjudgeError("a worker process died (out of memory?); try fewer --workers") from None
+            raise InstrumentError("a worker process died (out of memory?); try fewer --workers") from None
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

@@ -1,0 +1,137 @@
+"""The console script: every way in which a command ends becomes at most one message and one exit code."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from types import FrameType
+from typing import TextIO
+
+from adjudge.errors import AdjudgeError, InstrumentError
+
+_SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""For this process and its workers, unless the user says otherwise: each saves a tenth of an evaluation's CPU."""
+
+_COLLECT_AFTER = 50_000
+"""Objects: a block makes thousands of short-lived tuples, and looking for cycles among them costs a tenth."""
+
+_CLOSED_PIPE = 128 + 13  # as if SIGPIPE had ended the process
+_OF_THE_MACHINE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EFBIG,
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENAMETOOLONG,
+}
+_received: list[int] = []
+
+
+def run() -> None:
+    """Run the command of this process and leave with its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores Ctrl-C
+            signal.signal(number, _interrupt)
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    gc.set_threshold(_COLLECT_AFTER)
+    try:
+        code = _command()
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 -- nothing goes past the exit codes
+        code = _told(error)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # what comes while the interpreter ends changes nothing
+    for stream in (sys.stdout, sys.stderr):
+        _let_go(stream)
+    sys.exit(128 + _received[0] if _received else code)
+
+
+def _command() -> int:
+    import click
+
+    from adjudge.cli.main import main
+
+    if "_ADJUDGE_COMPLETE" in os.environ:  # the shell asks for completions
+        main.main(prog_name="adjudge")
+    try:
+        with main.make_context("adjudge", sys.argv[1:]) as context:
+            code = main.invoke(context)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _told(error: BaseException) -> int:
+    """Say what ended the command, and return the exit code that stands for it."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 0
+    if sys.argv[1:2] == ["--debug"]:
+        traceback.print_exception(error)
+    notes: list[str] = getattr(error, "__notes__", [])
+    if _received or isinstance(error, KeyboardInterrupt):
+        _say("; ".join(["interrupted", *(notes or ["nothing was written"])]))
+        return 130
+    if isinstance(error, BrokenPipeError):
+        return _CLOSED_PIPE
+    code, message = _judged(error)
+    _say("; ".join([f"adjudge: {message}", *notes]) if message else "")
+    return code
+
+
+def _judged(error: BaseException) -> tuple[int, str]:
+    """Exit code and message of an error."""
+    if isinstance(error, AdjudgeError):
+        reason = error.__context__
+        broken = isinstance(reason, OSError) and reason.errno in _OF_THE_MACHINE
+        return InstrumentError.exit_code if broken else error.exit_code, str(error)
+    import click
+
+    if isinstance(error, click.exceptions.Abort):
+        return 130, "interrupted"
+    if isinstance(error, click.ClickException):
+        error.show()
+        return 2, ""
+    if isinstance(error, MemoryError):
+        return InstrumentError.exit_code, "there is not enough memory"
+    if isinstance(error, OSError) and error.strerror:
+        return InstrumentError.exit_code, ": ".join(
+            [*([str(error.filename)] if error.filename else []), error.strerror]
+        )
+    first = next(iter(str(error).splitlines()), "")
+    kind = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return InstrumentError.exit_code, f"an error of adjudge itself, {kind} (`adjudge --debug …` shows where)"
+
+
+def _say(text: str) -> None:
+    from adjudge.report.untrusted import terminal
+
+    if text:
+        with suppress(OSError):  # nobody listens
+            print(terminal(text), file=sys.stderr, flush=True)  # noqa: T201 -- click may not be loaded yet
+
+
+def _let_go(stream: TextIO | None) -> None:
+    """Write what waits; where that is not possible, into nothing, or the interpreter would try again and complain."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End the command; a second signal does not disturb its clearing up, a third ends the process at once."""
+    del frame
+    _received.append(number)
+    if len(_received) == 1:
+        raise KeyboardInterrupt
+    if len(_received) > 2:
+        os._exit(128 + number)

@@ -1,0 +1,141 @@
+"""How a command ends when the machine fails, the user interrupts, or nobody reads on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+START = "from adjudge.cli.start import run\n"
+WATCHED = """
+from adjudge.cli import start
+command = start._command
+def watched():
+    print("go", flush=True)
+    return command()
+start._command = watched
+start.run()
+"""
+
+
+def call(*words, first="", **more):
+    code = START + first + "run()"
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.run([sys.executable, "-c", code, *map(str, words)], text=True, check=False, timeout=120, **more)
+
+
+def one_sentence(text):
+    assert "Traceback" not in text
+    assert "Exception ignored" not in text
+    assert len(text.splitlines()) == 1, text
+    return text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4])
+def test_a_signal_at_any_moment_ends_without_a_word_too_many(flags, tmp_path, number, delay):
+    words = [
+        sys.executable,
+        "-c",
+        WATCHED,
+        "flight",
+        *flags,
+        "--out",
+        tmp_path / "run",
+    ]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "go\n"
+    time.sleep(delay)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert one_sentence(errors).startswith("interrupted; ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_signals_leave_nothing_either(flags, tmp_path):
+    words = [sys.executable, "-c", START + "run()", "flight", *flags, "--out", tmp_path / "run"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(tmp_path.glob(".run*/run")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+    one_sentence(errors)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit_of_file_sizes_is_exit_4_and_leaves_nothing(flags, tmp_path):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "
+    done = call("flight", *flags, "--out", tmp_path / "run", first=limit)
+    assert done.returncode == 4
+    assert "File too large" in one_sentence(done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_exit_4_wherever_it_is_met(run, adjudge_cli, tmp_path):
+    full = {"stdout": Path("/dev/full").open("w")}  # noqa: SIM115 -- for as long as the test
+    for words in (
+        ["query", run, "select * from evidence"],
+        ["query", run, "select * from evidence", "--format", "csv"],
+        ["query", run, "select 1", "--format", "csv"],
+        ["export", run, "--records", "jsonl"],
+        ["report", run],
+        ["--help"],
+    ):
+        done = call(*words, **full)
+        assert done.returncode == 4, words
+        assert "No space left on device" in one_sentence(done.stderr)
+    full["stdout"].close()
+    done = call("gate", run, "--sarif", "/dev/full", "--quiet")
+    assert done.returncode == 4
+    assert "No space left on device" in one_sentence(done.stderr)
+
+
+def test_too_long_a_path_is_exit_4(flags):
+    done = call("flight", *flags, "--out", "x" * 300)
+    assert done.returncode == 4
+    assert "File name too long" in one_sentence(done.stderr)
+
+
+@pytest.mark.parametrize(
+    "error, said",
+    [("MemoryError", "not enough memory"), ("KeyError('x')", "an error of adjudge itself, KeyError: 'x'")],
+)
+def test_an_error_of_the_instrument_is_exit_4_and_debug_shows_where(error, said):
+    broken = f"import adjudge\ndef load(path): raise {error}\nadjudge.load_run = load\n"
+    done = call("explain", "run", "sample", first=broken)
+    assert done.returncode == 4
+    assert said in one_sentence(done.stderr)
+    done = call("--debug", "explain", "run", "sample", first=broken)
+    assert done.returncode == 4
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", None, "select * from evidence"],
+        ["export", None, "--records", "jsonl"],
+        ["--help"],
+        ["schema", "metrics"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_closed_pipe_is_no_failed_gate(run, words):
+    read, write = os.pipe()
+    os.close(read)
+    done = call(*(run if word is None else word for word in words), stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_what_is_wrong_with_the_command_is_still_exit_2(tmp_path):
+    assert call("explain", tmp_path, "sample").returncode == 2
+    assert call("nonsense").returncode == 2
+    assert call("--help").returncode == 0
+    assert call("--version").returncode == 0
