@@ -77,3 +77,71 @@ def test_tables_that_are_not_readable_are_an_error(two_models: adjudge.Run) -> N
     (two_models.path / "samples.parquet").write_bytes(b"no table")
     with pytest.raises(adjudge.ConfigError, match="the query failed"):
         query(two_models, "select 1")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy samples to '{run}/more.parquet'",
+        "copy (select 1) to '{run}/samples.parquet'",
+        "attach '{run}/more.db' as more",
+        "attach ':memory:' as more",
+        "export database '{run}/exported'",
+        "import database '{run}'",
+        "install httpfs",
+        "load httpfs",
+        "pragma version",
+        "pragma database_list",
+        "call pragma_version()",
+        "set threads = 1",
+        "reset threads",
+        "create table more as select 1",
+        "create view more as select 1",
+        "drop view samples",
+        "insert into samples values (1)",
+        "explain analyze select 1",
+        "prepare p as select 1",
+        "select 1; select 2",
+        "select 1; copy samples to '{run}/more.parquet'",
+        "",
+        ";",
+        "select * from read_csv('/etc/passwd')",
+        "select * from '/etc/passwd'",
+        "select * from read_text('/etc/passwd')",
+        "select * from read_text('{run}/../secret.txt')",
+        "select * from read_text('{run}/manifest.json')",
+        "select * from glob('/etc/*')",
+        "select * from query('copy samples to ''{run}/more.parquet''')",
+        "select * from read_parquet('https://example.invalid/x.parquet')",
+        "select * from numbers_of_this_program",
+    ],
+)
+def test_nothing_is_run_but_one_select_and_nothing_reached_but_the_tables(one: adjudge.Run, sql: str) -> None:
+    import pyarrow as pa
+
+    numbers_of_this_program = pa.table({"secret": [1]})  # noqa: F841 -- DuckDB would find it by its name
+    (one.path.parent / "secret.txt").write_text("secret")
+    before = _bytes(one.path.parent)
+    with pytest.raises(adjudge.ConfigError, match="the query failed"):
+        query(one, sql.format(run=one.path))
+    assert _bytes(one.path.parent) == before
+
+
+@pytest.mark.parametrize(
+    "sql", ["from samples", "with s as (from samples) select * from s", "describe samples", "select 1;", "show tables"]
+)
+def test_whatever_only_reads_is_a_select(one: adjudge.Run, sql: str) -> None:
+    assert query(one, sql)[1]
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> adjudge.Run:
+    folder = tmp_path_factory.mktemp("one")
+    data = generate(folder / "data", seed=1, task="S1", flights=2, seconds=5)
+    outputs = [str(path) for path in data.outputs.values()]
+    config = {"task": "S1", "outputs": outputs, "reference": [str(data.reference)]}
+    return adjudge.evaluate("flight", config, report=False, out=folder / "run", limit=3)
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

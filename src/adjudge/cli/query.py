@@ -20,7 +20,7 @@ import click
     help="How rows are printed.",
 )
 def query(run: str, sql: str, shape: str) -> int:
-    """Ask a RUN's tables with SQL (DuckDB).
+    """Ask a RUN's tables with one SELECT (DuckDB); nothing is written and no other file read.
 
     \b
     Views: samples (one row a sample), evidence (one row an atom, with sample and model), atoms (the same, by row

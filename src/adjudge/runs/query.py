@@ -44,7 +44,7 @@ _RULES = pa.schema(
 def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`.
 
-    Names differ in more than case in SQL: of two columns that do not, the second has `_1` behind it. One thread takes
+    Nothing else is run, and no file is reached but the run's tables. Names differ in more than case in SQL: of two columns that do not, the second has `_1` behind it. One thread takes
     less memory.
     """
     import duckdb
@@ -53,14 +53,17 @@ def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tupl
         connection.execute("set enable_progress_bar = false")  # it goes to stdout, which is metrics.json's under --json
         connection.register("estimates", _table("estimates", run.metrics["estimates"], _ESTIMATES))
         connection.register("rules", _table("rules", run.layout.rules, _RULES))
-        folder = _quoted(str(run.path.resolve()) + "/")
         try:
             for name, body in _views(run).items():
                 connection.execute(f"create view {name} as {body}")
-            connection.execute(f"set allowed_directories = [{folder}]")
+            connection.execute(f"set allowed_paths = [{', '.join(map(_quoted, _tables(run)))}]")
             connection.execute("set enable_external_access = false")
+            connection.execute("set python_enable_replacements = false")  # no name means a variable of this program
             connection.execute("set lock_configuration = true")
-            result = connection.execute(sql)
+            statements = connection.extract_statements(sql)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                raise ConfigError("the query failed: it is not one SELECT, and nothing else is run")
+            result = connection.execute(statements[0])
             names = [column[0] for column in result.description or ()]
             return names, result.fetchall()
         except duckdb.Error as error:
@@ -73,6 +76,15 @@ def _table(name: str, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.T
         return pa.Table.from_pylist(list(rows), schema=schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise RunError(f"the {name} of the run are not what adjudge writes: {error}") from None
+
+
+def _tables(run: Run) -> list[str]:
+    folder = run.path.resolve()
+    return [
+        str(path)
+        for name in ("samples", "evidence/part-*", "outputs/part-*")
+        for path in folder.glob(f"{name}.parquet")
+    ]
 
 
 def _views(run: Run) -> dict[str, str]:
