@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, evaluate_and_show, print_json, report_writer, run_options, settings_and_run_flags
+from adjudge.cli.common import (
+    PATH,
+    evaluate_and_show,
+    print_json,
+    report_writer,
+    run_options,
+    say,
+    settings_and_run_flags,
+)
 from adjudge.errors import ConfigError
 
 
@@ -69,7 +77,7 @@ def _evaluate(settings: dict[str, Any], run_flags: dict[str, Any]) -> int:
     for item in metrics["violations"]:
         who = f" ({item['model']})" if "model" in item else ""
         for reason in item["reasons"]:
-            click.echo(f"INVALID by {item['code']}{who}: {reason}", err=True)
+            say(f"INVALID by {item['code']}{who}: {reason}")
     return 3
 
 
@@ -96,7 +104,7 @@ def inject(
         flights = [flight for flight in flights if flight.id in chosen]
     attacks = read_catalog(catalog).attacks
     count = write_attacked(flights, attacks, output, force=force)
-    click.echo(f"{count} attacked sequences of {len(flights)} flights in {output}", err=True)
+    say(f"{count} attacked sequences of {len(flights)} flights in {output}")
     return 0
 
 
@@ -117,7 +125,7 @@ def catalog_show(file: Path | None) -> int:
     for attack in read_catalog(file).attacks:
         values = ", ".join(f"{key}={value}" for key, value in attack.parameters.items())
         length = "to the end" if attack.duration_s is None else f"{attack.duration_s:g} s"
-        click.echo(f"{attack.name}: {values}; seed {attack.seed}; {length}")
+        say(f"{attack.name}: {values}; seed {attack.seed}; {length}", err=False)
     return 0
 
 
@@ -129,7 +137,7 @@ def catalog_check(file: Path) -> int:
 
     read = read_catalog(file)
     names = {attack.name for attack in read.attacks}
-    click.echo(f"{file}: {len(names)} attacks, {len(read.attacks)} with all parameters and seeds")
+    say(f"{file}: {len(names)} attacks, {len(read.attacks)} with all parameters and seeds", err=False)
     return 0
 
 
@@ -149,7 +157,7 @@ def init(out: Path, seed: int, flights: int, seconds: float, rate: float) -> int
         raise OutputError(f"{target} exists already; choose another --out")
     config = write_example(out, seed=seed, flights=flights, seconds=seconds, rate=rate)
     target.write_text(_EVAL.format(**config), encoding="utf-8")
-    click.echo(f"{target} is written; next: adjudge anomaly --config {target} --out run", err=True)
+    say(f"{target} is written; next: adjudge anomaly --config {target} --out run")
     return 0
 
 
@@ -202,5 +210,5 @@ def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
     for row in rows:
         if row.holds and quiet:
             continue
-        click.echo(f"{'ok  ' if row.holds else 'FAIL'} {row.name}: {row.text}", err=True)
+        say(f"{'ok  ' if row.holds else 'FAIL'} {row.name}: {row.text}")
     return 1 if failed else 0

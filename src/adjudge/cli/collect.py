@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import configuration
+from adjudge.cli.common import configuration, say
 from adjudge.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
@@ -143,18 +143,17 @@ def collect(config_file: str | None, **flags: Any) -> int:
         ).run()
     written = tally.done - tally.earlier
     if tally.interrupted:
-        click.echo(
+        say(
             f"interrupted: {earlier + written} of {tally.total} records are in {output}; "
             "run the same command with --resume to go on",
-            err=True,
         )
         return 130
     if not quiet:
-        click.echo(_summary(tally, written, output), err=True)
+        say(_summary(tally, written, output))
     if chosen.get("metrics_output"):
         return _measure(chosen, output, quiet=quiet, force=force)
     if written and tally.errors == written and not tally.earlier:
-        click.echo(f"adjudge: no question was answered; `error` in {output} says why", err=True)
+        say(f"adjudge: no question was answered; `error` in {output} says why")
         return 1
     return 0
 
@@ -199,7 +198,7 @@ def _summary(tally: Tally, written: int, output: Path) -> str:
 
 
 def _say_stopping(tally: Tally) -> None:
-    click.echo(f"\nfinishing the {tally.in_flight} in flight; interrupt again to cancel them", err=True)
+    say(f"\nfinishing the {tally.in_flight} in flight; interrupt again to cancel them")
 
 
 @contextmanager

@@ -171,6 +171,13 @@ def write_file(path: Path, data: bytes) -> None:
     write_whole(path, data)
 
 
+def say(text: str, *, err: bool = True) -> None:
+    """Print a message for people; nothing that came from outside moves their cursor or hides in it."""
+    from adjudge.report.untrusted import terminal
+
+    click.echo(terminal(text), err=err)
+
+
 @contextmanager
 def progress(*, quiet: bool, what: str) -> Iterator[Callable[[int, int], None] | None]:
     """A bar with rate and time left on a terminal; nothing in a pipe."""
@@ -259,7 +266,7 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
     elif not quiet:
         from adjudge.report.text import summary
 
-        click.echo(summary(run), err=True)
+        say(summary(run))
     return 1 if run.metrics["pass"] is False else 0
 
 

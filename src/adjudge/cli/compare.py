@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, print_bytes
+from adjudge.cli.common import PATH, print_bytes, say
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ def compare(
         print_bytes(pretty(document))
     if not document["pairs"]:
         if not as_json:
-            click.echo("NOT_COMPARABLE", err=True)
+            say("NOT_COMPARABLE")
         raise NotComparable(document["reasons"])
     if not as_json:
-        click.echo(text(document), err=True)
+        say(text(document))
     worse = any(metric["verdict"] == "worse" for pair in document["pairs"] for metric in pair["metrics"])
     return 1 if fail_on_worse and worse else 0
 

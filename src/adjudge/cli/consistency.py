@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, print_bytes, run_options, settings_and_run_flags
+from adjudge.cli.common import (
+    PATH,
+    ProtocolGroup,
+    evaluate_and_show,
+    print_bytes,
+    run_options,
+    say,
+    settings_and_run_flags,
+)
 from adjudge.errors import ConfigError, InputError, OutputError
 
 
@@ -124,7 +132,7 @@ def policy_check(name: str) -> int:
 
     loaded = load(name)
     rows, cases = len(loaded.table.rows), loaded.table.combinations()
-    click.echo(f"{loaded.table.name}: {rows} rows decide all {cases} combinations; version {short(loaded.content)}")
+    say(f"{loaded.table.name}: {rows} rows decide all {cases} combinations; version {short(loaded.content)}", err=False)
     return 0
 
 
@@ -197,10 +205,10 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
         _writable(output)
         write_whole(output, data)
     left = sorted({f"{row['qid']} ({row['jitter']})" for row in made if row["question"] is None})
-    click.echo(f"{len(rows)} prompts of {len(items)} questions", err=True)
+    say(f"{len(rows)} prompts of {len(items)} questions")
     if left:
         more = f" and {len(left) - 10} more" if len(left) > 10 else ""
-        click.echo(f"left out, nothing there to change: {', '.join(left[:10])}{more}", err=True)
+        say(f"left out, nothing there to change: {', '.join(left[:10])}{more}")
     return 0
 
 
@@ -229,5 +237,5 @@ def generate(out: Path, items: int, seed: int, force: bool) -> int:
 
     pairs(out, seed=seed, items=items, force=force)
     questions(out, seed=seed, force=force)
-    click.echo(f"{items} pairs, and 40 gold questions with 5 runs each, in {out}", err=True)
+    say(f"{items} pairs, and 40 gold questions with 5 runs each, in {out}")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, report_writer
+from adjudge.cli.common import PATH, report_writer, say
 from adjudge.errors import OutputError
 
 
@@ -42,5 +42,5 @@ def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) 
             Options(out=run, force=force, command=("adjudge", "demo", "--seed", str(seed)), report=report_writer),
         )
         if not quiet:
-            click.echo(summary(adjudge.load_run(run)) + "\n", err=True)
+            say(summary(adjudge.load_run(run)) + "\n")
     return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import print_json
+from adjudge.cli.common import print_json, say
 
 if TYPE_CHECKING:
     from adjudge.protocols.base import Role
@@ -34,7 +34,7 @@ def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | 
         if as_json:
             documents.append(_document(description, readers))
         else:
-            click.echo(_text(description, readers))
+            say(_text(description, readers), err=False)
     if as_json:
         print_json(documents)
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import place
+from adjudge.cli.common import place, say
 
 
 @click.command()
@@ -24,5 +24,5 @@ def explain(run: str | Path, sample: str, model: str | None, everything: bool) -
     import adjudge
     from adjudge.report.explain import explain as render
 
-    click.echo(render(adjudge.load_run(run), sample, model, everything=everything))
+    say(render(adjudge.load_run(run), sample, model, everything=everything), err=False)
     return 0

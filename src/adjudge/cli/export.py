@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from adjudge.cli.common import PATH
+from adjudge.cli.common import PATH, say
 from adjudge.errors import ConfigError
 from adjudge.runs.new_file import whole_file
 
@@ -46,8 +46,6 @@ def export(
 
     --eee DIR writes, for every model, its numbers as JSON and its samples as JSON Lines, for collections of evaluations.
     """
-    import msgspec
-
     import adjudge
 
     if [records is not None, eval_json, eee is not None].count(True) != 1:
@@ -57,18 +55,29 @@ def export(
         if output is not None or sample is not None or model is not None:
             raise ConfigError("--eee writes a whole run into its own folder: leave out -o, --sample and --model")
         return _eee(loaded, eee, about)
+    shown = output is None and sys.stdout.isatty()
     with _sink(output) as sink:
         if eval_json:
             sink.write(_evaluation(loaded, about))
             return 0
         if sample is not None:
             for row in loaded.find(sample, model):
-                sink.write(msgspec.json.encode(loaded.record(sample, row["model"])) + b"\n")
+                sink.write(_line(loaded.record(sample, row["model"]), shown=shown))
         else:
             for record in loaded.records():
                 if model is None or record.get("model_name") == model:
-                    sink.write(msgspec.json.encode(record) + b"\n")
+                    sink.write(_line(record, shown=shown))
     return 0
+
+
+def _line(record: dict[str, Any], *, shown: bool) -> bytes:
+    """A record as a line of JSON; on a terminal nothing in it can move the cursor."""
+    import msgspec
+
+    from adjudge.report.untrusted import json_line
+
+    data = msgspec.json.encode(record)
+    return (json_line(data.decode()).encode() if shown else data) + b"\n"
 
 
 def _eee(run: Run, folder: Path, about: tuple[str, ...]) -> int:
@@ -78,10 +87,10 @@ def _eee(run: Run, folder: Path, about: tuple[str, ...]) -> int:
     if told.get("relationship", "other") not in eee.RELATIONSHIPS:
         raise ConfigError(f"--about relationship is one of {', '.join(eee.RELATIONSHIPS)}")
     written = eee.write(run, folder, told)
-    click.echo(f"{folder}: {len(written)} model{'' if len(written) == 1 else 's'}", err=True)
+    say(f"{folder}: {len(written)} model{'' if len(written) == 1 else 's'}")
     left_out = eee.whole_run(run)
     if left_out:
-        click.echo(f"{left_out} numbers are about several models at once and stand in no record", err=True)
+        say(f"{left_out} numbers are about several models at once and stand in no record")
     return 0
 
 

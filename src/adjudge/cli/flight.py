@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, settings_and_run_flags
+from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, say, settings_and_run_flags
 from adjudge.errors import ConfigError
 
 _TASK = click.Choice(["S1", "M1", "M3"])
@@ -60,14 +60,13 @@ def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
     from adjudge.protocols.flight.make_tasks import make_tasks as make
 
     counts = make([Path(log) for log in logs], task, out, force=force)
-    click.echo(f"{counts.tasks} {task} tasks of {counts.windows} windows in {out}", err=True)
+    say(f"{counts.tasks} {task} tasks of {counts.windows} windows in {out}")
     for log in counts.logs:
-        click.echo(
+        say(
             f"{log.log} ({log.system}): {log.tasks} tasks; {log.recorded} windows complete in what the log records",
-            err=True,
         )
         for reason, count in log.left_out.items():
-            click.echo(f"  left out {count}: {reason}", err=True)
+            say(f"  left out {count}: {reason}")
     return 0
 
 
@@ -81,7 +80,7 @@ def predict(baseline: str, tasks: Path, output: Path, force: bool) -> int:
     from adjudge.protocols.flight.baselines import predict as write
 
     count = write(tasks, baseline, output, force=force)
-    click.echo(f"{count} predictions in {output}", err=True)
+    say(f"{count} predictions in {output}")
     return 0
 
 
@@ -95,7 +94,7 @@ def generate(task: str, out: Path, seed: int, force: bool) -> int:
     from adjudge.protocols.flight.generate import generate as write
 
     paths = write(out, seed=seed, task=task, force=force)
-    click.echo(f"{len(paths.outputs)} models and a reference in {out}", err=True)
+    say(f"{len(paths.outputs)} models and a reference in {out}")
     return 0
 
 
@@ -126,7 +125,7 @@ def library_check(name: str) -> int:
     from adjudge.provenance.canonical import short
 
     loaded = load(name)
-    click.echo(f"{loaded.library.name}: constraint_lib_version {short(loaded.content)}")
+    say(f"{loaded.library.name}: constraint_lib_version {short(loaded.content)}", err=False)
     return 0
 
 

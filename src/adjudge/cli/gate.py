@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, place, read_yaml, write_file
+from adjudge.cli.common import PATH, place, read_yaml, say, write_file
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def gate(
     if target is not None:
         write_file(target, base.write(base.baseline_of(loaded, metrics)))
         if not quiet:
-            click.echo(f"{target}: the baseline of {run}", err=True)
+            say(f"{target}: the baseline of {run}")
         if not (file or texts or baseline):
             return 0
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
@@ -99,10 +99,9 @@ def gate(
     )
     if not quiet:
         if not outcomes and baseline is None:
-            click.echo(
+            say(
                 f"no gates: {loaded.manifest.protocol} has none of its own and the run was made without, so nothing is "
                 "held to a bound (--gate, --gates FILE or --baseline FILE)",
-                err=True,
             )
         _say(cases)
     return 0 if passed else 1
@@ -125,9 +124,9 @@ def _say(cases: Sequence[Case]) -> None:
     for case in cases:
         if case.kind != "pass" or case.suite == "gates":
             message = f": {case.message}" if case.message else ""
-            click.echo(f"{marks[case.kind]:<8} {case.suite}: {case.name}{message}", err=True)
+            say(f"{marks[case.kind]:<8} {case.suite}: {case.name}{message}")
     held = sum(case.kind == "pass" for case in cases)
-    click.echo(f"{held} of {len(cases)} checks hold", err=True)
+    say(f"{held} of {len(cases)} checks hold")
 
 
 def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:

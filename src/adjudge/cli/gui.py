@@ -14,6 +14,7 @@ from adjudge.cli.common import (
     evaluate_and_show,
     print_bytes,
     run_options,
+    say,
     settings_and_run_flags,
     write_file,
 )
@@ -106,7 +107,7 @@ def grounding(
         return 0
     click.echo(f"{result['num_records']} records, {result['missing_answers']} without an answer")
     for name, estimate in result["estimates"].items():
-        click.echo(f"{name}: {_shown(estimate)}")
+        say(f"{name}: {_shown(estimate)}", err=False)
     return 0
 
 
@@ -130,7 +131,7 @@ def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ..
     for name, path in zip(names, files, strict=True):
         exists = Path(path).exists()
         if not exists:
-            click.echo(f"adjudge: {path}: there is no such file; the plot says so", err=True)
+            say(f"adjudge: {path}: there is no such file; the plot says so")
         documents.append((name, load(path) if exists else None))
     if all(document is None for _, document in documents):
         raise InputError("none of the files is there, so there is nothing to plot", file=files[0])
@@ -164,7 +165,7 @@ def migrate(file: str, output: Path | None) -> int:
         raise ConfigError(f"{output} is the input, which stays untouched; choose another -o")
     migrated = turn(load(file))
     for note in migrated.get("migration_notes", ()):
-        click.echo(f"{file}: {note}", err=True)
+        say(f"{file}: {note}")
     _put(output, pretty(migrated))
     return 0
 
@@ -182,9 +183,9 @@ def validate(files: tuple[str, ...]) -> int:
         kind = shape(document)
         bad = bad or bool(wrong)
         state = "INVALID" if wrong else "valid" if kind == "v1.0" else "valid, of an older shape (adjudge gui migrate)"
-        click.echo(f"{path}: {state}")
+        say(f"{path}: {state}", err=False)
         for problem in wrong:
-            click.echo(f"  {problem}")
+            say(f"  {problem}", err=False)
     return 2 if bad else 0
 
 
@@ -211,7 +212,7 @@ def generate(out: Path, seed: int, force: bool) -> int:
     from adjudge.protocols.gui.generate import generate as write
 
     paths = write(out, seed=seed, force=force)
-    click.echo(f"{len(paths)} files in {out}", err=True)
+    say(f"{len(paths)} files in {out}")
     return 0
 
 

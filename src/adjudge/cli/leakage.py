@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, print_json
+from adjudge.cli.common import PATH, print_json, say
 
 
 @click.command()
@@ -64,5 +64,5 @@ def leakage(
         print_json(report.to_dict())
     elif not quiet:
         for line in report.lines():
-            click.echo(line, err=True)
+            say(line)
     return 3 if report.leaks else 0

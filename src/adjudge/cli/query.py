@@ -31,21 +31,22 @@ def query(run: str, sql: str, shape: str) -> int:
       adjudge query RUN "select rule, count(*) from evidence where outcome = 'fail' group by 1 order by 2 desc"
     """
     import adjudge
+    from adjudge.report.untrusted import json_line, line, spreadsheet, terminal
     from adjudge.runs.query import query as ask
 
     names, rows = ask(adjudge.load_run(run), sql)
     if shape == "csv":
         writer = csv.writer(sys.stdout)
-        writer.writerow(names)
-        writer.writerows(rows)
+        shown = terminal if sys.stdout.isatty() else str  # elsewhere the texts stay as they are
+        writer.writerows([shown(spreadsheet(value)) for value in row] for row in (names, *rows))
     elif shape == "json":
         import msgspec
 
         for row in rows:
-            click.echo(msgspec.json.encode(dict(zip(names, row, strict=True)), enc_hook=str).decode())
+            click.echo(json_line(msgspec.json.encode(dict(zip(names, row, strict=True)), enc_hook=str).decode()))
     else:
-        texts = [["" if value is None else str(value) for value in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(names, *texts, strict=True)] if names else []
-        for line in (names, ["-" * width for width in widths], *texts):
-            click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        texts = [["" if value is None else line(str(value)) for value in row] for row in (names, *rows)]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        for cells in (texts[0], ["-" * width for width in widths], *texts[1:]):
+            click.echo("  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip())
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import print_bytes
+from adjudge.cli.common import print_bytes, say
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
@@ -52,7 +52,7 @@ def report(
     loaded = [adjudge.load_run(path) for path in runs]
     if list_charts:
         for run in loaded:
-            click.echo("\n".join(str(item["name"]) for item in run.charts))
+            say("\n".join(str(item["name"]) for item in run.charts), err=False)
         return 0
     _put(target, render(loaded, chosen, chart))
     return 0
@@ -80,7 +80,7 @@ def _put(target: Path | None, data: bytes) -> None:
     from adjudge.runs.new_file import write_whole
 
     write_whole(target, data)
-    click.echo(f"{target}: {len(data):,} bytes", err=True)
+    say(f"{target}: {len(data):,} bytes")
 
 
 def _ending(output: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, settings_and_run_flags
+from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, say, settings_and_run_flags
 from adjudge.errors import ConfigError
 
 _SHOWN = 10
@@ -91,7 +91,7 @@ def generate(out: Path, seed: int, force: bool) -> int:
     from adjudge.protocols.triage.generate import generate as write
 
     paths = write(out, seed=seed, force=force)
-    click.echo(f"{len(paths.results)} result files, a manifest and calibration results in {out}", err=True)
+    say(f"{len(paths.results)} result files, a manifest and calibration results in {out}")
     return 0
 
 
@@ -145,6 +145,6 @@ def _name_odd_records(path: Path) -> None:
             what.append(f"confidence {row['confidence']!r} is not between 0 and 1: not used")
         if row["confidence_state"] == "unreadable":
             what.append(f"confidence {output['confidence_text']} is no number: not used")
-        click.echo(f"{output['file']}:{output['line']}: id {row['sample']!r}: {'; '.join(what)}", err=True)
+        say(f"{output['file']}:{output['line']}: id {row['sample']!r}: {'; '.join(what)}")
     if odd_rows.num_rows > _SHOWN:
-        click.echo(f"… and {odd_rows.num_rows - _SHOWN} more such records (adjudge query finds them)", err=True)
+        say(f"… and {odd_rows.num_rows - _SHOWN} more such records (adjudge query finds them)")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adjudge.cli.common import progress
+from adjudge.cli.common import progress, say
 
 if TYPE_CHECKING:
     from adjudge.engine.verify import Verification
@@ -50,7 +50,7 @@ def verify(run: str, as_json: bool, quiet: bool) -> int:
         click.echo(msgspec.json.encode(document).decode())
     elif result.exit_code or not quiet:
         files, estimates = len(loaded.manifest.files), len(loaded.metrics["estimates"])
-        click.echo("\n".join(_lines(run, result, files, estimates)), err=True)
+        say("\n".join(_lines(run, result, files, estimates)))
     return result.exit_code
 
 

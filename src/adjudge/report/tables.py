@@ -6,6 +6,7 @@ import csv
 import io
 
 from adjudge.report import numbers, view
+from adjudge.report.untrusted import spreadsheet
 from adjudge.runs.run import Run
 
 COLUMNS = ("name", "slice", "value", "low", "high", "level", "n", "method", "seed", "why", "warnings", "text")
@@ -20,11 +21,5 @@ def estimates_csv(run: Run) -> str:
     for (name, where), item in run.estimates().items():
         text = numbers.estimate(item, percent=numbers.is_share(name, units), unit=numbers.unit_of(name, units))
         plain = item.to_dict() | {"warnings": "; ".join(item.warnings), "name": name, "slice": where, "text": text}
-        writer.writerow(["" if plain[column] is None else _cell(plain[column]) for column in COLUMNS])
+        writer.writerow([spreadsheet(plain[column]) for column in COLUMNS])
     return out.getvalue()
-
-
-def _cell(value: object) -> str:
-    """A cell that a spreadsheet does not take for a formula; numbers stand as they are."""
-    text = repr(value) if isinstance(value, float) else str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(("=", "+", "-", "@", "\t")) else text

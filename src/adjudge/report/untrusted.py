@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KEPT = frozenset("\n\t")
 _HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 
 def terminal(text: str) -> str:
     r"""The text with control and formatting characters written out (`\x1b`), so that a terminal prints and obeys nothing."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(
         character
@@ -20,6 +22,21 @@ def terminal(text: str) -> str:
         else f"\\u{ord(character):04x}"
         for character in text.replace("\r\n", "\n")
     )
+
+
+def json_line(text: str) -> str:
+    """JSON that means the same, with every such character as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(json.dumps(character)[1:-1] if _hides(character) else character for character in text)
+
+
+def spreadsheet(value: object) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula; numbers stand as they are, None is empty."""
+    if value is None:
+        return ""
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f"'{text}" if not isinstance(value, int | float) and text.startswith(_FORMULA) else text
 
 
 def _hides(character: str) -> bool:
