@@ -16,7 +16,7 @@ _HOST = socket.gethostname()  # locks of one machine need not hold on another th
 
 
 class Workplace:
-    """`run` becomes the run at `place`, `old` is the run it replaces, `.scratch` holds what the work spills."""
+    """`run` becomes the run at `place`, `old` is the one it replaces, `added` comes to it later; `.scratch` is spilled work."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -58,6 +58,17 @@ class Workplace:
             raise
         sync(self.place.parent)
 
+    def add(self, files: dict[str, bytes]) -> None:
+        """Add files to the run in its place, all or none: whoever clears the folder moves those that are left."""
+        waiting = self.folder / "adding"
+        waiting.mkdir()
+        for name, data in files.items():
+            (waiting / name).write_bytes(data)
+            sync(waiting / name)
+        waiting.rename(self.folder / "added")
+        _move_added(self.folder, self.place)
+        sync(self.place)
+
     def close(self) -> None:
         """Remove the folder; a run that was to be replaced and was not goes back to its place."""
         if self.folder != self.place.parent:
@@ -89,16 +100,24 @@ def _sweep(parent: Path) -> None:
         except OSError:  # in use, or gone
             continue
         if lock is not None:
-            with suppress(OSError):
-                _clear(folder, parent / folder.name[1:].removesuffix(".adjudge").rpartition(f".{_HOST}.")[0])
+            _clear(folder, parent / folder.name[1:].removesuffix(".adjudge").rpartition(f".{_HOST}.")[0])
             os.close(lock)
 
 
 def _clear(folder: Path, place: Path) -> None:
     old = folder / "old"
-    if old.exists() and not place.exists():
-        old.rename(place)
+    try:
+        if old.exists() and not place.exists():
+            old.rename(place)
+        _move_added(folder, place)
+    except OSError:
+        return  # the next run tries again
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move_added(folder: Path, place: Path) -> None:
+    for path in sorted((folder / "added").glob("*"), reverse=True):  # the page before the manifest that lists it
+        path.replace(place / path.name)
 
 
 def _locked(folder: Path) -> int | None:

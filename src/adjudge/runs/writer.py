@@ -152,16 +152,7 @@ class RunWriter:
         """Add a file to the run that is in its place, and list it."""
         manifest.files.append(RunFile(path=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest()))
         manifest.files.sort(key=lambda file: PurePosixPath(file.path))
-        for new, content in ((name, data), (MANIFEST, pretty(manifest))):
-            (self._workplace.folder / new).write_bytes(content)
-            sync(self._workplace.folder / new)
-        (self._workplace.folder / name).rename(self.out / name)
-        try:
-            (self._workplace.folder / MANIFEST).rename(self.out / MANIFEST)
-        except BaseException:
-            (self.out / name).unlink()
-            raise
-        sync(self.out)
+        self._workplace.add({name: data, MANIFEST: pretty(manifest)})
 
 
 class PartWriter:
