@@ -13,7 +13,6 @@ import adjudge
 OLD, NEW = 2, 3
 CODE = """
 import json, sys, adjudge
-from adjudge.runs import workplace
 print("go", flush=True)
 adjudge.evaluate("flight", json.loads(sys.argv[1]), out=sys.argv[2], limit=3, force=True, workers=int(sys.argv[3]))
 """

@@ -57,7 +57,7 @@ _KNOWN = frozenset(
 @click.option("--resume", is_flag=True, default=None, help="Go on with an --output that was begun.")
 @click.option("--retry-errors", is_flag=True, default=None, help="With --resume, ask again what ended in an error.")
 @click.option("--metrics-output", type=click.Path(), help="Run the triage protocol on the result; write its metrics.")
-@click.option("--out", type=click.Path(), help="Run directory of --metrics-output [runs/triage-<UTC time>].")
+@click.option("--out", type=click.Path(), help="Run directory of --metrics-output [runs/triage-<UTC time>-<random>].")
 @click.option("--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win.")
 @click.option("--force", is_flag=True, default=None, help="Replace what is there.")
 @click.option("--quiet", is_flag=True, default=None, help="Print nothing but errors.")

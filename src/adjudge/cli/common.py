@@ -75,7 +75,9 @@ def run_options(command: F) -> F:
             click.option(
                 "--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."
             ),
-            click.option("--out", type=place, metavar="PATH", help="Run directory [runs/<protocol>-<UTC time>]."),
+            click.option(
+                "--out", type=place, metavar="PATH", help="Run directory [runs/<protocol>-<UTC time>-<random>]."
+            ),
             click.option("--seed", type=int, help="Seed of every resampling [0]."),
             click.option(
                 "--column",
