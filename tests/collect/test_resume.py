@@ -157,5 +157,5 @@ def test_two_collections_do_not_write_one_file(program, collect, dataset, tmp_pa
 def test_a_full_disk_ends_the_run_with_a_message(program, collect, dataset):
     if not os.path.exists("/dev/full"):  # noqa: PTH110 -- a device, not a path of ours
         pytest.skip("this system has no /dev/full")
-    done = collect("--dataset", dataset(["plain"]), "--subject", f"p={program}", "--output", "/dev/full", code=2)
+    done = collect("--dataset", dataset(["plain"]), "--subject", f"p={program}", "--output", "/dev/full", code=4)
     assert "/dev/full cannot be written: No space left on device" in done.stderr
