@@ -44,8 +44,8 @@ _RULES = pa.schema(
 def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`.
 
-    Nothing else is run, and no file is reached but the run's tables. Names differ in more than case in SQL: of two columns that do not, the second has `_1` behind it. One thread takes
-    less memory.
+    Nothing else is run, and no file is reached but the run's tables. Names differ in more than case in SQL: of two
+    columns that do not, the second has `_1` behind it. One thread takes less memory.
     """
     import duckdb
 
