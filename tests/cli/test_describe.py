@@ -73,6 +73,7 @@ def test_records_inside_one_object_are_pointed_at(adjudge_cli, folder):
         (["missing.jsonl"], "missing.jsonl: there is no such file."),
         (["empty.jsonl"], "empty.jsonl: is empty; expected one record a line"),
         (["rows.jsonl", "--column", "id"], "--column 'id' is not OURS=THEIRS, such as id=question_id"),
+        (["rows.jsonl", "--column", "id=nr"], "--column id=nr: no record of "),
         (["rows.jsonl", "--column", "id=a", "--column", "id=b"], "--column 'id' is given twice"),
         (
             ["inside.json", "--json-path", "$.rows"],

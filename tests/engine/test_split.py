@@ -108,7 +108,7 @@ def test_columns_of_the_users_own_file(tmp_path):
     item = Input("outputs", (str(path),), key_of, "")
     cut = split([item], tmp_path, Serial(), wanted=Wanted(columns={"id": "question.no", "model": "who"}))
     assert (cut.rows, cut.groups) == ({"outputs": 2}, ("m",))
-    with pytest.raises(ConfigError, match="--column id=nr: no record has a key 'nr'"):
+    with pytest.raises(ConfigError, match=r"--column id=nr: no record of .*outputs\.jsonl has a key 'nr'"):
         split([item], tmp_path, Serial(), wanted=Wanted(columns={"id": "nr", "model": "who"}))
 
 

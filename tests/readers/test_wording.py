@@ -33,6 +33,8 @@ class Row(msgspec.Struct):
         ('{"id": 1, "word": "c"}', "`word` is 'c', which is not one of the allowed values"),
         ('{"id": 1, "small": -1}', "`small` is out of range, expected a whole number >= 0"),
         ("null", "the record is null, expected an object"),
+        ('{"id": 1, "inner": {"x": 1e999}}', "it holds a number too large to be one"),
+        ('{"id": 1, "small": 1e999}', "it holds a number too large to be one"),
         ('{"id": 1', "it ends in the middle of a value"),
         ('{"id": 1]', "it cannot be read on from byte 9"),
         ("", "it ends in the middle of a value"),

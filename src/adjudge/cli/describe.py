@@ -29,7 +29,9 @@ def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | 
 
     documents = []
     for path in files:
-        description = look(path, shape_of("", json_path, columns_of(list(columns))))
+        shape = shape_of("", json_path, columns_of(list(columns)))
+        description = look(path, shape)
+        shape.refuse_unseen(path)
         readers = _readers(description)
         if as_json:
             documents.append(_document(description, readers))

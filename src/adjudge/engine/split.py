@@ -176,14 +176,8 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
         )
     cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
     cut.notes = [note for role, reading in readings.items() for note in reading.noticed.notes(role)]
-    _refuse_unseen(asked.columns.items(), readings.values())
-
-
-def _refuse_unseen(columns: Iterable[tuple[str, str]], readings: Iterable[Reading]) -> None:
-    """A column that no record has is a mistake of the command, whatever else is wrong then."""
-    shapes = [reading.shape for reading in readings]
-    for ours, theirs in columns:
-        if not any(shape.seen.get(theirs) for shape in shapes):
+    for ours, theirs in asked.columns.items():
+        if not any(reading.shape.seen.get(theirs) for reading in readings.values()):
             raise ConfigError(f"--column {ours}={theirs}: no record has a key {theirs!r}")
 
 
@@ -195,7 +189,7 @@ def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tup
             try:
                 reading.take(block, before)
             except InputError:
-                _refuse_unseen(reading.shape.columns, [reading])
+                reading.shape.refuse_unseen(path)
                 raise
             before += len(block)
         while source.stream.read(1 << 20):

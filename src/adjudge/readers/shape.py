@@ -45,6 +45,12 @@ class Shape:
         for item in value if isinstance(value, list) and self.path else [value]:
             yield msgspec.json.encode(self._renamed(item) if isinstance(item, dict) else item)
 
+    def refuse_unseen(self, where: str) -> None:
+        """A column that no record of a file has is a mistake of the command."""
+        for ours, theirs in self.columns:
+            if not self.seen.get(theirs):
+                raise ConfigError(f"--column {ours}={theirs}: no record of {where} has a key {theirs!r}")
+
     def _renamed(self, record: dict[str, Any]) -> dict[str, Any]:
         values = [(ours, theirs, _at(record, theirs)) for ours, theirs in self.columns]
         renamed = record

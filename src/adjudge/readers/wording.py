@@ -43,6 +43,8 @@ def in_words(error: Exception) -> str:
         return f"{_place(found[3], 'the record')} is out of range, expected {_kinds(found[1])} {found[2]}"
     if found := _VALUE.fullmatch(text):
         return f"{_place(found[2], 'the record')} is {found[1]}, which is not one of the allowed values"
+    if "out of range" in text:
+        return "it holds a number too large to be one"
     if found := _AT.fullmatch(text):
         return f"{_place(found[2], 'the record')}: {found[1]}"
     return text
