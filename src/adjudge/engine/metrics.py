@@ -37,6 +37,7 @@ def metrics_document(
     by_name |= {name: estimate for name, _, estimate in counts}
     outcomes, passed = judge(gates, by_name)
     buckets, problems = counted.tally.closed(measured.buckets)
+    sections = {"sections": [section.to_dict() for section in measured.sections]} if measured.sections else {}
     document = {
         "schema_version": SCHEMA_VERSION,
         "protocol": chosen.name,
@@ -46,6 +47,7 @@ def metrics_document(
         "gates": outcomes,
         "buckets": buckets,
         **measured.top,
+        **sections,
         "metrics": measured.metrics,
         "estimates": [
             {"name": name, "slice": where, **estimate.to_dict()}

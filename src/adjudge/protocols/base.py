@@ -24,6 +24,7 @@ from adjudge.plugins import plugin, plugin_names
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers.blocks import Block
 from adjudge.runs.run import Run
+from adjudge.runs.section import Section
 from adjudge.stats.estimate import Estimate
 from adjudge.verdict.gates import Gate
 
@@ -90,6 +91,7 @@ class Named(NamedTuple):
 class Measured:
     """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json.
 
+    `sections` are tables that every report shows beside the estimates.
     `files` are further files of the run by name, such as a table for people; like the numbers they follow from its tables.
     """
 
@@ -99,6 +101,7 @@ class Measured:
     top: dict[str, Any] = field(default_factory=dict)
     charts: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ import msgspec
 from adjudge.report import numbers, view
 from adjudge.report.contract import contracts
 from adjudge.report.samples import rendered, rows_of
+from adjudge.report.sections import sections
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
@@ -45,6 +46,9 @@ def data_block(run: Run) -> dict[str, Any]:
         "estimates": _estimates(run),
         "provenance": provenance(run),
     }
+    tables = [section.block() for section in sections(run)]
+    if tables:
+        block["sections"] = tables
     stamped = contracts(run)
     if stamped:
         block["contracts"] = stamped

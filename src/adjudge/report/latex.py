@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
+from adjudge.report.sections import sections
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
 
@@ -51,6 +52,7 @@ def latex(runs: Sequence[Run]) -> str:
     parts = ["% Tables by adjudge; they need the packages booktabs and graphicx."]
     for run in runs:
         parts += _flight(run) if "model_profiles" in run.metrics else _any(run)
+        parts += _sections(run)
     if len(runs) > 1 and all("model_profiles" in run.metrics for run in runs):
         parts.append(comprehensive(runs))
     return "\n\n".join(parts) + "\n"
@@ -72,6 +74,19 @@ def _any(run: Run) -> list[str]:
         head = [escape(headline.key), *(escape(view.words(name)) for name in headline.names)]
         parts.append(_table("estimates", f"{view.title(run)}: headline estimates with intervals.", head, body, run))
     return [*parts, _buckets(run)]
+
+
+def _sections(run: Run) -> list[str]:
+    return [
+        _table(
+            section.name,
+            escape(f"{section.title}. {section.note}".strip()),
+            [escape(title) for title in section.head],
+            [[escape(text) for text in row] for row in section.rows],
+        )
+        for section in sections(run)
+        if section.rows
+    ]
 
 
 def _buckets(run: Run) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 from adjudge.report import numbers, view
 from adjudge.report.contract import contracts
 from adjudge.report.data import failure_modes
+from adjudge.report.sections import sections
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
 
-_MODES = 10
+_MODES, _SECTION_ROWS = 10, 50
 _MARK = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
 _SPECIAL = frozenset("\\`*_{}[]()#+!|~>")
 
@@ -25,7 +26,8 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
     passed = all(gate["outcome"] == "pass" for gate in judged.values())
     verdict = "✅ every gate passed" if passed else "❌ not every gate passed"
     blocks = [f"### adjudge: {escape(view.title(run))}", f"**{verdict}**" if judged else ""]
-    blocks += [_contracts(run), _gates(judged), _headline(run), _warnings(run), _fold(run)]
+    blocks += [_contracts(run), *_sections(run, "first"), _gates(judged), _headline(run)]
+    blocks += [*_sections(run, "results"), _warnings(run), _fold(run)]
     blocks.append(f"`adjudge verify {line(str(run.path)).replace('`', '')}` recomputes every number.")
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -86,8 +88,25 @@ def _warnings(run: Run) -> str:
     return "\n".join(f"> ⚠️ {escape(text)}  " for text in view.warnings(run))
 
 
+def _sections(run: Run, place: str) -> list[str]:
+    blocks = []
+    for section in sections(run, place):
+        head = [escape(title) for title in section.head]
+        body = [[escape(text) for text in row] for row in section.rows[:_SECTION_ROWS]]
+        hidden = len(section.rows) - len(body)
+        parts = [
+            f"**{escape(section.title)}**",
+            escape(section.note),
+            rows(head, body, left=section.left) if body else escape(section.empty),
+            f"… and {numbers.count(hidden)} more" if hidden else "",
+        ]
+        blocks.append("\n\n".join(part for part in parts if part))
+    return blocks
+
+
 def _fold(run: Run) -> str:
-    parts = [part for part in (_buckets(run), _ranking(run), _modes(run), _provenance(run)) if part]
+    parts = [_buckets(run), _ranking(run), *_sections(run, "more"), _modes(run), _provenance(run)]
+    parts = [part for part in parts if part]
     return "<details><summary>Details</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
 
 

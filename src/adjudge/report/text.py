@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
 from adjudge.report.contract import contracts
+from adjudge.report.sections import sections
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
@@ -22,8 +23,10 @@ def summary(run: Run) -> str:
     blocks = [
         f"{view.title(run)}",
         _contracts(run),
+        *_sections(run, "first"),
         _buckets(run),
         _headline(run),
+        *_sections(run, "results"),
         _ranking(run),
         _gates(run),
         _negative(run),
@@ -56,6 +59,23 @@ def _negative(run: Run) -> str:
             )
         )
     return "\n\n".join(blocks)
+
+
+def _sections(run: Run, place: str) -> list[str]:
+    blocks = []
+    for section in sections(run, place):
+        if not section.terminal:
+            continue
+        body = [[line(text, 48) for text in row] for row in section.rows[: section.terminal]]
+        hidden = len(section.rows) - len(body)
+        parts = [
+            line(section.title),
+            textwrap.fill(line(section.note), WIDTH) if section.note else "",
+            table([line(title) for title in section.head], body, left=section.left) if body else line(section.empty),
+            f"… and {numbers.count(hidden)} more (adjudge report)" if hidden else "",
+        ]
+        blocks.append("\n".join(part for part in parts if part))
+    return blocks
 
 
 def _buckets(run: Run) -> str:
