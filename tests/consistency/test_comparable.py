@@ -7,7 +7,7 @@ import json
 import pytest
 
 import adjudge
-from adjudge.protocols.consistency.generate import generate
+from adjudge.protocols.consistency.example import generate
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from adjudge.protocols.consistency.personal import MAY_HOLD, mask
+from adjudge.protocols.consistency.reasons import MAY_HOLD, mask
 
 POSITIVES = [
     ("write to jo.doe@example.org", "e-mail"),

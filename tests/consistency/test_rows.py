@@ -13,9 +13,8 @@ from hypothesis import given, settings
 
 from adjudge.engine.verify import verify
 from adjudge.errors import ConfigError, InputError
-from adjudge.protocols.consistency.personal import mask
 from adjudge.protocols.consistency.policy import LABELS
-from adjudge.protocols.consistency.reasons import QUOTED, look_into
+from adjudge.protocols.consistency.reasons import QUOTED, look_into, mask
 from adjudge.runs.run import Run
 
 BOM = b"\xef\xbb\xbf"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adjudge.engine.verify import verify
-from adjudge.protocols.consistency.generate import generate
+from adjudge.protocols.consistency.example import generate
 from adjudge.provenance.canonical import file_digest
 from adjudge.runs.run import Run
 

@@ -6,7 +6,7 @@ import pytest
 
 import adjudge
 from adjudge.protocols.gui.comparable import DATASET_COLUMNS
-from adjudge.protocols.gui.generate import AGENTS, generate
+from adjudge.protocols.gui.example import AGENTS, generate
 
 
 @pytest.fixture(scope="module")

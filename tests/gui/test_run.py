@@ -14,8 +14,7 @@ import adjudge
 from adjudge.engine.evaluate import Options, evaluate
 from adjudge.engine.verify import verify
 from adjudge.protocols.base import protocol
-from adjudge.protocols.gui.example import example
-from adjudge.protocols.gui.generate import AGENTS, generate
+from adjudge.protocols.gui.example import AGENTS, example, generate
 from adjudge.provenance.canonical import file_digest, pretty
 from adjudge.runs.run import Run
 

@@ -10,7 +10,7 @@ import pytest
 
 from adjudge.engine.verify import verify
 from adjudge.errors import ConfigError, InputError
-from adjudge.protocols.stability.generate import generate
+from adjudge.protocols.stability.example import generate
 from adjudge.runs.run import Run
 
 

@@ -99,7 +99,7 @@ def _writable(path: Path) -> None:
 
 def _copy(run: Path, tsv: Path | None) -> None:
     if tsv is not None:
-        from adjudge.protocols.consistency.measure import TSV
+        from adjudge.protocols.consistency.metrics import TSV
         from adjudge.runs.new_file import write_whole
 
         if not (run / TSV).is_file():
@@ -175,8 +175,8 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
     """Write the jittered prompts of a gold file, each with the edits that lead back."""
     import msgspec
 
-    from adjudge.protocols.stability.batch import Gold
     from adjudge.protocols.stability.jitter import KINDS, jittered
+    from adjudge.protocols.stability.rows import Gold
     from adjudge.readers.records import records
     from adjudge.readers.sources import open_source
 
@@ -232,8 +232,8 @@ def _seeds(text: str) -> list[int]:
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(out: Path, items: int, seed: int, force: bool) -> int:
     """Write a small realistic data set: pairs, and gold questions with runs for `stability`."""
-    from adjudge.protocols.consistency.generate import generate as pairs
-    from adjudge.protocols.stability.generate import generate as questions
+    from adjudge.protocols.consistency.example import generate as pairs
+    from adjudge.protocols.stability.example import generate as questions
 
     pairs(out, seed=seed, items=items, force=force)
     questions(out, seed=seed, force=force)

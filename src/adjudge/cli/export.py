@@ -102,8 +102,8 @@ def _pair(text: str, known: Sequence[str]) -> tuple[str, str]:
 
 
 def _evaluation(run: Run, about: tuple[str, ...]) -> bytes:
+    from adjudge.protocols.gui.config import ABOUT
     from adjudge.protocols.gui.evalfile import eval_json
-    from adjudge.protocols.gui.plan import ABOUT
 
     told: dict[str, str | float] = {}
     for pair in about:

@@ -209,7 +209,7 @@ def overlay(run: Path, episode: str, output: Path) -> int:
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(out: Path, seed: int, force: bool) -> int:
     """Write example episodes and the predictions of four agents, in coordinate and SoM mode."""
-    from adjudge.protocols.gui.generate import generate as write
+    from adjudge.protocols.gui.example import generate as write
 
     paths = write(out, seed=seed, force=force)
     say(f"{len(paths)} files in {out}")

@@ -212,7 +212,7 @@ class Protocol(ABC):
 class Packaged(Protocol):
     """A protocol whose parts are modules of one package, each imported when it is asked for.
 
-    `plan.plan(config)`, and where there are such: `record.record`, `example.example`, `schemas.schemas`, `roles.ROLES`.
+    `plan.plan(config)`, and where there are such: `record.record`, `example.example`, `schemas.schemas`, `rows.ROLES`.
     """
 
     def __init__(self, package: str, *, version: str, title: str) -> None:
@@ -231,8 +231,8 @@ class Packaged(Protocol):
 
     def roles(self) -> Mapping[str, Role]:
         """The package's roles."""
-        part = self._part("roles", optional=True)
-        return {} if part is None else part.ROLES
+        parts = (self._part(name, optional=True) for name in ("rows", "roles"))
+        return next((part.ROLES for part in parts if hasattr(part, "ROLES")), {})
 
     def record(self, run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
         """The package's record view."""

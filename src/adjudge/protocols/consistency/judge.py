@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.errors import CitationRefused
 from adjudge.evidence.citations import packed_bits
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome
-from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.policy import FINALS, REJECT, Policy
 from adjudge.protocols.consistency.rules import DECIDING
@@ -39,7 +37,7 @@ class Judge:
     def __init__(self, policy: Policy, graph: VerifierGraph) -> None:
         table = policy.table
         self.table = table
-        self.reasons = (*table.reasons, *b.STATUSES[1:])
+        self.reasons = (*table.reasons, *encoding.STATUSES[1:])
         self._why = np.array([table.reasons.index(row.why) for row in table.rows], dtype=np.int8)
         self._final = np.array([FINALS.index(row.final) for row in table.rows], dtype=np.int8)
         behind = {name: np.concatenate([graph.slots_of(code) for code in codes]) for name, codes in DECIDING.items()}
@@ -59,21 +57,23 @@ class Judge:
 
     def decide(self, batch: PairBatch, evidence: Evidence) -> Finals:
         """Every item of a batch."""
-        paired = batch.status == b.PAIRED
+        paired = batch.status == encoding.PAIRED
         row = self.table.lookup(
             {
                 "hard_flag": batch.hard_flag,
                 "citations": batch.citations,
                 "scholar": np.where(paired, batch.scholar, 0),
                 "auditor": np.where(paired, batch.auditor, 0),
-                "claim": batch.claim == b.REFUSAL_CLAIM,
+                "claim": batch.claim == encoding.REFUSAL_CLAIM,
             }
         )
         final = np.where(paired, self._final[row], len(FINALS)).astype(np.int8)
         why = np.where(paired, self._why[row], len(self.table.reasons) + batch.status - 1).astype(np.int8)
         rejected = paired & (final == FINALS.index(REJECT))
         bucket = np.where(rejected, _FAILED, _PASSED)
-        bucket = np.where(paired, bucket, np.where(batch.status == b.BAD_ROW, _UNPARSED, _MISSING)).astype(np.int8)
+        bucket = np.where(paired, bucket, np.where(batch.status == encoding.BAD_ROW, _UNPARSED, _MISSING)).astype(
+            np.int8
+        )
         return Finals(final, why, bucket, self._cites(row, paired, rejected, evidence))
 
     def _cites(
@@ -93,14 +93,3 @@ class Judge:
 
 def _applied(evidence: Evidence) -> NDArray[np.uint8]:
     return packed_bits(evidence.outcome <= Outcome.FAIL)
-
-
-def check_citations(finals: Finals, evidence: Evidence, samples: pa.StringArray) -> None:
-    """Refuse, by name, a final that cites nothing or an atom that was not applied."""
-    applied = _applied(evidence)
-    for wrong, what in (
-        (~finals.cites.any(axis=0), "cites no evidence"),
-        ((finals.cites & ~applied).any(axis=0), "cites an atom that was not applied"),
-    ):
-        if wrong.any():
-            raise CitationRefused(f"item {samples[int(np.flatnonzero(wrong)[0])].as_py()}: the final {what}")

@@ -8,71 +8,20 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adjudge.errors import ConfigError
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
-from adjudge.protocols.common.plan import BatchPlan, check_choices, check_resamples, configured
+from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency import samples as columns
-from adjudge.protocols.consistency.batch import PairBatch
-from adjudge.protocols.consistency.blocks import BlockReader
-from adjudge.protocols.consistency.judge import Judge, check_citations
-from adjudge.protocols.consistency.measure import finish
-from adjudge.protocols.consistency.partials import Partial, partial
-from adjudge.protocols.consistency.policy import DEFAULT, LABELS, check, load
-from adjudge.protocols.consistency.read import PairReader
+from adjudge.protocols.consistency.batch import PairBatch, PairReader
+from adjudge.protocols.consistency.config import GATES, PATHS, ConsistencyConfig, config_of
+from adjudge.protocols.consistency.counts import Partial, partial
+from adjudge.protocols.consistency.judge import Judge
+from adjudge.protocols.consistency.metrics import finish
+from adjudge.protocols.consistency.policy import LABELS, check, load
+from adjudge.protocols.consistency.rows import BlockReader
 from adjudge.protocols.consistency.rules import PairContext
 from adjudge.verdict.gates import Gate
-
-GATES = {"pa_gate": 0.90, "kappa_gate": 0.75, "abstain_gate": 0.02}
-"""The bounds that hold where the configuration gives none."""
-MOST_LABELS = 127
-PATHS = ("pairs", "scholar", "auditor", "answers", "raters")
-
-
-class ConsistencyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Everything that changes a number."""
-
-    pairs: list[str] = []
-    scholar: list[str] = []
-    auditor: list[str] = []
-    answers: list[str] = []
-    raters: list[str] = []
-    labels: list[str] | None = None
-    ordered: bool = False
-    reference: str | None = None
-    positive: str | None = None
-    policy: Any = DEFAULT
-    on_bad_row: str = "error"
-    pa_gate: float | None = None
-    kappa_gate: float | None = None
-    abstain_gate: float | None = None
-    kappa_undefined: str = "unknown"
-    reason_limit: int = 280
-    rules: list[str] = []
-    seed: int = 0
-    resamples: int = 2000
-
-
-def config_of(options: Mapping[str, Any]) -> ConsistencyConfig:
-    """The checked configuration."""
-    config = configured("consistency", options, ConsistencyConfig)
-    check_choices(config, {"on_bad_row": ("error", "skip"), "kappa_undefined": ("unknown", "pass")})
-    check_resamples(config.resamples)
-    if config.labels is not None and len(set(config.labels)) < max(2, len(config.labels)):
-        raise ConfigError(f"labels are {', '.join(config.labels)}; a label space has two different labels or more")
-    if config.labels is not None and len(config.labels) > MOST_LABELS:
-        raise ConfigError(f"labels are {len(config.labels)}; a label space has at most {MOST_LABELS}")
-    inputs = [name for name in ("pairs", "raters") if getattr(config, name)]
-    inputs += ["scholar and auditor"] if config.scholar or config.auditor else []
-    if len(inputs) != 1:
-        named = " and ".join(inputs) or "none"
-        raise ConfigError(f"expected one of --pairs, --scholar with --auditor, or --raters; found {named}")
-    if bool(config.scholar) != bool(config.auditor):
-        raise ConfigError("--scholar and --auditor come together: one file of each agent's labels")
-    if config.answers and not config.scholar:
-        raise ConfigError("--answers goes with --scholar and --auditor; a pairs file carries its own answers")
-    return config
 
 
 class PairPlan(BatchPlan):
@@ -111,7 +60,7 @@ class PairPlan(BatchPlan):
                 r.EXPECTED[role],
                 limited=role == "pairs",
                 read=BlockReader(role, skip_bad=skip_bad).read,
-                keys=r.ROLES[role],
+                keys=r.ROW_TYPES[role],
             )
             for role in ("pairs", "scholar", "auditor", "answers")
             if getattr(self.settings, role)
@@ -123,7 +72,6 @@ class PairPlan(BatchPlan):
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
             finals = self.judge_of.decide(read.batch, evidence)
-            check_citations(finals, evidence, read.samples)
             table = columns.table(read, finals, self.judge_of.reasons)
             yield Judged(table, evidence, columns.outputs(read))
 

@@ -18,8 +18,16 @@ from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Variant
 from adjudge.evidence.vocabulary import BUCKETS, Scope
 from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import coded, codes
-from adjudge.protocols.consistency.batch import AGENTS
-from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, place_of, refuse, text_of, unknown_label
+from adjudge.protocols.consistency.encoding import AGENTS
+from adjudge.protocols.consistency.rows import (
+    BAD_KEY,
+    RATING_TYPES,
+    SKIP_HINT,
+    place_of,
+    refuse,
+    text_of,
+    unknown_label,
+)
 from adjudge.readers.blocks import Block, what_is_wrong
 
 PREFIX = "rating:"
@@ -28,42 +36,6 @@ VERDICTS = ("AGREED", "SPLIT", "TOO_FEW", "BAD_ROW")
 BUCKET_OF = np.array([BUCKETS.index(name) for name in ("passed", "failed", "missing", "unparsed")], dtype=np.int8)
 EXPECTED = "a rating has `item` (or `qid`, `id`) and `label`, and `rater` where a file holds several"
 BATCH_ROWS = 8192
-
-
-class Item(msgspec.Struct, gc=False):
-    """What names a row: the first of three keys that it has."""
-
-    item: str | int | None = None
-    qid: str | int | None = None
-    id: str | int | None = None
-
-
-class AgentRating(Item, gc=False):
-    """A row of a file whose role is the rater."""
-
-    label: str | int | None = None
-
-
-class Rating(AgentRating, gc=False):
-    """A row of a raters' file."""
-
-    rater: str | int | None = None
-
-
-class Label(msgspec.Struct, gc=False):
-    """What one agent of a pair says."""
-
-    label: str | int | None = None
-
-
-class PairRating(Item, gc=False):
-    """A row of a pairs file."""
-
-    scholar: Label | None = None
-    auditor: Label | None = None
-
-
-ROLES: dict[str, Any] = {"raters": Rating, "pairs": PairRating, "scholar": AgentRating, "auditor": AgentRating}
 
 
 @dataclass
@@ -184,7 +156,7 @@ class RatingReader:
     def __init__(self, role: str, labels: Sequence[str], *, skip_bad: bool) -> None:
         self.role, self.labels, self.skip_bad = role, tuple(labels), skip_bad
         self._code = {label: code for code, label in enumerate(self.labels)}
-        self._decoder = msgspec.json.Decoder(ROLES[role])
+        self._decoder = msgspec.json.Decoder(RATING_TYPES[role])
 
     def read(self, block: Block) -> pa.Table:
         """A row for every rating, and one for every record that cannot be used; the latter has a note and no code."""
@@ -192,7 +164,7 @@ class RatingReader:
 
         def unreadable(text: bytes, error: Exception) -> Any:
             del text
-            row = ROLES[self.role]()
+            row = RATING_TYPES[self.role]()
             reasons[id(row)] = what_is_wrong(error, EXPECTED)
             return row
 

@@ -17,9 +17,10 @@ from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.columns import coded
 from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.consistency import raters as r
-from adjudge.protocols.consistency.plan import PATHS, ConsistencyConfig
+from adjudge.protocols.consistency.config import PATHS, ConsistencyConfig
 from adjudge.protocols.consistency.policy import LABELS
-from adjudge.protocols.consistency.raters_measure import RatersPartial, finish, partial
+from adjudge.protocols.consistency.raters_metrics import RatersPartial, finish, partial
+from adjudge.protocols.consistency.rows import RATING_TYPES
 from adjudge.verdict.gates import Gate
 
 
@@ -61,9 +62,9 @@ class RatersPlan(BatchPlan):
                 None,
                 r.EXPECTED,
                 read=r.RatingReader(role, self.labels, skip_bad=skip_bad).read,
-                keys=r.ROLES[role],
+                keys=RATING_TYPES[role],
             )
-            for role in r.ROLES
+            for role in RATING_TYPES
             if getattr(settings, role)
         ]
 

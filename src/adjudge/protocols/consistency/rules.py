@@ -10,14 +10,14 @@ import numpy as np
 
 from adjudge.evidence.rule import Condition, Finding, Limits, Mask, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
-from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
 from adjudge.protocols.consistency.raters import RatersContext, rater_rules
 
 _VALID, _NOT_IN_CONTEXT = LABELS.index("VALID"), LABELS.index("NOT_IN_CONTEXT")
 _IN_SCOPE, _OUT, _UNVERIFIABLE = (CITATIONS.index(name) for name in ("in_scope", "out_of_scope", "unverifiable"))
-_BOTH = tuple(Slot(name, 0) for name in b.AGENTS)
+_BOTH = tuple(Slot(name, 0) for name in encoding.AGENTS)
 _PAIR = ("pair",)
 
 
@@ -48,7 +48,7 @@ DECIDING = {
 
 def _complete() -> Rule:
     def check(batch: PairBatch) -> Finding:
-        failed = (batch.status != b.PAIRED)[None]
+        failed = (batch.status != encoding.PAIRED)[None]
         return Finding(
             failed,
             failed,
@@ -86,7 +86,7 @@ def _simple(
 
 def _says(column: str, otherwise: str) -> Condition:
     """Where a column of the batch says anything."""
-    return Condition(lambda batch: (getattr(batch, column) != b.ABSENT)[None], otherwise)
+    return Condition(lambda batch: (getattr(batch, column) != encoding.ABSENT)[None], otherwise)
 
 
 def _red_flags() -> list[Rule]:
@@ -164,28 +164,30 @@ def _labels() -> list[Rule]:
 def _refusal() -> Rule:
     def check(batch: PairBatch) -> Finding:
         refuses = (batch.scholar == _NOT_IN_CONTEXT) | (batch.auditor == _NOT_IN_CONTEXT)
-        token = batch.claim == b.REFUSAL_CLAIM
+        token = batch.claim == encoding.REFUSAL_CLAIM
         cited = token & (batch.citations != 0)
         failed = ((refuses & ~token) | cited)[None]
         return Finding(failed, np.zeros_like(failed), variant=cited.astype(np.int8)[None])
 
     return Rule(
         code="refusal.other_claim",
-        title=f"a refusal is exactly the token '{b.REFUSAL}'",
+        title=f"a refusal is exactly the token '{encoding.REFUSAL}'",
         scope=Scope.CROSS_FIELD,
         needs=_PAIR,
-        passed=f"the claim is '{b.REFUSAL}' byte for byte where it refuses, and only there",
-        failed=f"an agent says NOT_IN_CONTEXT, but the claim is not '{b.REFUSAL}' byte for byte",
+        passed=f"the claim is '{encoding.REFUSAL}' byte for byte where it refuses, and only there",
+        failed=f"an agent says NOT_IN_CONTEXT, but the claim is not '{encoding.REFUSAL}' byte for byte",
         check=check,
-        conditions=(Condition(lambda batch: (batch.claim != b.NO_CLAIM)[None], "there is no claim to check"),),
+        conditions=(Condition(lambda batch: (batch.claim != encoding.NO_CLAIM)[None], "there is no claim to check"),),
         variants=(
-            Variant("refusal.with_citations", "a refusal cites nothing", f"the claim is '{b.REFUSAL}', yet it cites"),
+            Variant(
+                "refusal.with_citations", "a refusal cites nothing", f"the claim is '{encoding.REFUSAL}', yet it cites"
+            ),
         ),
     )
 
 
 def _hygiene(context: PairContext) -> list[Rule]:
-    has_reason = Condition(lambda batch: batch.reason_length != b.ABSENT, "the agent gave no reason")
+    has_reason = Condition(lambda batch: batch.reason_length != encoding.ABSENT, "the agent gave no reason")
     return [
         _simple(
             "evidence.same_digest",
@@ -249,8 +251,8 @@ def _hygiene(context: PairContext) -> list[Rule]:
 
 def _seeding() -> Rule:
     def check(batch: PairBatch) -> Finding:
-        failed = batch.seeding >= b.UNSTABLE
-        return Finding(failed, np.zeros_like(failed), variant=(batch.seeding == b.CONTRADICTED).astype(np.int8))
+        failed = batch.seeding >= encoding.UNSTABLE
+        return Finding(failed, np.zeros_like(failed), variant=(batch.seeding == encoding.CONTRADICTED).astype(np.int8))
 
     return Rule(
         code="seed.unstable",
@@ -261,7 +263,9 @@ def _seeding() -> Rule:
         passed="the {field} gives temperature 0, a seed or votes",
         failed="the {field} is a model without temperature 0, seed or votes",
         check=check,
-        conditions=(Condition(lambda batch: batch.seeding != b.NOT_A_MODEL, "nothing says that the agent is a model"),),
+        conditions=(
+            Condition(lambda batch: batch.seeding != encoding.NOT_A_MODEL, "nothing says that the agent is a model"),
+        ),
         variants=(
             Variant(
                 "seed.votes_contradict_label",

@@ -11,18 +11,17 @@ import pyarrow.compute as pc
 from adjudge.evidence.citations import citation_column
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.common.columns import coded, codes
-from adjudge.protocols.consistency import batch as b
-from adjudge.protocols.consistency.batch import PairBatch
+from adjudge.protocols.consistency import encoding
+from adjudge.protocols.consistency.batch import TEXT_LIMIT, PairBatch, ReadBatch
 from adjudge.protocols.consistency.judge import VERDICTS, Finals
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
-from adjudge.protocols.consistency.read import TEXT_LIMIT, ReadBatch
 
 MODEL = "pair"
 _FLAGS = ("provenance", "constraints", "same_evidence", "echoed")
 _ALWAYS = {
     *("sample", "model", "bucket", "verdict", "why", "cites", "status", "answered"),
     *("citations", "citations_out_of_scope", "claim"),
-    *(f"{agent}_{name}" for agent in b.AGENTS for name in ("personal", "quotes", "seeding")),
+    *(f"{agent}_{name}" for agent in encoding.AGENTS for name in ("personal", "quotes", "seeding")),
 }
 """Columns that have a value in every row; what has none costs a look at each."""
 _STORED = {
@@ -36,30 +35,30 @@ _STORED = {
 def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
     """The rows of one batch; reasons stand here only where the labels differ, for the table of disagreements."""
     batch, n = read.batch, len(read.samples)
-    differ = (batch.status == b.PAIRED) & (batch.scholar != batch.auditor)
+    differ = (batch.status == encoding.PAIRED) & (batch.scholar != batch.auditor)
     differ_column = pa.array(differ)
     columns: dict[str, pa.Array] = {
         "sample": read.samples,
         "model": coded(np.zeros(n, dtype=np.int8), (MODEL,)),
         **decided(finals, reasons),
-        "status": coded(batch.status, b.STATUSES),
+        "status": coded(batch.status, encoding.STATUSES),
         "scholar": coded(batch.scholar, LABELS),
         "auditor": coded(batch.auditor, LABELS),
         **{_STORED[name]: _truth(getattr(batch, name)) for name in _FLAGS},
         "citations": coded(batch.citations, CITATIONS),
         "citations_out_of_scope": pa.array(batch.out_of_scope),
-        "claim": coded(batch.claim, b.CLAIMS),
+        "claim": coded(batch.claim, encoding.CLAIMS),
         "answered": pa.array(batch.answered == 1),
         "note": _sparse(batch.notes, n),
     }
-    for side, name in enumerate(b.AGENTS):
+    for side, name in enumerate(encoding.AGENTS):
         length = batch.reason_length[side]
         columns |= {
             f"{name}_reason": _cut(pc.if_else(differ_column, read.reasons[side], pa.scalar(None, pa.string()))),
-            f"{name}_reason_length": pa.array(length, mask=length == b.ABSENT),
+            f"{name}_reason_length": pa.array(length, mask=length == encoding.ABSENT),
             f"{name}_personal": pa.array(batch.personal[side]),
             f"{name}_quotes": pa.array(batch.quotes[side] == 1),
-            f"{name}_seeding": coded(batch.seeding[side], b.SEEDING),
+            f"{name}_seeding": coded(batch.seeding[side], encoding.SEEDING),
             f"{name}_reducer": coded(read.reduced[side] - 1, ("strict_majority",)),
         }
     fields = [pa.field(name, column.type, nullable=name not in _ALWAYS) for name, column in columns.items()]
@@ -81,20 +80,22 @@ def restore(samples: pa.Table) -> PairBatch:
     """The batch as it was, from what is stored."""
     notes = samples.column("note")
     noted = np.flatnonzero(pc.is_valid(notes).to_numpy()).tolist() if notes.null_count < len(notes) else []
-    lengths = [samples.column(f"{name}_reason_length").fill_null(b.ABSENT).to_numpy() for name in b.AGENTS]
+    lengths = [
+        samples.column(f"{name}_reason_length").fill_null(encoding.ABSENT).to_numpy() for name in encoding.AGENTS
+    ]
     return PairBatch(
-        status=codes(samples, "status", b.STATUSES),
+        status=codes(samples, "status", encoding.STATUSES),
         scholar=codes(samples, "scholar", LABELS),
         auditor=codes(samples, "auditor", LABELS),
         **{name: _small_truth(samples.column(stored)) for name, stored in _STORED.items()},
         citations=codes(samples, "citations", CITATIONS),
         out_of_scope=samples.column("citations_out_of_scope").to_numpy(),
-        claim=codes(samples, "claim", b.CLAIMS),
+        claim=codes(samples, "claim", encoding.CLAIMS),
         answered=_small_truth(samples.column("answered")),
         reason_length=np.stack(lengths),
-        personal=np.stack([samples.column(f"{name}_personal").to_numpy() for name in b.AGENTS]),
-        quotes=np.stack([_small_truth(samples.column(f"{name}_quotes")) for name in b.AGENTS]),
-        seeding=np.stack([codes(samples, f"{name}_seeding", b.SEEDING) for name in b.AGENTS]),
+        personal=np.stack([samples.column(f"{name}_personal").to_numpy() for name in encoding.AGENTS]),
+        quotes=np.stack([_small_truth(samples.column(f"{name}_quotes")) for name in encoding.AGENTS]),
+        seeding=np.stack([codes(samples, f"{name}_seeding", encoding.SEEDING) for name in encoding.AGENTS]),
         notes={index: notes[index].as_py() for index in noted},
     )
 
@@ -109,13 +110,13 @@ def decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
     }
 
 
-def _truth(values: b.Small) -> pa.Array:
-    absent = values == b.ABSENT
+def _truth(values: encoding.Small) -> pa.Array:
+    absent = values == encoding.ABSENT
     return pa.array(values == 1, mask=absent if absent.any() else None)
 
 
-def _small_truth(column: pa.ChunkedArray) -> b.Small:
-    truths: b.Small = column.cast(pa.int8()).fill_null(b.ABSENT).to_numpy()
+def _small_truth(column: pa.ChunkedArray) -> encoding.Small:
+    truths: encoding.Small = column.cast(pa.int8()).fill_null(encoding.ABSENT).to_numpy()
     return truths
 
 

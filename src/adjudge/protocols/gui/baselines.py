@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from adjudge.protocols.gui.kinds import DRAG, NOTHING, POINTING, WITH_KEY, WITH_OPTIONAL_TEXT, WITH_TEXT
-from adjudge.protocols.gui.partials import PLACE, Ints, Partial
+from adjudge.protocols.gui.counts import PLACE, Ints, Partial
 from adjudge.protocols.gui.spaces import Mask
+from adjudge.readers.gui.model import DRAG, NOTHING, POINTING, WITH_KEY, WITH_OPTIONAL_TEXT, WITH_TEXT
 from adjudge.stats.exact import mean_of
 
 _WITH_ARGUMENT = (*POINTING, *DRAG, *WITH_KEY, *WITH_TEXT, *WITH_OPTIONAL_TEXT)

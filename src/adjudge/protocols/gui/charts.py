@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adjudge.protocols.common.charts import Spec, chart, layer, tooltip
-from adjudge.protocols.gui.partials import OUTCOMES, Partial
+from adjudge.protocols.gui.counts import OUTCOMES, Partial
 from adjudge.stats.estimate import Estimate
 
 # Colour-blind safe (Okabe and Ito 2008), with greys for what was never said.

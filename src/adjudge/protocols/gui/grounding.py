@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjudge.errors import ConfigError, InputError
-from adjudge.protocols.gui.boxes import as_boxes, to_corners, upside_down
-from adjudge.protocols.gui.spaces import EDGE, Floats, inside, outside_words
+from adjudge.protocols.gui.spaces import EDGE, Floats, as_boxes, inside, outside_words, to_corners, upside_down
 from adjudge.readers.blocks import blocks
 from adjudge.readers.gui.model import BOXES, SPACES
 from adjudge.readers.gui.screenspot import GroundingRecord, grounding_record

@@ -1,4 +1,4 @@
-"""The rows of every role: a block of records as columns, a row a recorded step, a prediction or an outcome."""
+"""The rows of every role, read from any of their formats: a row a recorded step, a prediction or an outcome."""
 
 from __future__ import annotations
 
@@ -14,14 +14,31 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.gui.boxes import as_boxes, to_corners, upside_down
-from adjudge.protocols.gui.kinds import WITH_KEY
-from adjudge.protocols.gui.spaces import Floats
+from adjudge.protocols.base import Role
+from adjudge.protocols.gui.spaces import Floats, as_boxes, to_corners, upside_down
 from adjudge.readers.action_dsl import Action as SpokenAction
 from adjudge.readers.action_dsl import Unparsed, parse
 from adjudge.readers.blocks import Block
 from adjudge.readers.gui import formats, native
-from adjudge.readers.gui.model import Action, Episode, Milestone, SingleStep
+from adjudge.readers.gui.model import WITH_KEY, Action, Episode, Milestone, Outcome, SingleStep
+
+_NAME = ("episode_id", "id", "annotation_id")
+_SPACE = "--space … --bbox …"
+
+ROLES = {
+    "episodes": Role(
+        formats.EPISODE_KEYS, (_NAME, ("steps", "bbox")), f"adjudge gui --episodes FILE --predictions … {_SPACE}"
+    ),
+    "predictions": Role(
+        formats.PREDICTION_KEYS,
+        (_NAME, ("step",), ("action", "raw", "gpt_action")),
+        f"adjudge gui --episodes … --predictions FILE {_SPACE}",
+    ),
+    "outcomes": Role(
+        Outcome, (("episode_id",), ("success",)), f"adjudge gui --episodes … --predictions … --outcomes FILE {_SPACE}"
+    ),
+}
+
 
 POINTS = ("x", "y", "end_x", "end_y")
 MILESTONES = msgspec.json.Decoder(list[Milestone])

@@ -14,18 +14,8 @@ import pyarrow.compute as pc
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.gui.batch import ANSWERED, UNMATCHED, GuiBatch, present, same
-from adjudge.protocols.gui.kinds import (
-    DRAG,
-    ON_ELEMENT,
-    POINTING,
-    WITH_KEY,
-    WITH_OPTIONAL_TEXT,
-    WITH_TEXT,
-    one_space,
-    same_key,
-)
 from adjudge.protocols.gui.spaces import EDGE, Mask, outside_words
-from adjudge.readers.gui.model import Milestone
+from adjudge.readers.gui.model import DRAG, ON_ELEMENT, POINTING, WITH_KEY, WITH_OPTIONAL_TEXT, WITH_TEXT, Milestone
 
 _ENDS = (Slot("point", 0, (("point", 0),)), Slot("end", 0, (("end", 0),)))
 
@@ -326,3 +316,13 @@ def _milestone(context: GuiContext) -> Rule:
             Condition(has, "the step has no milestone"),
         ),
     )
+
+
+def same_key(word: str | None) -> str | None:
+    """A key or direction as it is compared: case and blanks do not matter."""
+    return None if word is None else "".join(word.split()).casefold()
+
+
+def one_space(text: str | None) -> str | None:
+    """A text with every run of white space as one blank and none at the ends."""
+    return None if text is None else " ".join(text.split())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -11,17 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.evidence.citations import pack_citations
-from adjudge.evidence.vocabulary import BUCKETS
-from adjudge.protocols.common.columns import WORD, coded, floats
-from adjudge.protocols.gui.batch import ANSWERED, STATUSES, UNMATCHED, GuiBatch
-from adjudge.protocols.gui.read import ReadBatch, codes
+from adjudge.protocols.common.columns import WORD, coded, codes, floats
+from adjudge.protocols.gui.batch import STATUSES, GuiBatch, ReadBatch, places_in
 from adjudge.protocols.gui.rows import POINTS
 from adjudge.readers.gui.model import Milestone
-from adjudge.verdict.agent import Verdicts
 
 TEXT_LIMIT = 65_536
-VERDICTS = ("correct", "incorrect", "unmatched")
 _SAID = tuple(f"said_{name}" for name in POINTS)
 _milestones = msgspec.json.Decoder(list[Milestone])
 
@@ -55,28 +49,27 @@ SCHEMA = pa.schema(
 )
 
 
-def table(read: ReadBatch, verdicts: Verdicts, model: str) -> pa.Table:
+def table(read: ReadBatch, decided: Mapping[str, pa.Array], model: str) -> pa.Table:
     """The rows of one batch."""
     batch, n = read.batch, read.batch.n
-    verdict_columns = decided(batch, verdicts)
     row = pa.array(read.row)
     steps = pa.array(read.steps)
     return pa.Table.from_arrays(
         [
             pc.binary_join_element_wise(read.episodes.take(row), steps.cast(pa.string()), "#"),
-            _coded(np.zeros(n), [model]),
+            coded(np.zeros(n), [model], np.int32),
             pa.DictionaryArray.from_arrays(row, read.episodes),
             steps,
             _spread(read.scenarios, row),
             _spread(read.platforms, row),
-            _coded(batch.status, STATUSES),
-            *(verdict_columns[name] for name in ("bucket", "verdict", "cites")),
-            _coded(batch.kind, batch.types),
+            coded(batch.status, STATUSES, np.int32),
+            *(decided[name] for name in ("bucket", "verdict", "cites")),
+            coded(batch.kind, batch.types, np.int32),
             batch.words.dictionary_encode(),
             *(pa.array(column, from_pandas=True) for column in (*batch.target, *batch.point, *batch.screen)),
             _boxes(batch),
             *(batch.element, batch.said_element, batch.argument, batch.said_argument),
-            verdict_columns["distance"],
+            decided["distance"],
             _milestone_texts(batch),
             read.self_reports,
             read.outcomes.take(row),
@@ -107,9 +100,9 @@ def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
     return GuiBatch(
         types=types,
         space=space,
-        status=_codes(samples, "status", STATUSES).astype(np.uint8),
-        kind=codes(_strings(samples, "type"), types),
-        said=codes(words, types),
+        status=codes(samples, "status", STATUSES).astype(np.uint8),
+        kind=places_in(types, _strings(samples, "type")),
+        said=places_in(types, words),
         words=words,
         target=np.stack([floats(samples, name) for name in POINTS]),
         point=np.stack([floats(samples, name) for name in _SAID]),
@@ -131,27 +124,6 @@ def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.in
     return [*listed, None], column.indices.fill_null(len(listed)).to_numpy().astype(np.int64)
 
 
-def decided(batch: GuiBatch, verdicts: Verdicts) -> dict[str, pa.Array]:
-    """The columns that follow from the stored actions.
-
-    A prediction for no step is in no bucket, so that the buckets add up to the steps.
-    """
-    wrong = (~verdicts.eligible).astype(np.int64)
-    place = {"unparsed": BUCKETS.index("unparsed"), "missing": BUCKETS.index("missing")}
-    bucket = np.where(batch.status == ANSWERED, wrong, 0)
-    for status, code in place.items():
-        bucket[batch.status == STATUSES.index(status)] = code
-    unmatched = batch.status == UNMATCHED
-    bucket[unmatched] = -1
-    verdict = np.where(unmatched, VERDICTS.index("unmatched"), wrong)
-    return {
-        "bucket": _coded(bucket, BUCKETS),
-        "verdict": _coded(verdict, VERDICTS),
-        "cites": pack_citations(verdicts.cites),
-        "distance": pa.array(batch.distance[0], from_pandas=True),
-    }
-
-
 def _boxes(batch: GuiBatch) -> pa.ListArray:
     """The boxes of each step, end to end; null where it has none."""
     counts = np.bincount(batch.box_row, minlength=batch.n)
@@ -160,10 +132,6 @@ def _boxes(batch: GuiBatch) -> pa.ListArray:
     return pa.ListArray.from_arrays(
         pa.array(offsets, pa.int32()), pa.array(np.ascontiguousarray(batch.boxes).ravel()), mask=mask
     )
-
-
-def _coded(values: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
-    return coded(values, words, np.int32)
 
 
 def _spread(values: pa.StringArray, row: pa.Array) -> pa.DictionaryArray:
@@ -181,8 +149,3 @@ def _milestone_texts(batch: GuiBatch) -> pa.StringArray:
 
 def _strings(samples: pa.Table, name: str) -> pa.StringArray:
     return samples.column(name).combine_chunks().cast(pa.string())
-
-
-def _codes(samples: pa.Table, name: str, names: Sequence[str]) -> NDArray[np.int64]:
-    where = {word: index for index, word in enumerate(names)}
-    return np.array([where[word] for word in samples.column(name).to_pylist()], dtype=np.int64)

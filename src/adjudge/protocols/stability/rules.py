@@ -19,7 +19,6 @@ MEASURES = {
     "scu": "the same constraints are echoed",
     "rcr": "an unanswerable question is refused",
 }
-BOUNDS = {"acr": 0.95, "cghc": 0.95, "css": 0.70, "ned50": 0.20, "scu": 1.0, "rcr": 0.98}
 _ABOUT = {
     "acr": "the item is unanswerable, or the gold names no substring",
     "cghc": "the item is unanswerable, or the gold names no citation",

@@ -36,6 +36,14 @@ TYPES = (
     "window_move",
     "window_resize",
 )
+# What an action of a type is about: a point, a text, a key or direction, an element, or nothing at all.
+POINTING = ("click", "double_click", "right_click", "hover")
+DRAG = ("drag",)
+WITH_TEXT = ("type", "select", "click_and_type")
+WITH_OPTIONAL_TEXT = ("open", "answer", "open_app", "close_app", "goto")
+WITH_KEY = ("key", "hotkey", "scroll")
+ON_ELEMENT = (*POINTING, *DRAG, "type", "select")
+NOTHING = ("wait", "done")  # what an agent that never acts gets right
 SPACES = ("normalized", "pixel", "per_mille")
 BOXES = ("xyxy", "xywh")
 

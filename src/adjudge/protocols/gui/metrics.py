@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.gui import charts
 from adjudge.protocols.gui.baselines import baselines, broken_scenarios
 from adjudge.protocols.gui.comparable import DATASET_COLUMNS, comparable
-from adjudge.protocols.gui.partials import PLACE, Ints, Partial, merge
+from adjudge.protocols.gui.config import GuiConfig
+from adjudge.protocols.gui.counts import PLACE, Ints, Partial, merge
 from adjudge.protocols.gui.schemas import OPTIONAL
 from adjudge.protocols.gui.spaces import Mask
 from adjudge.readers.gui.model import SPACES
@@ -22,9 +23,6 @@ from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.exact import rounded, total
 from adjudge.stats.proportions import cluster_wilson, wilson
-
-if TYPE_CHECKING:
-    from adjudge.protocols.gui.plan import GuiConfig
 
 SOM = "elements are judged, not points (SoM mode)"
 FEWEST_OUTSIDE = 2

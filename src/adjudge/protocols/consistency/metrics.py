@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
-from adjudge.protocols.consistency import batch as b
-from adjudge.protocols.consistency import charts
+from adjudge.protocols.consistency import charts, encoding
 from adjudge.protocols.consistency.comparable import DATASET_COLUMNS, comparable
-from adjudge.protocols.consistency.partials import LISTED, Partial, dataset_digest, merge
+from adjudge.protocols.consistency.counts import LISTED, Partial, dataset_digest, merge
 from adjudge.protocols.consistency.policy import LABELS, REJECT
 from adjudge.stats import agreement
 from adjudge.stats.estimate import Estimate
@@ -31,7 +30,7 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *, seed: int, resamples: int) -> Measured:
     """All numbers, from the partials in order."""
     whole = merge(partials)
-    reasons = (*table.reasons, *b.STATUSES[1:])
+    reasons = (*table.reasons, *encoding.STATUSES[1:])
     ships = {row.why for row in table.rows if row.final != REJECT}
     n, counts = whole.n, whole.counts
     named = two_raters(whole.confusion, LABELS, seed=seed, resamples=resamples)
@@ -44,7 +43,7 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *,
         Named("shipped_with_bad_citations", "", _count(counts["shipped_with_bad_citations"], n)),
     ]
     value = {name: estimate.value for name, where, estimate in named if not where}
-    finals = {why: int(count) for why, count in zip(reasons, whole.finals, strict=True) if why not in b.STATUSES}
+    finals = {why: int(count) for why, count in zip(reasons, whole.finals, strict=True) if why not in encoding.STATUSES}
     disagreements = n - int(np.trace(whole.confusion))
     every = {name: int(count) for name, count in zip(BUCKETS, whole.buckets, strict=True)}
     top = {
@@ -147,7 +146,7 @@ def _count(count: int, n: int) -> Estimate:
 
 
 def _listed(whole: Partial, status: str) -> dict[str, Any]:
-    count = int(whole.status[b.STATUSES.index(status)])
+    count = int(whole.status[encoding.STATUSES.index(status)])
     rows = [{"at": name, "what": note} if note else name for name, note in whole.listed[status]]
     return {"count": count, "listed": rows, "not_listed": count - len(rows)}
 
@@ -174,7 +173,7 @@ def _hygiene(whole: Partial, layout: Layout) -> dict[str, dict[str, int]]:
 
 def _fix_list(whole: Partial) -> list[dict[str, Any]]:
     """What to repair first: hard flags, then template and schema drift, then the retriever."""
-    bad = int(whole.status[b.BAD_ROW])
+    bad = int(whole.status[encoding.BAD_ROW])
     entries = (
         (
             "hard_flags",
@@ -217,7 +216,7 @@ def _notes(whole: Partial) -> list[str]:
         ("unknown_answer", "have an answer, but no label"),
         ("bad_row", "are rows that could not be used"),
     ):
-        count = int(whole.status[b.STATUSES.index(status)])
+        count = int(whole.status[encoding.STATUSES.index(status)])
         if count:
             listed = ", ".join(name for name, _ in whole.listed[status][:5])
             notes.append(f"{count} {what}: {listed}{' …' if count > 5 else ''}; they are in no share")

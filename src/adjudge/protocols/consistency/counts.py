@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, Outcome
 from adjudge.protocols.common.columns import codes
-from adjudge.protocols.consistency import batch as b
+from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.judge import VERDICTS
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS, REJECT
 from adjudge.stats.agreement import pair_counts
@@ -64,12 +64,12 @@ def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Pa
     """The counts of one batch."""
     status, scholar, auditor = (
         codes(samples, name, words)
-        for name, words in (("status", b.STATUSES), ("scholar", LABELS), ("auditor", LABELS))
+        for name, words in (("status", encoding.STATUSES), ("scholar", LABELS), ("auditor", LABELS))
     )
     final, why = codes(samples, "verdict", VERDICTS), codes(samples, "why", reasons)
     citations = codes(samples, "citations", CITATIONS)
     flagged = _true(samples, "provenance_violation") | _true(samples, "constraints_mismatch")
-    paired = status == b.PAIRED
+    paired = status == encoding.PAIRED
     shipped = paired & (final != _REJECT)
     agreed = paired & (scholar == _VALID) & (auditor == _VALID)
     outside = citations >= _OUT
@@ -95,7 +95,7 @@ def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Pa
     return Partial(
         confusion=pair_counts(scholar[paired].astype(np.int64), auditor[paired].astype(np.int64), len(LABELS)),
         finals=np.bincount(why.astype(np.int64), minlength=len(reasons)),
-        status=np.bincount(status.astype(np.int64), minlength=len(b.STATUSES)),
+        status=np.bincount(status.astype(np.int64), minlength=len(encoding.STATUSES)),
         buckets=np.bincount(codes(samples, "bucket", BUCKETS).astype(np.int64), minlength=len(BUCKETS)),
         counts={name: int(mask.sum()) for name, mask in masks.items()}
         | {"drift": int(drift.sum()), "recall": int(recall.sum()), "flagged": int((paired & flagged).sum())},
@@ -109,7 +109,7 @@ def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Pa
             "drift": _smallest(names, drift, EXAMPLES),
             "recall": _smallest(names, recall, EXAMPLES),
         },
-        listed={name: _listed(samples, status == code) for code, name in enumerate(b.STATUSES) if code},
+        listed={name: _listed(samples, status == code) for code, name in enumerate(encoding.STATUSES) if code},
         rows=_rows(samples, differ),
         digests=[_digest(names)],
     )

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
-from adjudge.protocols.gui.kinds import DRAG, NOTHING, ON_ELEMENT, POINTING
 from adjudge.protocols.gui.samples import words
 from adjudge.protocols.gui.spaces import Floats, Mask, inside
-from adjudge.readers.gui.model import SPACES
+from adjudge.readers.gui.model import DRAG, NOTHING, ON_ELEMENT, POINTING, SPACES
 from adjudge.stats.exact import group_sums
 
 Ints = NDArray[np.int64]

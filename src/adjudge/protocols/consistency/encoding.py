@@ -1,6 +1,7 @@
-"""What is kept of a row between reading and judging: its codes in one column of fixed width, and its texts.
+"""What a row says as small integers, and how rows are kept between reading and judging.
 
-Every role has the same columns; a row of an agent's own file fills that agent's part alone.
+The codes of a row stand in one column of fixed width, its texts beside them. Every role has the same columns; a row of
+an agent's own file fills that agent's part alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.protocols.consistency import batch as b
+REFUSAL = "not in context"
+AGENTS = ("scholar", "auditor")
+
+PAIRED, ONLY_SCHOLAR, ONLY_AUDITOR, BAD_ROW, UNKNOWN_ANSWER = range(5)
+STATUSES = ("paired", "only_scholar", "only_auditor", "bad_row", "unknown_answer")
+
+ABSENT = -1
+"""In a column of small integers: the row does not say."""
+
+NO_CLAIM, OTHER_CLAIM, REFUSAL_CLAIM = range(3)
+CLAIMS = ("none", "other", "refusal_token")
+
+NOT_A_MODEL, STABLE, UNSTABLE, CONTRADICTED = range(4)
+SEEDING = ("not_a_model", "stable", "unstable", "votes_contradict_label")
+
+Small = NDArray[np.int8]
 
 AGENT = np.dtype([("label", "i1"), ("seeding", "i1"), ("reduced", "i1")])
 ANSWER = np.dtype(
@@ -37,10 +53,10 @@ Codes = NDArray[np.void]
 def blank(n: int) -> Codes:
     """The codes of rows that say nothing."""
     codes: Codes = np.zeros(n, dtype=CODES)
-    for agent in b.AGENTS:
-        codes[agent]["label"] = b.ABSENT
+    for agent in AGENTS:
+        codes[agent]["label"] = ABSENT
     for name in ("provenance", "constraints", "echoed"):
-        codes["answer"][name] = b.ABSENT
+        codes["answer"][name] = ABSENT
     return codes
 
 

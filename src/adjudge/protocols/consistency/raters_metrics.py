@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.consistency import charts
-from adjudge.protocols.consistency.measure import confusion_table, two_raters
-from adjudge.protocols.consistency.partials import dataset_digest, sum_of
+from adjudge.protocols.consistency.config import ConsistencyConfig
+from adjudge.protocols.consistency.counts import dataset_digest, sum_of
+from adjudge.protocols.consistency.metrics import confusion_table, two_raters
 from adjudge.protocols.consistency.raters import BAD, VERDICTS, raters_of, restore
 from adjudge.stats.agreement import pair_counts
 from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
 from adjudge.stats.prevalence import rogan_gladen
 from adjudge.stats.proportions import wilson
-
-if TYPE_CHECKING:
-    from adjudge.protocols.consistency.plan import ConsistencyConfig
 
 MOST = 20
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.common.charts import chart, intervals
 from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
+from adjudge.protocols.stability.config import StabilityConfig
 from adjudge.protocols.stability.rules import MEASURES
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
@@ -33,8 +35,21 @@ class Partial:
     digest: bytes
 
 
-def finish(partials: Sequence[Partial], *, seed: int, resamples: int, min_runs: int) -> Measured:
+def partial(samples: pa.Table, batch: StabilityBatch) -> Partial:
+    """What one batch adds to the numbers."""
+    names = samples.column("sample").to_pylist()
+    return Partial(
+        batch=batch,
+        names=names,
+        verdicts=samples.column("verdict").to_pylist(),
+        buckets=samples.column("bucket").to_pylist(),
+        digest=hashlib.sha256("\n".join(names).encode()).digest(),
+    )
+
+
+def finish(partials: Sequence[Partial], config: StabilityConfig) -> Measured:
     """All numbers, from the partials in order."""
+    min_runs = config.min_runs
     whole = StabilityBatch(
         {name: np.concatenate([p.batch.counts[name] for p in partials]) for name in COUNTS},
         {name: np.concatenate([p.batch.shares[name] for p in partials]) for name in SHARES},
@@ -46,7 +61,7 @@ def finish(partials: Sequence[Partial], *, seed: int, resamples: int, min_runs: 
         for name, runs, verdict in zip(p.names, p.batch.counts["runs"], p.verdicts, strict=True)
     )
     few = [{"qid": name, "runs": runs} for name, runs, _ in items if runs < min_runs]
-    named = [Named(name, "", _aggregate(whole, name, seed, resamples)) for name in (*MEASURES, "iaa")]
+    named = [Named(name, "", _aggregate(whole, name, config)) for name in (*MEASURES, "iaa")]
     named.append(Named("items_with_too_few_runs", "", Estimate(value=float(len(few)), n=len(items), method="count")))
     buckets = {name: sum(p.buckets.count(name) for p in partials) for name in BUCKETS}
     notes = [f"gold item {entry['qid']} has {entry['runs']} runs, fewer than {min_runs}" for entry in few[:20]]
@@ -73,7 +88,7 @@ def finish(partials: Sequence[Partial], *, seed: int, resamples: int, min_runs: 
     )
 
 
-def _aggregate(whole: StabilityBatch, name: str, seed: int, resamples: int) -> Estimate:
+def _aggregate(whole: StabilityBatch, name: str, config: StabilityConfig) -> Estimate:
     """Shares of runs with questions as clusters; pairwise measures as the mean over questions."""
     about = whole.applies(name)
     if not about.any():
@@ -84,7 +99,7 @@ def _aggregate(whole: StabilityBatch, name: str, seed: int, resamples: int) -> E
     known = values[~np.isnan(values)]
     if not known.size:
         return Estimate.null("no item has two runs")
-    return bootstrap.mean(known, seed=seed, stream=name, resamples=resamples)
+    return bootstrap.mean(known, seed=config.seed, stream=name, resamples=config.resamples)
 
 
 def _chart(named: Sequence[Named]) -> dict[str, Any]:

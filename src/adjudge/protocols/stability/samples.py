@@ -1,0 +1,40 @@
+"""samples.parquet of the stability protocol: what is stored of a gold item, and how a batch is restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from adjudge.protocols.common.columns import floats
+from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
+
+TEXT_LIMIT = 2000
+
+
+def table(batch: StabilityBatch, names: list[str], decided: Mapping[str, pa.Array]) -> pa.Table:
+    """The rows of one batch."""
+    return pa.table(
+        {
+            "sample": pa.array(names, pa.string()),
+            "model": pa.array(["runs"] * batch.n).dictionary_encode(),
+            **decided,
+            **{name: pa.array(values) for name, values in (batch.flags | batch.counts).items()},
+            **{name: pa.array(values, from_pandas=True) for name, values in batch.shares.items()},
+        }
+    )
+
+
+def outputs(claims: list[list[str]]) -> pa.Table:
+    """The claims of every item's runs, each cut at a bound."""
+    texts = [[claim[:TEXT_LIMIT] for claim in answers] for answers in claims]
+    return pa.table({"claims": pa.array(texts, pa.list_(pa.string()))})
+
+
+def restore(samples: pa.Table) -> StabilityBatch:
+    """The batch as it was, from what is stored."""
+    return StabilityBatch(
+        {name: samples.column(name).to_numpy() for name in COUNTS},
+        {name: floats(samples, name) for name in SHARES},
+        {name: samples.column(name).to_numpy() for name in FLAGS},
+    )
