@@ -11,9 +11,9 @@ from adjudge.evidence.atoms import atoms
 from adjudge.evidence.citations import unpack_citations
 from adjudge.protocols.base import Partition
 from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.plan import FlightPlan
-from adjudge.protocols.flight.scores import DIMENSIONS
 from adjudge.readers.blocks import block_of
 from adjudge.verdict.attribution import attribute
 from adjudge.verdict.checklist import checklist

@@ -6,110 +6,81 @@ from typing import Any
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS
-from adjudge.protocols.flight.partials import ATOM_KINDS, BINS, PLACE, Partial
+from adjudge.protocols.common.charts import Spec, chart, intervals, tooltip
+from adjudge.protocols.flight.partials import ATOM_KINDS, BINS, PLACE, SCORES, Partial
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats.estimate import Estimate
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _BUCKET_COLOURS = ("#2a9d8f", "#c0392b", "#e9c46a", "#8e6c8a", "#6c757d", "#ced4da")
+_WIDTH, _BARS = 460, 50
+
+Estimates = dict[tuple[str, str], Estimate]
 
 
-def build(
-    whole: Partial, estimates: dict[tuple[str, str], Estimate], layout: Layout, task: str
-) -> list[dict[str, Any]]:
+def build(whole: Partial, estimates: Estimates, layout: Layout, task: str) -> list[Spec]:
     """Every chart, in the order of the report."""
+    share = {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%"}, "title": "share of samples"}
+    points = {"scale": {"zero": False}, "title": "points of 100"}
     return [
-        _intervals(
-            whole, estimates, "eligibility_rate", f"Eligible answers, task {task}", "share of samples", percent=True
-        ),
+        _estimates(whole, estimates, "eligibility_rate", f"Eligible answers, task {task}", share),
         _buckets(whole),
         _violations(whole, layout),
-        _intervals(whole, estimates, "total_score", "Total score of eligible answers", "points of 100", percent=False),
+        _estimates(whole, estimates, "total_score", "Total score of eligible answers", points),
         _errors(whole),
     ]
 
 
-def _spec(name: str, title: str, description: str, body: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "spec": {"$schema": _SCHEMA, "title": title, "description": description, **body}}
+def _by_model(whole: Partial) -> Spec:
+    return {"field": "model", "type": "nominal", "sort": list(whole.models), "title": None}
 
 
-def _intervals(
-    whole: Partial, estimates: dict[tuple[str, str], Estimate], metric: str, title: str, axis: str, *, percent: bool
-) -> dict[str, Any]:
-    rows = []
-    for model in whole.models:
-        estimate = estimates.get((model, metric))
-        if estimate is not None and estimate.value is not None:
-            rows.append(
-                {"model": model, "value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
-            )
-    scale = {"domain": [0, 1]} if percent else {"zero": False}
-    x = {"type": "quantitative", "scale": scale, "title": axis, "axis": {"format": ".0%"} if percent else {}}
-    y = {"field": "model", "type": "nominal", "sort": list(whole.models), "title": None}
-    return _spec(
+def _estimates(whole: Partial, estimates: Estimates, metric: str, title: str, axis: Spec) -> Spec:
+    rows = [
+        {"model": model, "value": found.value, "low": found.low, "high": found.high, "n": found.n}
+        for model in whole.models
+        if (found := estimates.get((model, metric))) is not None and found.value is not None
+    ]
+    return chart(
         metric,
         title,
-        f"{title} by model, with 95 % intervals.",
-        {
-            "width": 460,
-            "height": {"step": 34},
-            "data": {"values": rows},
-            "encoding": {"y": y},
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 90},
-                    "encoding": {
-                        "x": {**x, "field": "value"},
-                        "tooltip": [{"field": key} for key in ("model", "value", "low", "high", "n")],
-                    },
-                },
-            ],
-        },
+        description=f"{title} by model, with 95 % intervals.",
+        width=_WIDTH,
+        height={"step": 34},
+        data={"values": rows},
+        encoding={"y": _by_model(whole)},
+        layer=intervals(
+            {"type": "quantitative", **axis}, "value", "#4c78a8", tooltip=tooltip("model", "value", "low", "high", "n")
+        ),
     )
 
 
-def _buckets(whole: Partial) -> dict[str, Any]:
+def _buckets(whole: Partial) -> Spec:
     rows = [
-        {
-            "model": model,
-            "bucket": name,
-            "order": order,
-            "samples": int(whole.sums[index, :, PLACE[f"bucket.{name}"]].sum()),
-        }
+        {"model": model, "bucket": name, "order": order, "samples": int(whole.sums[index, :, PLACE[f"bucket.{name}"]].sum())}
         for index, model in enumerate(whole.models)
         for order, name in enumerate(BUCKETS)
-    ]
-    return _spec(
+    ]  # fmt: skip
+    colours = {"domain": list(BUCKETS), "range": list(_BUCKET_COLOURS)}
+    return chart(
         "buckets",
         "Where the samples ended",
-        "Samples of each model by bucket; the bars add up to all samples.",
-        {
-            "width": 460,
-            "height": {"step": 30},
-            "data": {"values": rows},
-            "mark": "bar",
-            "encoding": {
-                "y": {"field": "model", "type": "nominal", "sort": list(whole.models), "title": None},
-                "x": {"field": "samples", "type": "quantitative", "title": "samples"},
-                "color": {
-                    "field": "bucket",
-                    "type": "nominal",
-                    "sort": list(BUCKETS),
-                    "scale": {"domain": list(BUCKETS), "range": list(_BUCKET_COLOURS)},
-                },
-                "order": {"field": "order"},
-                "tooltip": [{"field": key} for key in ("model", "bucket", "samples")],
-            },
+        description="Samples of each model by bucket; the bars add up to all samples.",
+        width=_WIDTH,
+        height={"step": 30},
+        data={"values": rows},
+        mark="bar",
+        encoding={
+            "y": _by_model(whole),
+            "x": {"field": "samples", "type": "quantitative", "title": "samples"},
+            "color": {"field": "bucket", "type": "nominal", "sort": list(BUCKETS), "scale": colours},
+            "order": {"field": "order"},
+            "tooltip": tooltip("model", "bucket", "samples"),
         },
     )
 
 
-def _violations(whole: Partial, layout: Layout) -> dict[str, Any]:
-    rows = []
+def _violations(whole: Partial, layout: Layout) -> Spec:
+    rows: list[dict[str, Any]] = []
     for index, model in enumerate(whole.models):
         samples = whole.sums[index, :, PLACE["n"]].sum()
         for family in FAMILIES:
@@ -123,78 +94,56 @@ def _violations(whole: Partial, layout: Layout) -> dict[str, Any]:
                 }
                 for kind in ("warning", "critical")
             ]
-    return _spec(
+    colours = {"domain": ["WARNING", "CRITICAL"], "range": ["#e9a23b", "#c0392b"]}
+    return chart(
         "violations",
         "Failed checks by family",
-        "Failed atoms per sample, by verifier family and severity.",
-        {
+        description="Failed atoms per sample, by verifier family and severity.",
+        data={"values": rows},
+        columns=3,
+        facet={"field": "family", "type": "nominal", "title": None},
+        spec={
             "width": 150,
-            "height": {"step": 22},
-            "columns": 3,
-            "data": {"values": rows},
-            "facet": {"field": "family", "type": "nominal", "title": None, "columns": 3},
-            "spec": {
-                "width": 150,
-                "height": {"step": 20},
-                "mark": "bar",
-                "encoding": {
-                    "y": {"field": "model", "type": "nominal", "sort": list(whole.models), "title": None},
-                    "x": {"field": "rate", "type": "quantitative", "title": "failed atoms a sample"},
-                    "color": {
-                        "field": "severity",
-                        "type": "nominal",
-                        "scale": {"domain": ["WARNING", "CRITICAL"], "range": ["#e9a23b", "#c0392b"]},
-                    },
-                },
+            "height": {"step": 20},
+            "mark": "bar",
+            "encoding": {
+                "y": _by_model(whole),
+                "x": {"field": "rate", "type": "quantitative", "title": "failed atoms a sample"},
+                "color": {"field": "severity", "type": "nominal", "scale": colours},
             },
-            "resolve": {"scale": {"x": "independent"}},
         },
     )
 
 
-def _errors(whole: Partial) -> dict[str, Any]:
-    position = 2
-    step = BINS // 50
+def _errors(whole: Partial) -> Spec:
     rows = []
     for index, model in enumerate(whole.models):
-        counts = whole.histogram[index, position, :, 0]
-        merged = counts[:BINS].reshape(50, step).sum(axis=1)
+        counts = whole.histogram[index, SCORES.index("error"), :, 0]
+        merged = counts[:BINS].reshape(_BARS, -1).sum(axis=1)
         merged[-1] += counts[BINS]
         total = merged.sum()
         rows += [
-            {"model": model, "score": 2 * k + 1, "share": float(count / total)}
-            for k, count in enumerate(merged)
+            {"model": model, "score": (bar + 0.5) * 100 / _BARS, "share": float(count / total)}
+            for bar, count in enumerate(merged)
             if total and count
         ]
-    return _spec(
+    header = {"labelAngle": 0, "labelAlign": "left"}
+    return chart(
         "error_scores",
         "Conditional error score of eligible answers",
-        "Distribution of the error score E, in steps of two points.",
-        {
-            "width": 460,
-            "height": 60,
-            "data": {"values": rows},
-            "mark": {"type": "bar", "size": 8},
-            "encoding": {
-                "x": {
-                    "field": "score",
-                    "type": "quantitative",
-                    "scale": {"domain": [0, 100]},
-                    "title": "E, points of 100",
-                },
-                "y": {
-                    "field": "share",
-                    "type": "quantitative",
-                    "title": "share",
-                    "axis": {"format": ".0%", "tickCount": 3},
-                },
-                "row": {
-                    "field": "model",
-                    "type": "nominal",
-                    "title": None,
-                    "sort": list(whole.models),
-                    "header": {"labelAngle": 0, "labelAlign": "left"},
-                },
+        description="Distribution of the error score E, in steps of two points.",
+        width=_WIDTH,
+        height=60,
+        data={"values": rows},
+        mark={"type": "bar", "size": 8},
+        encoding={
+            "x": {"field": "score", "type": "quantitative", "scale": {"domain": [0, 100]}, "title": "E, points of 100"},
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "title": "share",
+                "axis": {"format": ".0%", "tickCount": 3},
             },
+            "row": {**_by_model(whole), "header": header},
         },
     )

@@ -15,6 +15,7 @@ from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.flight import charts
 from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import FIELDS
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.partials import (
     ATOM_KINDS,
@@ -27,7 +28,6 @@ from adjudge.protocols.flight.partials import (
     partial,
 )
 from adjudge.protocols.flight.rules import FAMILIES
-from adjudge.protocols.flight.scores import DIMENSIONS, GRADES
 from adjudge.stats import bootstrap
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.error_measures import quantile
@@ -38,7 +38,7 @@ from adjudge.stats.proportions import cluster_wilson, newcombe_paired_difference
 from adjudge.stats.ties import ranking
 
 if TYPE_CHECKING:
-    from adjudge.protocols.flight.plan import FlightConfig
+    from adjudge.protocols.flight.config import FlightConfig
 
 __all__ = ["Partial", "finish", "partial"]
 

@@ -15,8 +15,8 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS
 from adjudge.protocols.flight.batch import difference
 from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.rules import FAMILIES
-from adjudge.protocols.flight.scores import DIMENSIONS, GRADES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

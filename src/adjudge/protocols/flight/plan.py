@@ -8,70 +8,42 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adjudge.errors import ConfigError
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import outputs, references
 from adjudge.protocols.flight import samples as columns
+from adjudge.protocols.flight.config import config_of
 from adjudge.protocols.flight.fields import TASKS
-from adjudge.protocols.flight.library import DEFAULT, check, load
+from adjudge.protocols.flight.judge import score
+from adjudge.protocols.flight.library import check, load
 from adjudge.protocols.flight.measure import Partial, finish, partial
 from adjudge.protocols.flight.partials import Errors
 from adjudge.protocols.flight.read import FlightReader
 from adjudge.protocols.flight.rules import FlightContext
-from adjudge.protocols.flight.scores import score
-from adjudge.provenance.canonical import digest
 from adjudge.verdict.agent import agent, check_citations
 
 BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
 RECORD_SCHEMA = "flight-record/1"
 
 
-class FlightConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Everything that changes a number."""
-
-    task: str
-    outputs: list[str]
-    reference: list[str] = []
-    confidence: dict[str, float] | None = None
-    library: Any = DEFAULT
-    scores: str = "both"
-    match: str = "id"
-    top_k: int = 5
-    repairs: bool = True
-    rules: list[str] = []
-    agent: str = "rules"
-    seed: int = 0
-    resamples: int = 2000
-
-
-class FlightPlan(Plan):
+class FlightPlan(RulePlan):
     """One configured evaluation of flight predictions."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        try:
-            config = msgspec.convert(dict(options), FlightConfig)
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"flight: {error}") from None
-        _check(config)
+        config = config_of(options)
         loaded = load(config.library) if isinstance(config.library, str) else check(config.library, "library")
         self.settings, self.task, self.library = config, TASKS[config.task], loaded.library
         self.config = msgspec.to_builtins(config) | {"library": loaded.content}
-        context = FlightContext(self.task, loaded.library)
-        sets = rule_sets("flight", tuple(config.rules))
-        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
-        self.rules = [rule.table() for rule in self.graph.rules]
+        self.use_rules("flight", FlightContext(self.task, loaded.library), config.rules)
         self.agent = agent(config.agent)
         self._jumps = loaded.library.jumps()
-        unseen = {"outputs", "reference", "confidence"}
-        self.digests = {
-            "config": digest({key: value for key, value in self.config.items() if key not in unseen}),
-            "constraint_library": digest(loaded.content),
-            "rules": digest(self.rules),
-            "schema": digest([RECORD_SCHEMA, [str(field) for field in columns.schema(self.task)]]),
-        }
+        self.use_digests(
+            without=("outputs", "reference", "confidence"),
+            constraint_library=loaded.content,
+            rules=self.rules,
+            schema=[RECORD_SCHEMA, [str(field) for field in columns.schema(self.task)]],
+        )
 
     def inputs(self) -> Sequence[Input]:
         """Outputs and reference, keyed by id (or line)."""
@@ -79,22 +51,9 @@ class FlightPlan(Plan):
         answers = outputs.OutputReader(self.task, repairs=settings.repairs, by_line=by_line)
         truth = references.ReferenceReader(self.task, by_line=by_line)
         roles = [
+            Input("outputs", tuple(settings.outputs), None, outputs.EXPECTED, True, answers.read, outputs.KEYS),
             Input(
-                role="outputs",
-                paths=tuple(settings.outputs),
-                key=None,
-                expected=outputs.EXPECTED,
-                limited=True,
-                read=answers.read,
-                keys=outputs.KEYS,
-            ),
-            Input(
-                role="reference",
-                paths=tuple(settings.reference),
-                key=None,
-                expected=references.EXPECTED,
-                read=truth.read,
-                keys=references.KEYS,
+                "reference", tuple(settings.reference), None, references.EXPECTED, False, truth.read, references.KEYS
             ),
         ]
         return [role for role in roles if role.paths]
@@ -128,23 +87,6 @@ class FlightPlan(Plan):
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Task summary, model profiles and every estimate."""
         return finish(partials, self.settings, self.graph.layout, self.library)
-
-
-def _check(config: FlightConfig) -> None:
-    if config.task not in TASKS:
-        raise ConfigError(f"task {config.task!r} is not one of {', '.join(TASKS)}")
-    if not config.outputs:
-        raise ConfigError("no outputs were given (--outputs FILE …)")
-    for name, value, allowed in (
-        ("scores", config.scores, ("fixed", "rubric", "both")),
-        ("match", config.match, ("id", "line")),
-    ):
-        if value not in allowed:
-            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
-    if config.top_k < 1:
-        raise ConfigError(f"top_k is {config.top_k}, expected 1 or more")
-    if config.resamples < 100:
-        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
 
 
 plan = FlightPlan

@@ -7,7 +7,7 @@ from typing import Any
 
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.citations import unpack_citations
-from adjudge.protocols.flight.scores import DIMENSIONS
+from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.runs.run import Run
 from adjudge.verdict.agent import agent
 

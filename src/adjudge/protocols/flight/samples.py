@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL
+from adjudge.protocols.common.columns import WORD, coded, codes
 from adjudge.protocols.flight.batch import (
     ANSWERED,
     ARRAY_SHAPE,
@@ -23,12 +24,11 @@ from adjudge.protocols.flight.batch import (
 )
 from adjudge.protocols.flight.cells import as_lists, from_lists
 from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, Scores
 from adjudge.protocols.flight.read import ReadBatch
-from adjudge.protocols.flight.scores import DIMENSIONS, GRADES, NO_GRADE, Scores
 from adjudge.readers.extract import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
-_WORD = pa.dictionary(pa.int32(), pa.string())
 _SCORES = (
     "mae",
     "rmse",
@@ -49,22 +49,22 @@ def schema(task: Task) -> pa.Schema:
     return pa.schema(
         [
             ("sample", pa.string()),
-            ("model", _WORD),
-            ("flight", _WORD),
-            ("status", _WORD),
-            ("bucket", _WORD),
-            ("verdict", _WORD),
+            ("model", WORD),
+            ("flight", WORD),
+            ("status", WORD),
+            ("bucket", WORD),
+            ("verdict", WORD),
             ("cites", pa.binary()),
-            ("method", _WORD),
+            ("method", WORD),
             ("start", pa.int32()),
             ("end", pa.int32()),
-            ("repairs", _WORD),
+            ("repairs", WORD),
             ("candidates", pa.int32()),
             ("extra_keys", pa.int32()),
             ("completeness", pa.float64()),
             ("has_reference", pa.bool_()),
             *((name, pa.float64()) for name in _SCORES),
-            *((name, _WORD) for name in DIMENSIONS),
+            *((name, WORD) for name in DIMENSIONS),
             ("answer", pa.list_(pa.float64(), cells)),
             ("shown", pa.list_(pa.float64(), len(FIELDS))),
             ("gold", pa.list_(pa.float64(), cells)),
@@ -81,11 +81,11 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             read.samples,
             pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
             read.flights.combine_chunks().dictionary_encode(),
-            _coded(batch.status, STATUSES),
-            _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
-            _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
+            _words(batch.status, STATUSES),
+            _words(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
+            _words((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
             pack_citations(verdicts.cites),
-            _coded(np.asarray(outputs.column("method")), METHODS),
+            _words(np.asarray(outputs.column("method")), METHODS),
             outputs.column("start"),
             outputs.column("end"),
             outputs.column("repairs").cast(pa.string()).combine_chunks().dictionary_encode(),
@@ -94,7 +94,7 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             outputs.column("completeness"),
             pa.array(read.has_reference),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
-            *(_coded(row, GRADES) for row in scores.grades),
+            *(_words(row, GRADES) for row in scores.grades),
             *(as_lists(rows) for rows in read.rows),
         ],
         schema=schema(batch.task),
@@ -117,7 +117,7 @@ def restore(
 ) -> tuple[FlightBatch, NDArray[np.float64], NDArray[np.bool_], list[str]]:
     """The batch as it was, from what is stored; and where the stored columns contradict each other."""
     n = samples.num_rows
-    status = _codes(samples, "status", STATUSES).astype(np.uint8)
+    status = codes(samples, "status", STATUSES).astype(np.uint8)
     answer = _cells(samples, "answer").reshape(task.steps, len(FIELDS), n)
     numeric = evidence.layout.positions_of("numeric_validity")
     words = {code: index for index, code in enumerate(evidence.layout.codes)}
@@ -153,11 +153,11 @@ def restore(
 def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, scores: Scores) -> list[str]:
     """Where stored verdicts, citations, buckets or scores are not what follows from the stored values."""
     expected: dict[str, Any] = {
-        "bucket": _coded(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
-        "verdict": _coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
+        "bucket": _words(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
+        "verdict": _words((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
         "cites": pack_citations(verdicts.cites),
         **{name: pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES},
-        **{name: _coded(row, GRADES) for name, row in zip(DIMENSIONS, scores.grades, strict=True)},
+        **{name: _words(row, GRADES) for name, row in zip(DIMENSIONS, scores.grades, strict=True)},
     }
     return [
         f"samples.parquet: {name} is not what the evidence gives"
@@ -166,15 +166,8 @@ def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, score
     ]
 
 
-def _coded(codes: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
-    absent = codes == NO_GRADE if codes.dtype == np.int8 else None
-    indices = pa.array(codes.astype(np.int32), mask=absent if absent is not None and absent.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
-
-
-def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int64]:
-    where = {word: index for index, word in enumerate(words)}
-    return np.array([where[word] for word in samples.column(name).to_pylist()])
+def _words(values: NDArray[Any], words: Sequence[str]) -> pa.Array:
+    return coded(values.view(np.int8), words, np.int32)
 
 
 def _cells(samples: pa.Table, name: str) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, SEVERITIES, Scope
 from adjudge.protocols.flight.fields import FIELDS, TASKS
-from adjudge.protocols.flight.scores import DIMENSIONS, GRADES
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.runs.schemas import DRAFT, number_or_null
 
 _TEXT: dict[str, Any] = {"type": "string"}
