@@ -60,7 +60,7 @@ def another_rule(context):
 @pytest.fixture
 def grown(monkeypatch):
     """This version with one more metric and one more rule in triage, and a version of its own."""
-    from adjudge.protocols.triage import plan as module
+    from adjudge.protocols.common import plan as module
     from adjudge.protocols.triage.plan import TriagePlan
 
     sets = [RuleSet("triage", "triage", another_rule)]

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 import adjudge
-from adjudge.protocols.triage.generate import CACHED, CALIBRATION, SAMPLES, TRIALS, generate
+from adjudge.protocols.triage.example import CACHED, CALIBRATION, SAMPLES, TRIALS, generate
 
 
 @pytest.fixture(scope="module")

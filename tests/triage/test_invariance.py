@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import adjudge
-from adjudge.protocols.triage.generate import generate
+from adjudge.protocols.triage.example import generate
 
 SAME = ("metrics.json", "samples.parquet", "charts.json", "rules.json")
 

@@ -13,7 +13,7 @@ import adjudge
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.config import config_of
-from adjudge.protocols.triage.read import TriageReader
+from adjudge.protocols.triage.matching import batches
 from adjudge.protocols.triage.rows import ManifestRows, ResultRows, read_ids
 from adjudge.readers.blocks import block_of
 from adjudge.readers.triage_results import LAST_TRIAL
@@ -160,7 +160,7 @@ def test_rows_are_ordered_by_id_and_group(names):
     config = config_of({"results": ["r.jsonl"]})
     table = ResultRows(config, None).read(block([{"id": name, "trial": trial} for name, trial in names]))
     partition = Partition(rows={}, groups=(), files=("r.jsonl",), tables={"results": table})
-    ordered = pa.concat_tables([rows.table for rows in TriageReader(config).batches(partition)])
+    ordered = pa.concat_tables([rows.table for rows in batches(partition, config)])
     pairs = list(zip(ordered.column("key").to_pylist(), ordered.column("group").to_pylist(), strict=True))
     assert pairs == sorted((name, f"unnamed|no-tools|{trial}") for name, trial in names)
 

@@ -88,7 +88,7 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def generate(out: Path, seed: int, force: bool) -> int:
     """Write a small realistic data set: two models, with and without tools, three trials."""
-    from adjudge.protocols.triage.generate import generate as write
+    from adjudge.protocols.triage.example import generate as write
 
     paths = write(out, seed=seed, force=force)
     say(f"{len(paths.results)} result files, a manifest and calibration results in {out}")

@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from adjudge.protocols.triage.batch import ABSTAINED, ANSWERS, ERRORED, MISSING, NEGATIVE, POSITIVE, UNPARSED
-from adjudge.protocols.triage.chart_spec import spec
+from adjudge.protocols.common.charts import Spec, chart, layer, tooltip
+from adjudge.protocols.triage.batch import (
+    ABSTAINED,
+    ANSWERS,
+    COMPONENTS,
+    ERRORED,
+    MISSING,
+    NEGATIVE,
+    POSITIVE,
+    UNPARSED,
+)
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.latency_charts import components, latency
 from adjudge.protocols.triage.partials import SCORE_BINS, Partial
 
 _POSITIVE, _NEGATIVE = "#D55E00", "#0072B2"
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B4513")
 _COLUMNS = 2
+_SHARE = {"scale": {"domain": [0, 1]}}
+_CACHE = {"hit": "#E69F00", "miss": "#0072B2", "unknown": "#777777"}
+_WHOLE = ("total_seconds", "latency_seconds")
+_QUANTILES = (("p50", "circle", 90), ("p90", "diamond", 55), ("p95", "square", 45), ("p99", "cross", 55))
+_SHOWN = "Median (dot), 90th (diamond), 95th (square) and 99th percentile (cross)"
+_ON_DARK = {"condition": {"test": "datum.share > 0.55", "value": "white"}, "value": "#222222"}
 
 
-def build(whole: Partial, configurations: dict[str, Any], config: TriageConfig) -> list[dict[str, Any]]:
+def build(whole: Partial, configurations: Mapping[str, Any], config: TriageConfig) -> list[Spec]:
     """Every chart that has something to show, in the order of the report."""
-    made = (
+    specs = (
         _confusion(whole, config),
         _reliability(configurations),
         _risk_coverage(configurations),
         _scores(whole, config),
-        latency(configurations),
-        components(configurations),
+        _latency(configurations),
+        _components(configurations),
     )
-    return [chart for chart in made if chart is not None]
+    return [spec for spec in specs if spec is not None]
 
 
-def _confusion(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
+def _spec(name: str, title: str, description: str, **body: Any) -> Spec:
+    """The frame that every chart shares."""
+    return chart(
+        name,
+        {"text": title, "subtitle": description, "anchor": "start", "offset": 14},
+        description=f"{title}. {description}",
+        config={"view": {"stroke": "#bbbbbb"}, "axis": {"labelOverlap": True}},
+        **body,
+    )
+
+
+def _panel(title: str, rows: Sequence[Spec], **body: Any) -> Spec:
+    """One of several small charts, with a title and rows of its own."""
+    return {"title": {"text": title, "fontSize": 12, "anchor": "middle"}, "data": {"values": rows}, **body}
+
+
+def _number(**more: Any) -> Spec:
+    return {"type": "quantitative", **more}
+
+
+def _confusion(whole: Partial, config: TriageConfig) -> Spec | None:
     positive, negative = config.classes()
     answers = {
         positive: (POSITIVE,),
@@ -38,24 +73,6 @@ def _confusion(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
         "uncertain": (ABSTAINED,),
         "no answer": (ERRORED, UNPARSED, MISSING),
     }
-    rows: list[dict[str, Any]] = []
-    for name in sorted(whole.configurations):
-        counts = np.sum(list(whole.blocks[name, "", ""].counts.values()), axis=0)
-        for label, start in ((positive, 0), (negative, ANSWERS)):
-            total = int(counts[start : start + ANSWERS].sum())
-            for answer, codes in answers.items():
-                count = int(counts[[start + code for code in codes]].sum())
-                rows.append(
-                    {
-                        "configuration": name,
-                        "label": f"{label} (n = {total:,})",
-                        "answer": answer,
-                        "count": count,
-                        "share": count / total if total else None,
-                    }
-                )
-    if not rows:
-        return None
     x = {
         "field": "answer",
         "type": "nominal",
@@ -64,50 +81,37 @@ def _confusion(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
         "axis": {"labelAngle": 0, "orient": "top"},
     }
     y = {"field": "label", "type": "nominal", "sort": None, "title": "label"}
-    panels = [
-        {
-            "title": {"text": name, "fontSize": 12, "anchor": "middle"},
-            "data": {"values": [row for row in rows if row["configuration"] == name]},
-            "width": 280,
-            "height": 84,
-            "encoding": {"x": x, "y": y},
-            "layer": [
-                {
-                    "mark": {"type": "rect", "stroke": "white"},
-                    "encoding": {
-                        "color": {
-                            "field": "share",
-                            "type": "quantitative",
-                            "scale": {"domain": [0, 1], "scheme": "blues"},
-                            "legend": {"title": "share of label", "format": ".0%"},
-                        }
-                    },
-                },
-                {
-                    "mark": {"type": "text", "dy": -6, "fontSize": 13},
-                    "encoding": {"text": {"field": "count", "format": ","}, "color": _on_dark()},
-                },
-                {
-                    "mark": {"type": "text", "dy": 9, "fontSize": 10},
-                    "encoding": {"text": {"field": "share", "format": ".1%"}, "color": _on_dark()},
-                },
-            ],
-        }
-        for name in sorted(whole.configurations)
+    colour = _number(
+        field="share", scale={"domain": [0, 1], "scheme": "blues"}, legend={"title": "share of label", "format": ".0%"}
+    )
+    layers = [
+        layer("rect", {"color": colour}, stroke="white"),
+        layer("text", {"text": {"field": "count", "format": ","}, "color": _ON_DARK}, dy=-6, fontSize=13),
+        layer("text", {"text": {"field": "share", "format": ".1%"}, "color": _ON_DARK}, dy=9, fontSize=10),
     ]
-    return spec(
+    panels = []
+    for name in sorted(whole.configurations):
+        counts = np.sum(list(whole.blocks[name, "", ""].counts.values()), axis=0)
+        rows: list[Spec] = []
+        for label, start in ((positive, 0), (negative, ANSWERS)):
+            total = int(counts[start : start + ANSWERS].sum())
+            shown = {"configuration": name, "label": f"{label} (n = {total:,})"}
+            for answer, codes in answers.items():
+                count = int(counts[[start + code for code in codes]].sum())
+                rows.append({**shown, "answer": answer, "count": count, "share": count / total if total else None})
+        panels.append(_panel(name, rows, width=280, height=84, encoding={"x": x, "y": y}, layer=layers))
+    if not panels:
+        return None
+    return _spec(
         "confusion",
         "Three-way confusion",
         "Counts over all trials and their share of the label; no answer: errors, unparsed and missing records.",
-        {"columns": _COLUMNS, "concat": panels},
+        columns=_COLUMNS,
+        concat=panels,
     )
 
 
-def _on_dark() -> dict[str, Any]:
-    return {"condition": {"test": "datum.share > 0.55", "value": "white"}, "value": "#222222"}
-
-
-def _reliability(configurations: dict[str, Any]) -> dict[str, Any] | None:
+def _reliability(configurations: Mapping[str, Any]) -> Spec | None:
     panels = []
     for name, block in configurations.items():
         rows = [
@@ -127,88 +131,78 @@ def _reliability(configurations: dict[str, Any]) -> dict[str, Any] | None:
             panels.append(_reliability_panel(name, rows))
     if not panels:
         return None
-    return spec(
+    return _spec(
         "reliability",
         "Reliability: is a confidence kept?",
         "Accuracy of the answered by confidence bin, 95 % intervals; the diagonal is perfect calibration. Below: answers in each bin.",
-        {"columns": _COLUMNS, "concat": panels},
+        columns=_COLUMNS,
+        concat=panels,
     )
 
 
-def _reliability_panel(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    total = sum(row["n"] for row in rows)
-    x: dict[str, Any] = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "mean confidence"}
-    y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "accuracy"}
+def _reliability_panel(name: str, rows: Sequence[Spec]) -> Spec:
+    x, y = _number(**_SHARE, title="mean confidence"), _number(**_SHARE, title="accuracy")
+    at_confidence = {**x, "field": "confidence"}
+    shown = tooltip("low", "high", "n", "confidence", "accuracy")
     above = {
         "width": 260,
         "height": 260,
         "layer": [
-            {
-                "data": {"values": [{"at": 0}, {"at": 1}]},
-                "mark": {"type": "line", "strokeDash": [5, 4], "color": "#888888"},
-                "encoding": {"x": {**x, "field": "at"}, "y": {**y, "field": "at"}},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.6, "color": _NEGATIVE},
-                "encoding": {
-                    "x": {**x, "field": "confidence"},
-                    "y": {**y, "field": "from"},
-                    "y2": {"field": "to"},
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 60, "color": _NEGATIVE, "opacity": 1},
-                "encoding": {
-                    "x": {**x, "field": "confidence"},
-                    "y": {**y, "field": "accuracy"},
-                    "tooltip": [{"field": key} for key in ("low", "high", "n", "confidence", "accuracy")],
-                },
-            },
+            layer(
+                "line",
+                {"x": {**x, "field": "at"}, "y": {**y, "field": "at"}},
+                data=[{"at": 0}, {"at": 1}],
+                strokeDash=[5, 4],
+                color="#888888",
+            ),
+            layer(
+                "rule",
+                {"x": at_confidence, "y": {**y, "field": "from"}, "y2": {"field": "to"}},
+                strokeWidth=1.6,
+                color=_NEGATIVE,
+            ),
+            layer(
+                "point",
+                {"x": at_confidence, "y": {**y, "field": "accuracy"}, "tooltip": shown},
+                filled=True,
+                size=60,
+                color=_NEGATIVE,
+                opacity=1,
+            ),
         ],
     }
     most = max(row["n"] for row in rows)
-    x["title"] = "confidence"
+    x = {**x, "title": "confidence"}
+    height = _number(field="n", title="answers", scale={"domain": [0, most * 1.25]})
     bars = {"x": {**x, "field": "low"}, "x2": {"field": "high"}}
-    height = {"field": "n", "type": "quantitative", "title": "answers", "scale": {"domain": [0, most * 1.25]}}
+    tall = {"y": {**height, "axis": {"tickCount": 3, "format": "~s"}}, "y2": {"datum": 0}}
+    counts = {"field": "n", "format": "," if most < 10_000 else ".2~s"}
     below = {
         "width": 260,
         "height": 70,
         "layer": [
-            {
-                "mark": {"type": "bar", "color": "#9ec1dc", "stroke": "white"},
-                "encoding": {**bars, "y": {**height, "axis": {"tickCount": 3, "format": "~s"}}, "y2": {"datum": 0}},
-            },
+            layer("bar", {**bars, **tall}, color="#9ec1dc", stroke="white"),
             {
                 "transform": [{"calculate": "(datum.low + datum.high) / 2", "as": "middle"}],
-                "mark": {"type": "text", "dy": -6, "fontSize": 9},
-                "encoding": {
-                    "x": {**x, "field": "middle"},
-                    "y": height,
-                    "text": {"field": "n", "format": "," if most < 10_000 else ".2~s"},
-                },
+                **layer("text", {"x": {**x, "field": "middle"}, "y": height, "text": counts}, dy=-6, fontSize=9),
             },
         ],
     }
-    return {
-        "title": {"text": f"{name} (n = {total:,})", "fontSize": 12, "anchor": "middle"},
-        "data": {"values": rows},
-        "vconcat": [above, below],
-        "spacing": 8,
-    }
+    total = sum(row["n"] for row in rows)
+    return _panel(f"{name} (n = {total:,})", rows, vconcat=[above, below], spacing=8)
 
 
-def _risk_coverage(configurations: dict[str, Any]) -> dict[str, Any] | None:
+def _risk_coverage(configurations: Mapping[str, Any]) -> Spec | None:
     rows = []
     names = []
     for name, block in configurations.items():
         points = block["risk_coverage"]
         if not points:
             continue
-        shown = f"{name} (n = {points[-1]['answered']:,})"
-        names.append(shown)
+        names.append(f"{name} (n = {points[-1]['answered']:,})")
         rows += [
             {
-                "configuration": shown,
+                "configuration": names[-1],
                 "coverage": point["coverage"],
                 "risk": point["risk"]["value"],
                 "low": point["risk"]["low"],
@@ -226,49 +220,53 @@ def _risk_coverage(configurations: dict[str, Any]) -> dict[str, Any] | None:
         "scale": {"domain": names, "range": [_PALETTE[index % len(_PALETTE)] for index in range(len(names))]},
         "legend": {"title": None, "orient": "bottom", "columns": _COLUMNS, "labelLimit": 320, "symbolOpacity": 1},
     }
+    percent = {"axis": {"format": ".0%"}}
     x = {
         "field": "coverage",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": ".0%"},
-        "title": "share of the answered that is kept, most confident first",
+        **_number(**_SHARE, **percent, title="share of the answered that is kept, most confident first"),
     }
-    return spec(
+    band = {"y": {"field": "low", **_number(title="error among the kept", **percent)}, "y2": {"field": "high"}}
+    shown = tooltip("configuration", "threshold", "coverage", "risk")
+    line = {"y": {"field": "risk", "type": "quantitative"}, "tooltip": shown}
+    return _spec(
         "risk_coverage",
         "Risk and coverage",
         "Error among the answers kept at a confidence threshold; bands are pointwise 95 % intervals.",
-        {
-            "width": 520,
-            "height": 300,
-            "data": {"values": rows},
-            "encoding": {"x": x, "color": colour},
-            "layer": [
-                {
-                    "mark": {"type": "area", "opacity": 0.14, "interpolate": "linear"},
-                    "encoding": {
-                        "y": {
-                            "field": "low",
-                            "type": "quantitative",
-                            "title": "error among the kept",
-                            "axis": {"format": ".0%"},
-                        },
-                        "y2": {"field": "high"},
-                    },
-                },
-                {
-                    "mark": {"type": "line", "strokeWidth": 1.8, "point": {"size": 14}},
-                    "encoding": {
-                        "y": {"field": "risk", "type": "quantitative"},
-                        "tooltip": [{"field": key} for key in ("configuration", "threshold", "coverage", "risk")],
-                    },
-                },
-            ],
-        },
+        width=520,
+        height=300,
+        data={"values": rows},
+        encoding={"x": x, "color": colour},
+        layer=[
+            layer("area", band, opacity=0.14, interpolate="linear"),
+            layer("line", line, strokeWidth=1.8, point={"size": 14}),
+        ],
     )
 
 
-def _scores(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
+def _scores(whole: Partial, config: TriageConfig) -> Spec | None:
     positive, negative = config.classes()
+    encoding = {
+        "x": {"field": "from", **_number(**_SHARE, title=f"score for {positive}")},
+        "x2": {"field": "to"},
+        "y": {
+            "field": "share",
+            **_number(
+                stack=None,
+                scale={"domainMin": 0},
+                title="share of the label's answers",
+                axis={"format": ".0%", "tickCount": 4},
+            ),
+        },
+        "y2": {"datum": 0},
+        "color": {
+            "field": "label",
+            "type": "nominal",
+            "scale": {"domain": [positive, negative], "range": [_POSITIVE, _NEGATIVE]},
+            "legend": {"title": "label"},
+        },
+        "tooltip": tooltip("label", "from", "to", "count", "share"),
+    }
+    bars = layer("bar", encoding, opacity=0.55, binSpacing=0)
     panels = []
     for name in sorted(whole.configurations):
         histogram = whole.configurations[name].histogram
@@ -277,59 +275,82 @@ def _scores(whole: Partial, config: TriageConfig) -> dict[str, Any] | None:
             # Confidence c in the positive class is the score c; in the negative class it is 1 − c.
             counts = histogram[label, POSITIVE] + histogram[label, NEGATIVE][::-1]
             total = int(counts.sum())
-            rows += [
-                {
-                    "label": word,
-                    "from": place / SCORE_BINS,
-                    "to": (place + 1) / SCORE_BINS,
-                    "share": int(count) / total,
-                    "count": int(count),
-                }
-                for place, count in enumerate(counts)
-                if total
-            ]
-        if not rows:
-            continue
-        n = int(histogram[:, :ABSTAINED].sum())
-        panels.append(
-            {
-                "title": {"text": f"{name} (n = {n:,})", "fontSize": 12, "anchor": "middle"},
-                "data": {"values": rows},
-                "width": 260,
-                "height": 130,
-                "mark": {"type": "bar", "opacity": 0.55, "binSpacing": 0},
-                "encoding": {
-                    "x": {
-                        "field": "from",
-                        "type": "quantitative",
-                        "scale": {"domain": [0, 1]},
-                        "title": f"score for {positive}",
-                    },
-                    "x2": {"field": "to"},
-                    "y": {
-                        "field": "share",
-                        "type": "quantitative",
-                        "stack": None,
-                        "scale": {"domainMin": 0},
-                        "title": "share of the label's answers",
-                        "axis": {"format": ".0%", "tickCount": 4},
-                    },
-                    "y2": {"datum": 0},
-                    "color": {
-                        "field": "label",
-                        "type": "nominal",
-                        "scale": {"domain": [positive, negative], "range": [_POSITIVE, _NEGATIVE]},
-                        "legend": {"title": "label"},
-                    },
-                    "tooltip": [{"field": key} for key in ("label", "from", "to", "count", "share")],
-                },
-            }
-        )
+            for place, count in enumerate(counts.tolist() if total else ()):
+                edges = {"from": place / SCORE_BINS, "to": (place + 1) / SCORE_BINS}
+                rows.append({"label": word, **edges, "share": count / total, "count": count})
+        if rows:
+            n = int(histogram[:, :ABSTAINED].sum())
+            panels.append(_panel(f"{name} (n = {n:,})", rows, width=260, height=130, **bars))
     if not panels:
         return None
-    return spec(
+    return _spec(
         "scores",
         "Scores by class",
         f"The confidence of answers {positive}, one minus the confidence of answers {negative}; abstentions have no score.",
-        {"columns": _COLUMNS, "concat": panels},
+        columns=_COLUMNS,
+        concat=panels,
+    )
+
+
+def _times(configurations: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Configuration, cache state, and the times by component."""
+    for name, block in configurations.items():
+        for state, times in block["latency"]["by_cache"].items():
+            yield name, state, times
+
+
+def _latency(configurations: Mapping[str, Any]) -> Spec | None:
+    """The total time of each configuration, apart by cache state."""
+    rows = []
+    for name, state, times in _times(configurations):
+        total = times["total_seconds"] if times["total_seconds"]["n"] else times["latency_seconds"]
+        if total["n"]:
+            rows.append({"group": f"{name}, cache {state} (n = {total['n']:,})", "cache": state, **total})
+    title, axis = "Latency by cache state", "total time, seconds (log scale)"
+    return _quantiles(rows, "latency", title, f"{_SHOWN} of the total time.", axis)
+
+
+def _components(configurations: Mapping[str, Any]) -> Spec | None:
+    """The time of each component of each configuration; a cache has none."""
+    rows = []
+    for name, state, times in _times(configurations):
+        for part in COMPONENTS:
+            if state != "hit" and part not in _WHOLE and times[part]["n"]:
+                what = part.removesuffix("_seconds").replace("_", " ")
+                group = f"{name}, {what} (n = {times[part]['n']:,})"
+                rows.append({"group": group, "cache": state, **times[part]})
+    title, axis = "Latency by component", "time, seconds (log scale)"
+    return _quantiles(rows, "latency_components", title, f"{_SHOWN}; no cache hits.", axis)
+
+
+def _quantiles(rows: Sequence[Spec], name: str, title: str, description: str, axis: str) -> Spec | None:
+    if not rows or any(row["p50"] <= 0 for row in rows):
+        return None
+    keys = ("group", "cache", "p50", "p90", "p95", "p99", "mean")
+    states = [state for state in _CACHE if any(row["cache"] == state for row in rows)]
+    scale = {"type": "log", "nice": True}
+    x = _number(scale=scale, axis={"tickCount": 6, "format": "~g"}, title=axis)
+    order = [row["group"] for row in rows]
+    colour = {
+        "field": "cache",
+        "type": "nominal",
+        "scale": {"domain": states, "range": [_CACHE[state] for state in states]},
+        "legend": {"title": "cache", "symbolOpacity": 1},
+    }
+    points = [
+        layer("point", {"x": {**x, "field": key}}, filled=shape == "circle", shape=shape, size=size, opacity=1)
+        for key, shape, size in _QUANTILES
+    ]
+    return _spec(
+        name,
+        title,
+        description,
+        width=460,
+        height={"step": 26},
+        data={"values": [{key: row[key] for key in keys} for row in rows]},
+        encoding={
+            "y": {"field": "group", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 360}},
+            "color": colour,
+        },
+        layer=[layer("rule", {"x": {**x, "field": "p50"}, "x2": {"field": "p99"}}, strokeWidth=1.5), *points],
     )

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
-from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Floats
-from adjudge.protocols.triage.columns import Columns, ReadBatch
+from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Columns, Floats, ReadBatch
 from adjudge.protocols.triage.config import Costs, TriageConfig
+from adjudge.protocols.triage.matching import batches, role, same_as_before
 from adjudge.protocols.triage.partials import Ints, Scores
-from adjudge.protocols.triage.read import TriageReader, role, same_as_before
 from adjudge.protocols.triage.rows import ResultRows
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.blocks import Block, blocks
@@ -39,15 +38,15 @@ class _Rows(NamedTuple):
 
 def choose(config: TriageConfig) -> dict[str, Any]:
     """The threshold of every configuration in the calibration files; one record a sample, that of its first trial."""
-    own = msgspec.structs.replace(
+    alone = msgspec.structs.replace(
         config, results=[config.calibration], manifest=[], calibration=[], target_risk=None, costs=None, slices=[]
     )
-    read = ResultRows(own, None).read
+    read = ResultRows(alone, None).read
     table = pa.concat_tables([read(block) for block in _blocks(config.calibration)])
     partition = Partition(rows={}, groups=(), files=tuple(config.calibration), tables={role(0): table})
     found: dict[str, list[_Rows]] = {}
-    columns = Columns(own)
-    for rows in TriageReader(own).batches(partition):
+    columns = Columns(alone)
+    for rows in batches(partition, alone):
         for name, part in _first_trials(columns.read(rows)):
             found.setdefault(name, []).append(part)
     return {

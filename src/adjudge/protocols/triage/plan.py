@@ -8,21 +8,19 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
+from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.triage import samples as stored
-from adjudge.protocols.triage.columns import Columns
+from adjudge.protocols.triage.batch import Columns, TriageBatch
 from adjudge.protocols.triage.config import config_of
+from adjudge.protocols.triage.matching import batches, role
 from adjudge.protocols.triage.operating import choose
 from adjudge.protocols.triage.partials import Partial, partial
-from adjudge.protocols.triage.read import TriageReader, role
 from adjudge.protocols.triage.rows import EXPECTED, EXPECTED_IN_MANIFEST, ManifestRows, ResultRows, read_ids
 from adjudge.protocols.triage.rules import TriageContext
 from adjudge.protocols.triage.summary import finish
 from adjudge.protocols.triage.words import verdict_words
-from adjudge.provenance.canonical import digest
 from adjudge.readers.keys import tree_of
 from adjudge.readers.triage_results import ManifestRow, Result
 
@@ -31,8 +29,10 @@ RECORD_SCHEMA = "triage-record/1"
 _FILES = ("results", "manifest", "calibration", "operating")
 
 
-class TriagePlan(Plan):
+class TriagePlan(BatchPlan):
     """One configured evaluation of triage results."""
+
+    source = "the evidence gives"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
@@ -40,30 +40,33 @@ class TriagePlan(Plan):
             config.operating = choose(config)
         self.settings, self.classes = config, config.classes()
         self.config = msgspec.to_builtins(config)
-        sets = rule_sets("triage", tuple(config.rules))
-        self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(TriageContext(self.classes))])
-        self.rules = [rule.table() for rule in self.graph.rules]
-        self._reader, self._columns = TriageReader(config), Columns(config)
-        self._results = [ResultRows(config, name) for name in config.run_names()]
-        self._manifest = ManifestRows(config)
-        self.digests = {
-            "config": digest({key: value for key, value in self.config.items() if key not in _FILES}),
-            "constraint_library": digest(verdict_words(self.classes, config.words)),
-            "rules": digest(self.rules),
-            "schema": digest([RECORD_SCHEMA, [str(field) for field in stored.schema(config.slices)]]),
-        }
+        self.use_rules("triage", TriageContext(self.classes), config.rules)
+        self.use_digests(
+            without=_FILES,
+            constraint_library=verdict_words(self.classes, config.words),
+            rules=self.rules,
+            schema=[RECORD_SCHEMA, [str(field) for field in stored.schema(config.slices)]],
+        )
+        self._columns = Columns(config)
 
     def inputs(self) -> Sequence[Input]:
         """Every run's results, the manifest and the calibration, as columns."""
         settings, of_result = self.settings, tree_of(Result)
         roles = [
-            Input(role(index), tuple(files), None, EXPECTED, limited=True, read=rows.read, keys=of_result)
-            for index, (files, rows) in enumerate(zip(settings.results, self._results, strict=True))
+            Input(
+                role(run),
+                tuple(files),
+                None,
+                EXPECTED,
+                limited=True,
+                keys=of_result,
+                read=ResultRows(settings, name).read,
+            )
+            for run, (files, name) in enumerate(zip(settings.results, settings.run_names(), strict=True))
         ]
         if settings.manifest:
-            files = tuple(settings.manifest)
-            read = self._manifest.read
-            roles.append(Input("manifest", files, None, EXPECTED_IN_MANIFEST, read=read, keys=tree_of(ManifestRow)))
+            read, keys = ManifestRows(settings).read, tree_of(ManifestRow)
+            roles.append(Input("manifest", tuple(settings.manifest), None, EXPECTED_IN_MANIFEST, read=read, keys=keys))
         if settings.calibration:
             # Thresholds are chosen when the plan is made; here its samples are held against the others.
             files = tuple(settings.calibration)
@@ -72,25 +75,31 @@ class TriagePlan(Plan):
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of records with their evidence and verdicts."""
-        for rows in self._reader.batches(partition):
+        for rows in batches(partition, self.settings):
             read = self._columns.read(rows)
             evidence = self.graph.evaluate(read.batch)
-            verdicts = stored.adjudicate(evidence)
-            samples = stored.table(read, verdicts, self.classes, self.settings.slices)
+            samples = stored.table(read, evidence, self.classes, self.settings.slices)
             yield Judged(samples, evidence, read.outputs, read.batch)
 
+    def restore(self, samples: pa.Table) -> TriageBatch:
+        """The records as they were."""
+        return stored.restore(samples, self.classes)
+
+    def decided(self, batch: TriageBatch, evidence: Evidence) -> Mapping[str, pa.Array]:
+        """Verdicts, buckets, citations and the states of confidences."""
+        return stored.decided(batch, evidence)
+
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
-        """Judge again from the stored answers and compare everything that follows from them."""
-        batch = stored.restore(samples, self.classes)
-        again = self.graph.evaluate(batch)
-        problems = [f"evidence: {difference}" for difference in again.differences(evidence)]
-        return problems + stored.differences(samples, batch, stored.adjudicate(again))
+        """As in every plan, and whether each group is that of its configuration and trial."""
+        trials = zip(samples.column("configuration").to_pylist(), samples.column("trial").to_pylist(), strict=True)
+        renamed = samples.column("model").to_pylist() != [f"{configuration}|{trial}" for configuration, trial in trials]
+        wrong = [f"samples.parquet: model is not what {self.source}"] if renamed else []
+        return super().recheck(samples, evidence) + wrong
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
         del evidence
-        if batch is None:
-            batch = stored.restore(samples, self.classes)
+        batch = self.restore(samples) if batch is None else batch
         return partial(samples, batch, self.classes, self.settings.slices)
 
     def finish(self, partials: Sequence[Any]) -> Measured:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import RunError
-from adjudge.evidence.citations import citation_column
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
+from adjudge.protocols.common.columns import WORD, coded, floats
+from adjudge.protocols.common.columns import codes as codes_of_words
 from adjudge.protocols.triage.batch import (
     CACHE_STATES,
     CONFIDENCE_STATES,
     TIMES,
+    UNREADABLE,
     Codes,
-    Floats,
+    ReadBatch,
     TriageBatch,
     confidence_states,
 )
-from adjudge.protocols.triage.columns import ReadBatch
-from adjudge.protocols.triage.rules import CHAIN
+from adjudge.protocols.triage.judge import adjudicate
 from adjudge.protocols.triage.words import UNCERTAIN, Classes
-
-VERDICTS = ("right", "missing", "errored", "unparsed", "abstained", "wrong")
-_WORD = pa.dictionary(pa.int32(), pa.string())
-_BUCKET = np.array(
-    [BUCKETS.index(name) for name in ("passed", "missing", "errored", "unparsed", "abstained", "failed")]
-)
 
 
 def answers(classes: Classes) -> tuple[str, ...]:
@@ -44,93 +37,65 @@ def schema(slices: Sequence[str]) -> pa.Schema:
     return pa.schema(
         [
             ("sample", pa.string()),
-            ("model", _WORD),
-            ("configuration", _WORD),
+            *((name, WORD) for name in ("model", "configuration")),
             ("trial", pa.int32()),
-            ("label", _WORD),
-            ("answer", _WORD),
-            ("bucket", _WORD),
-            ("verdict", _WORD),
+            *((name, WORD) for name in ("label", "answer", "bucket", "verdict")),
             ("cites", pa.binary()),
             ("confidence", pa.float64()),
-            ("confidence_state", _WORD),
+            ("confidence_state", WORD),
             *((name, pa.float64()) for name in TIMES),
-            ("cache", _WORD),
+            ("cache", WORD),
             ("tool_count", pa.int32()),
             ("tool_seconds", pa.float64()),
             ("temperature", pa.float64()),
             ("carries", pa.uint8()),
-            ("prompts", _WORD),
-            ("models", _WORD),
-            *((name, _WORD) for name in slices),
+            ("prompts", WORD),
+            ("models", WORD),
+            *((name, WORD) for name in slices),
         ]
     )
 
 
-@dataclass
-class Verdicts:
-    """The verdict on every record, as an index into VERDICTS, and the atoms it cites."""
-
-    verdict: Codes
-    cites: pa.Array
-
-
-def adjudicate(evidence: Evidence) -> Verdicts:
-    """The first link of the chain that failed decides and is cited; where none did, the record is right and cites all."""
-    chain = evidence.layout.positions_of(*CHAIN)
-    outcome = evidence.outcome[chain]
-    failed = outcome == FAIL
-    right = (outcome == PASS).all(axis=0)
-    undecided = ~(right | failed.any(axis=0))
-    if undecided.any():
-        raise RunError(f"{int(undecided.sum())} records have no verdict: a rule of the chain could not be applied")
-    verdict = np.where(right, 0, failed.argmax(axis=0) + 1).astype(np.int8)
-    cites = np.zeros((evidence.layout.width, len(VERDICTS)), dtype=bool)
-    cites[chain, 0] = True
-    cites[chain, np.arange(1, len(VERDICTS))] = True
-    return Verdicts(verdict, citation_column(np.packbits(cites, axis=0, bitorder="little")[:, verdict]))
-
-
-def table(read: ReadBatch, verdicts: Verdicts, classes: Classes, slices: Sequence[str]) -> pa.Table:
+def table(read: ReadBatch, evidence: Evidence, classes: Classes, slices: Sequence[str]) -> pa.Table:
     """The rows of one batch."""
     batch = read.batch
-    return pa.Table.from_arrays(
-        [
-            read.samples,
-            read.groups.column(),
-            read.configurations().column(),
-            pa.array(read.trials()),
-            _coded(batch.label, classes),
-            _coded(batch.answer, answers(classes)),
-            _coded(_BUCKET[verdicts.verdict], BUCKETS),
-            _coded(verdicts.verdict, VERDICTS),
-            verdicts.cites,
-            pa.array(batch.confidence, from_pandas=True),
-            _coded(batch.confidence_state, CONFIDENCE_STATES),
-            *(pa.array(column, from_pandas=True) for column in batch.times),
-            _coded(batch.cache, CACHE_STATES),
-            pa.array(batch.tool_count),
-            pa.array(batch.tool_seconds),
-            pa.array(batch.temperature, from_pandas=True),
-            pa.array(batch.carries),
-            read.prompts,
-            read.models,
-            *read.slices,
-        ],
-        schema=schema(slices),
-    )
+    columns = {
+        "sample": read.samples,
+        "model": read.groups.column(),
+        "configuration": read.configurations().column(),
+        "trial": pa.array(read.trials()),
+        "label": _coded(batch.label, classes),
+        "answer": _coded(batch.answer, answers(classes)),
+        **decided(batch, evidence),
+        "confidence": pa.array(batch.confidence, from_pandas=True),
+        **{name: pa.array(column, from_pandas=True) for name, column in zip(TIMES, batch.times, strict=True)},
+        "cache": _coded(batch.cache, CACHE_STATES),
+        "tool_count": pa.array(batch.tool_count),
+        "tool_seconds": pa.array(batch.tool_seconds),
+        "temperature": pa.array(batch.temperature, from_pandas=True),
+        "carries": pa.array(batch.carries),
+        "prompts": read.prompts,
+        "models": read.models,
+        **dict(zip(slices, read.slices, strict=True)),
+    }
+    return pa.table(columns, schema=schema(slices))
+
+
+def decided(batch: TriageBatch, evidence: Evidence) -> dict[str, pa.Array]:
+    """What follows from the stored values: verdict, bucket, citations, and whether the confidence can be used."""
+    states = confidence_states(batch.confidence, batch.confidence_state == UNREADABLE)
+    return {**adjudicate(evidence), "confidence_state": _coded(states, CONFIDENCE_STATES)}
 
 
 def restore(samples: pa.Table, classes: Classes) -> TriageBatch:
     """The batch as it was, from what is stored."""
-    state = codes(samples, "confidence_state", CONFIDENCE_STATES)
     return TriageBatch(
-        label=codes(samples, "label", classes),
-        answer=codes(samples, "answer", answers(classes)),
+        label=_codes(samples, "label", classes),
+        answer=_codes(samples, "answer", answers(classes)),
         confidence=floats(samples, "confidence"),
-        confidence_state=state,
+        confidence_state=_codes(samples, "confidence_state", CONFIDENCE_STATES),
         times=np.stack([floats(samples, name) for name in TIMES]),
-        cache=codes(samples, "cache", CACHE_STATES),
+        cache=_codes(samples, "cache", CACHE_STATES),
         tool_count=samples.column("tool_count").to_numpy(),
         tool_seconds=floats(samples, "tool_seconds"),
         temperature=floats(samples, "temperature"),
@@ -138,47 +103,14 @@ def restore(samples: pa.Table, classes: Classes) -> TriageBatch:
     )
 
 
-def differences(samples: pa.Table, batch: TriageBatch, verdicts: Verdicts) -> list[str]:
-    """Where stored verdicts, citations, buckets or states are not what follows from the stored values."""
-    unreadable = batch.confidence_state == CONFIDENCE_STATES.index("unreadable")
-    groups = [
-        f"{configuration}|{trial}"
-        for configuration, trial in zip(
-            samples.column("configuration").to_pylist(), samples.column("trial").to_pylist(), strict=True
-        )
-    ]
-    expected: dict[str, Any] = {
-        "model": pa.array(groups),
-        "bucket": _coded(_BUCKET[verdicts.verdict], BUCKETS),
-        "verdict": _coded(verdicts.verdict, VERDICTS),
-        "cites": verdicts.cites,
-        "confidence_state": _coded(confidence_states(batch.confidence, unreadable), CONFIDENCE_STATES),
-    }
-    return [
-        f"samples.parquet: {name} is not what the evidence gives"
-        for name, values in expected.items()
-        if samples.column(name).to_pylist() != values.to_pylist()
-    ]
-
-
-def codes(samples: pa.Table, name: str, words: Sequence[str]) -> Codes:
-    """A dictionary column as codes of the declared words; another word is a RunError."""
-    column = samples.column(name).combine_chunks()
-    where = {word: index for index, word in enumerate(words)}
-    try:
-        translate = np.array([where[word] for word in column.dictionary.to_pylist()], dtype=np.int8)
-    except KeyError as error:
-        raise RunError(f"samples.parquet: {name} holds {error.args[0]!r}, expected one of {', '.join(words)}") from None
-    if column.null_count:
-        raise RunError(f"samples.parquet: {name} has rows without a value")
-    found: Codes = translate[column.indices.to_numpy()]
-    return found
-
-
-def floats(samples: pa.Table, name: str) -> Floats:
-    """A column of numbers, NaN where there is none."""
-    return np.asarray(samples.column(name).to_numpy(), dtype=np.float64)
+def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> Codes:
+    """A column of words as codes; a row without one of the declared words is a RunError."""
+    codes = codes_of_words(samples, name, words)
+    if (codes < 0).any():
+        word = samples.column(name)[int(np.argmax(codes < 0))].as_py()
+        raise RunError(f"samples.parquet: {name} holds {word!r}, expected one of {', '.join(words)}")
+    return codes
 
 
 def _coded(values: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), pa.array(list(words), pa.string()))
+    return coded(values, words, np.int32)

@@ -6,7 +6,7 @@ from typing import Any
 
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, SEVERITIES
 from adjudge.protocols.triage.batch import MODEL, TIMES
-from adjudge.protocols.triage.samples import VERDICTS
+from adjudge.protocols.triage.judge import VERDICTS
 from adjudge.runs.schemas import DRAFT, number_or_null
 
 _TEXT: dict[str, Any] = {"type": "string"}

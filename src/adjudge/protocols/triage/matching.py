@@ -35,7 +35,7 @@ class Rows:
         return _place(self.table, self.files, row)
 
     def first(self, rows: NDArray[Any]) -> int:
-        """The record of some that stands first in the input."""
+        """Of these records the one that stands first in the input."""
         places = self.table.select(["file", "line"]).take(pa.array(rows))
         order = pc.sort_indices(places, sort_keys=[("file", "ascending"), ("line", "ascending")])
         return int(rows[order[0].as_py()])
@@ -50,46 +50,41 @@ class Rows:
         return _place(self.manifest, self.files, self.table.column("match")[row].as_py())
 
 
-class TriageReader:
-    """Turns the tables of one partition into rows in order."""
+def batches(partition: Partition, config: TriageConfig) -> Iterator[Rows]:
+    """The partition's records in the order of (id, group), batch by batch. No sample is cut."""
+    tables = [partition.tables[role(run)] for run in range(len(config.results))]
+    rows = Rows(_encoded(pa.concat_tables(tables)), partition.files, None)
+    if config.calibration:
+        _refuse_overlap(rows, partition.tables["calibration"])
+    if config.manifest:
+        rows = _matched(replace(rows, manifest=_manifest(partition)), partition, ignore=config.unmatched == "ignore")
+    rows, starts = _ordered(rows)
+    edges = np.append(starts, rows.table.num_rows)
+    start = 0
+    while start < rows.table.num_rows:
+        end = int(edges[min(int(np.searchsorted(edges, start + BATCH_ROWS)), edges.size - 1)])
+        yield replace(rows, table=rows.table.slice(start, end - start))
+        start = end
 
-    def __init__(self, config: TriageConfig) -> None:
-        self.config = config
 
-    def batches(self, partition: Partition) -> Iterator[Rows]:
-        """The partition's rows in the order of (id, group), batch by batch. No sample is cut."""
-        tables = [partition.tables[role(run)] for run in range(len(self.config.results))]
-        rows = Rows(_encoded(pa.concat_tables(tables)), partition.files, None)
-        if self.config.calibration:
-            _refuse_overlap(rows, partition.tables["calibration"])
-        if self.config.manifest:
-            rows = self._matched(replace(rows, manifest=_manifest(partition)), partition)
-        rows, starts = _ordered(rows)
-        edges = np.append(starts, rows.table.num_rows)
-        start = 0
-        while start < rows.table.num_rows:
-            end = int(edges[min(int(np.searchsorted(edges, start + BATCH_ROWS)), edges.size - 1)])
-            yield replace(rows, table=rows.table.slice(start, end - start))
-            start = end
-
-    def _matched(self, rows: Rows, partition: Partition) -> Rows:
-        """Refuse (or drop) records whose id the manifest does not have; add a row for every record that is missing."""
-        assert rows.manifest is not None  # noqa: S101 -- held by the caller, told to the type checker
-        ids = rows.manifest.column("key")
-        match = pc.index_in(rows.table.column("key"), value_set=ids)
-        if match.null_count and self.config.unmatched == "refuse":
-            row = rows.first(np.flatnonzero(match.is_null()))
-            raise rows.error(
-                row,
-                f"id {rows.table.column('key')[row].as_py()!r} is not in the manifest.",
-                "(--unmatched ignore leaves such records out and counts them)",
-            )
-        table = rows.table.append_column("match", match)
-        if match.null_count:
-            table = table.filter(match.is_valid())
-        if not partition.limited:
-            table = pa.concat_tables([table, _missing(table, ids, partition.groups)], promote_options="default")
-        return replace(rows, table=table.combine_chunks())
+def _matched(rows: Rows, partition: Partition, *, ignore: bool) -> Rows:
+    """Refuse (or ignore) records whose id the manifest does not have; add a row for every record that is missing."""
+    assert rows.manifest is not None  # noqa: S101 -- held by the caller, told to the type checker
+    ids = rows.manifest.column("key")
+    match = pc.index_in(rows.table.column("key"), value_set=ids)
+    if match.null_count and not ignore:
+        row = rows.first(np.flatnonzero(match.is_null()))
+        raise rows.error(
+            row,
+            f"id {rows.table.column('key')[row].as_py()!r} is not in the manifest.",
+            "(--unmatched ignore leaves such records out and counts them)",
+        )
+    table = rows.table.append_column("match", match)
+    if match.null_count:
+        table = table.filter(match.is_valid())
+    if not partition.limited:
+        table = pa.concat_tables([table, _missing(table, ids, partition.groups)], promote_options="default")
+    return replace(rows, table=table.combine_chunks())
 
 
 def role(run: int) -> str:
