@@ -1,11 +1,12 @@
 """Verify: every digest from the files, every atom and verdict from the stored values, every number from the tables.
 
 A run that another version made is never called altered: what this version recomputes to the same value holds, what it
-adds is said, and what it cannot recompute is listed.
+adds or words otherwise is said, and what it cannot recompute is listed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES, SAMPLE
 from adjudge.verdict.gates import Gate
 
 _SHOWN = 20
+_WORDS = frozenset({"notes", "comparable", "factors", "headline", "dataset_columns", "sections"})
+"""Keys of metrics.json that are words about its numbers; another version may choose others."""
 ENGINE_KEYS = frozenset({"limit", "gates", "columns", "json_path"})
 """Keys of a manifest's configuration that are the engine's, not the protocol's."""
 
@@ -36,7 +39,8 @@ class Verification:
     """What came of recomputing a run.
 
     `problems` are ways in which it does not hold. Where another version made it, `made_by` says which, `not_recomputed`
-    is what this version computes otherwise or not at all, and `added` what it has beyond the run.
+    is what this version computes otherwise or not at all, and `added` what it has beyond the run or says in
+    other words and pictures.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -167,12 +171,18 @@ def _numbers(
             _place(difference, result)
         if result.made_by is None and not result.problems:
             result.problems.append(f"{METRICS}: is not written as this version writes it")
-    if (run.path / CHARTS).read_bytes() != pretty(measured.charts):
+    drawn = pretty(measured.charts)
+    if result.made_by is not None and (run.path / CHARTS).read_bytes() != drawn:
+        result.added.append(f"{CHARTS}: drawn in another way")
+    elif (run.path / CHARTS).read_bytes() != drawn:
         result.differ(f"{CHARTS}: the charts are not those that the tables give")
     for name, content in plan.files(measured).items():
         if not (run.path / name).is_file() or (run.path / name).read_bytes() != content:
             result.differ(f"{name}: is not what the tables give")
+    another = manifest.protocol_version != chosen.version
     for name, value in {**plan.digests, **measured.digests}.items():
+        if another and name == "schema":
+            continue  # which columns are stored belongs to the version
         if manifest.digests.get(name) != value:
             result.differ(f"{MANIFEST}: digest {name} is not that of the content")
     if result.made_by is None and manifest.notes != [*document["notes"], *((intake or {}).get("notes") or ())]:
@@ -188,7 +198,8 @@ def _place(difference: Difference, result: Verification) -> None:
     """A number that differs is a problem, or in a run of another version one that is not recomputed."""
     if result.made_by is not None and difference.path == "protocol_version":
         return  # `made_by` says it
-    if result.made_by is not None and difference.added:
+    worded = re.split(r"[.\[]", difference.path)[0] in _WORDS
+    if result.made_by is not None and (difference.added or worded):
         result.added.append(difference.path)
     else:
         result.differ(f"{METRICS}: {difference.words}")

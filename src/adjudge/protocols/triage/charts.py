@@ -19,7 +19,7 @@ from adjudge.protocols.triage.batch import (
     UNPARSED,
 )
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.partials import SCORE_BINS, Partial
+from adjudge.protocols.triage.counts import SCORE_BINS, Partial
 
 _POSITIVE, _NEGATIVE = "#D55E00", "#0072B2"
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B4513")

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
+from adjudge.protocols.common.plan import check_choices, check_resamples, configured
 from adjudge.protocols.triage.words import Classes, verdict_words
 
 MODES = ("no-tools", "tools")
@@ -67,20 +68,17 @@ class TriageConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def config_of(options: Mapping[str, Any]) -> TriageConfig:
     """The configuration, checked; a flat list of results is one run, a single file name one file."""
-    given = dict(options)
+    settings = dict(options)
     for key in ("manifest", "calibration", "slices"):
-        if isinstance(given.get(key), str):
-            given[key] = [given[key]]
-    results = given.get("results", [])
+        if isinstance(settings.get(key), str):
+            settings[key] = [settings[key]]
+    results = settings.get("results", [])
     if isinstance(results, str):
         results = [results]
     if isinstance(results, list) and all(isinstance(item, str) for item in results):
         results = [results] if results else []
-    given["results"] = results
-    try:
-        config = msgspec.convert(given, TriageConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"triage: {error}") from None
+    settings["results"] = results
+    config = configured("triage", settings, TriageConfig)
     _check(config)
     return config
 
@@ -88,21 +86,21 @@ def config_of(options: Mapping[str, Any]) -> TriageConfig:
 def _check(config: TriageConfig) -> None:
     if not config.results or not all(config.results):
         raise ConfigError("no results were given (--results FILE …)")
-    for name, value, allowed in (
-        ("mode", config.mode, MODES),
-        ("bad_confidence", config.bad_confidence, ("refuse", "count")),
-        ("unmatched", config.unmatched, ("refuse", "ignore")),
-        ("risk", config.risk, ("error", "slip")),
-    ):
-        if value not in allowed:
-            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(allowed)}")
+    check_choices(
+        config,
+        {
+            "mode": MODES,
+            "bad_confidence": ("refuse", "count"),
+            "unmatched": ("refuse", "ignore"),
+            "risk": ("error", "slip"),
+        },
+    )
     for name, share in (("target_risk", config.target_risk), ("prevalence", config.prevalence)):
         if share is not None and not 0.0 < share < 1.0:
             raise ConfigError(f"{name} is {share}, expected a share between 0 and 1, such as 0.05")
     if config.bins < 1:
         raise ConfigError(f"bins is {config.bins}, expected 1 or more")
-    if config.resamples < 100:
-        raise ConfigError(f"resamples is {config.resamples}, expected 100 or more")
+    check_resamples(config.resamples)
     chosen = config.target_risk is not None or config.costs is not None
     if bool(config.calibration) != chosen or (config.target_risk is not None and config.costs is not None):
         raise ConfigError(

@@ -14,8 +14,8 @@ from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Columns, Floats, ReadBatch
 from adjudge.protocols.triage.config import Costs, TriageConfig
+from adjudge.protocols.triage.counts import Ints, Scores
 from adjudge.protocols.triage.matching import batches, role, same_as_before
-from adjudge.protocols.triage.partials import Ints, Scores
 from adjudge.protocols.triage.rows import ResultRows
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.blocks import Block, blocks

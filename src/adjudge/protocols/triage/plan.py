@@ -14,9 +14,9 @@ from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.triage import samples as stored
 from adjudge.protocols.triage.batch import Columns, TriageBatch
 from adjudge.protocols.triage.config import config_of
+from adjudge.protocols.triage.counts import Partial, partial
 from adjudge.protocols.triage.matching import batches, role
 from adjudge.protocols.triage.operating import choose
-from adjudge.protocols.triage.partials import Partial, partial
 from adjudge.protocols.triage.rows import EXPECTED, EXPECTED_IN_MANIFEST, ManifestRows, ResultRows, read_ids
 from adjudge.protocols.triage.rules import TriageContext
 from adjudge.protocols.triage.summary import finish

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from msgspec.structs import astuple
 
 from adjudge.errors import InputError
+from adjudge.protocols.base import Role
 from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, NEGATIVE, POSITIVE, TIMES, UNPARSED
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
@@ -28,6 +29,7 @@ from adjudge.readers.triage_results import (
     NO_RAW,
     NOTHING,
     RESULTS,
+    ManifestRow,
     Result,
     Timings,
     loose_result,
@@ -39,6 +41,10 @@ Fields = dict[str, Sequence[Any]]
 EXPECTED = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"
 EXPECTED_IN_MANIFEST = "a manifest record is a JSON object with `id` and `label`"
 TEXT_LIMIT = 2000
+ROLES = {
+    "results": Role(Result, (("id",), ("prediction",)), "adjudge triage --results FILE"),
+    "manifest": Role(ManifestRow, (("id",), ("label",)), "adjudge triage --results … --manifest FILE"),
+}
 _NO_TIMINGS = Timings()
 _EMPTY = hashlib.sha256(b"").hexdigest()
 

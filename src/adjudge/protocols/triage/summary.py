@@ -25,9 +25,9 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.measure import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
+from adjudge.protocols.triage.counts import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
-from adjudge.protocols.triage.partials import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjudge.protocols.triage.batch import ABSTAINED, ANSWERS, ERRORED, MISSING, NEGATIVE, POSITIVE, UNPARSED
-from adjudge.protocols.triage.partials import CELLS, Ints, Pattern, Scores
+from adjudge.protocols.triage.counts import CELLS, Ints, Pattern, Scores
 from adjudge.protocols.triage.words import Classes
 from adjudge.stats import calibration, confusion, ranking, selective
 from adjudge.stats.estimate import Estimate
