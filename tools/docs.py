@@ -134,7 +134,36 @@ def rule_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-GENERATED = {"docs/cli.md": cli_reference, "docs/rules.md": rule_reference}
+def metric_reference() -> str:
+    """docs/metrics.md: every metric of our protocols, and those of every run."""
+    from adjudge.engine.matching import METRICS
+    from adjudge.protocols.base import names, protocol
+
+    lines = [
+        "# Metrics",
+        "",
+        "Generated from the declarations (`METRICS` in each protocol's `metrics.py`); `make docs` writes it again. A `*` in a",
+        "name stands for what the run has there: a class, a rule family, a role. A unit of % is a share between 0 and 1 that is",
+        "shown in percent. *better* is the direction in which it improves; a dash is neither. **Bold** metrics are shown first.",
+    ]
+    tables = {name: protocol(name) for name in names()}
+    ours = {name: chosen.metrics() for name, chosen in tables.items() if chosen.package.startswith("adjudge.")}
+    for title, metrics in {**ours, "every run": METRICS}.items():
+        lines += ["", f"## {title}", "", "| metric | unit | range | better | is | interval | null |"]
+        lines.append("|---|---|---|---|---|---|---|")
+        for metric in metrics:
+            ends = [
+                "−∞" if metric.low is None else f"{metric.low:g}",
+                "∞" if metric.high is None else f"{metric.high:g}",
+            ]
+            name = f"**`{metric.name}`**" if metric.headline else f"`{metric.name}`"
+            cells = [name, metric.unit or "–", " to ".join(ends).replace("-", "−"), metric.better or "–"]
+            cells += [metric.formula, metric.interval, metric.null or "never"]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+GENERATED = {"docs/cli.md": cli_reference, "docs/rules.md": rule_reference, "docs/metrics.md": metric_reference}
 
 
 def main() -> None:

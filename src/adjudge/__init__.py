@@ -7,6 +7,7 @@ holds runs against each other. Nothing else is public.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def evaluate(
 
 def load_run(path: str | Path) -> Run:
     """Open a run directory; nothing is read before it is asked for. A run behind a URL is copied down first."""
+    from adjudge.engine.metrics import metrics_of
     from adjudge.protocols.base import protocol
     from adjudge.readers.remote import is_url
     from adjudge.runs.run import Run
@@ -112,7 +114,8 @@ def load_run(path: str | Path) -> Run:
         run.home = copy
     else:
         run = Run(Path(path))
-    run.recorder = protocol(run.manifest.protocol).record
+    chosen = protocol(run.manifest.protocol)
+    run.recorder, run.declarations = chosen.record, partial(metrics_of, chosen)
     return run
 
 

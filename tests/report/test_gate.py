@@ -87,7 +87,7 @@ def test_the_gates_of_the_protocol_are_the_default(tmp_path):
     bad = adjudge.evaluate("consistency", pairs(tmp_path, agree=20), out=tmp_path / "bad", report=False)
     code, _, said = command("gate", bad.path, "--junit", tmp_path / "j.xml")
     assert code == 1
-    assert "FAIL     gates: pa: observed 0.5" in said
+    assert "FAIL     gates: pa: observed 50 %" in said
     root = ET.parse(tmp_path / "j.xml").getroot()  # noqa: S314 -- our own file
     assert len(root.findall("testsuite/testcase/failure")) == said.count("FAIL ")
 

@@ -11,44 +11,44 @@ def made(value, low=None, high=None):
 
 
 @pytest.mark.parametrize(
-    "value, low, high, percent, unit, text",
+    "value, low, high, unit, text",
     [
-        (0.932, 0.901, 0.954, True, "", "93.2 % [90.1, 95.4]"),
-        (0.932, 0.901, 0.954, False, "", "0.932 [0.901, 0.954]"),
-        (0.9017, 0.5213, 0.9872, True, "", "90 % [52, 99]"),
-        (96.52, 94.98, 97.51, False, "", "96.5 [95.0, 97.5]"),
-        (95.93, 94.92, 96.90, False, "", "95.9 [94.9, 96.9]"),  # half width 0.99 counts as 1.0
-        (98.262, 97.48, 98.77, False, "", "98.3 [97.5, 98.8]"),  # 0.645 keeps one digit
-        (98.262, 98.002, 98.502, False, "", "98.26 [98.00, 98.50]"),  # 0.25 keeps two
-        (3.6485, 2.6, 6.8, False, "kt", "3.6 kt [2.6, 6.8]"),
-        (12345.6, 12000.0, 12700.0, False, "", "12,346 [12,000, 12,700]"),
-        (1.0, 1.0, 1.0, True, "", "100 % [100, 100]"),
-        (1.0, 0.9838, 1.0, True, "", "100.0 % [98.4, 100.0]"),
-        (0.0, 0.0, 0.0162, True, "", "0.0 % [0.0, 1.6]"),
-        (-0.01, -0.5, 0.5, False, "", "0.0 [-0.5, 0.5]"),  # never minus zero
-        (1.5e-9, 1.0e-9, 2.0e-9, False, "", "1.5e-09 [1e-09, 2e-09]"),
-        (7.4034, 4.1, None, False, "", "7.4 [4.1, …]"),
-        (0.5, None, None, True, "", "50 %"),
-        (0.1496, None, None, True, "", "15.0 %"),
-        (0.29, None, None, True, "", "29 %"),
-        (0.0085470085, None, None, True, "", "0.855 %"),
-        (3.64847, None, None, False, "deg", "3.648 deg"),
+        (0.932, 0.901, 0.954, "%", "93.2 % [90.1, 95.4]"),
+        (0.932, 0.901, 0.954, "", "0.932 [0.901, 0.954]"),
+        (0.9017, 0.5213, 0.9872, "%", "90 % [52, 99]"),
+        (96.52, 94.98, 97.51, "", "96.5 [95.0, 97.5]"),
+        (95.93, 94.92, 96.90, "", "95.9 [94.9, 96.9]"),  # half width 0.99 counts as 1.0
+        (98.262, 97.48, 98.77, "", "98.3 [97.5, 98.8]"),  # 0.645 keeps one digit
+        (98.262, 98.002, 98.502, "", "98.26 [98.00, 98.50]"),  # 0.25 keeps two
+        (3.6485, 2.6, 6.8, "kt", "3.6 kt [2.6, 6.8]"),
+        (12345.6, 12000.0, 12700.0, "", "12,346 [12,000, 12,700]"),
+        (1.0, 1.0, 1.0, "%", "100 % [100, 100]"),
+        (1.0, 0.9838, 1.0, "%", "100.0 % [98.4, 100.0]"),
+        (0.0, 0.0, 0.0162, "%", "0.0 % [0.0, 1.6]"),
+        (-0.01, -0.5, 0.5, "", "0.0 [-0.5, 0.5]"),  # never minus zero
+        (1.5e-9, 1.0e-9, 2.0e-9, "", "1.5e-09 [1e-09, 2e-09]"),
+        (7.4034, 4.1, None, "", "7.4 [4.1, …]"),
+        (0.5, None, None, "%", "50 %"),
+        (0.1496, None, None, "%", "15.0 %"),
+        (0.29, None, None, "%", "29 %"),
+        (0.0085470085, None, None, "%", "0.855 %"),
+        (3.64847, None, None, "deg", "3.648 deg"),
     ],
 )
-def test_estimate(value, low, high, percent, unit, text):
-    assert numbers.estimate(made(value, low, high), percent=percent, unit=unit) == text
+def test_estimate(value, low, high, unit, text):
+    assert numbers.estimate(made(value, low, high), unit=unit) == text
 
 
 def test_no_value_is_not_zero():
     assert numbers.estimate(Estimate.null("nothing was eligible")) == "n/a"
-    assert numbers.point(Estimate.null("nothing was eligible"), percent=True) == "n/a"
+    assert numbers.point(Estimate.null("nothing was eligible"), unit="%") == "n/a"
     assert numbers.number(None) == "n/a"
     assert numbers.count(None) == "n/a"
     assert numbers.p_value(None) == "n/a"
 
 
 def test_point_has_the_digits_of_its_interval():
-    assert numbers.point(made(0.93217, 0.901, 0.954), percent=True) == "93.2 %"
+    assert numbers.point(made(0.93217, 0.901, 0.954), unit="%") == "93.2 %"
 
 
 @pytest.mark.parametrize(
@@ -106,26 +106,3 @@ def test_seconds(value, text):
 @pytest.mark.parametrize("value, text", [(12, "12 B"), (154159, "154.2 kB"), (5_000_000, "5.0 MB")])
 def test_size(value, text):
     assert numbers.size(value) == text
-
-
-@pytest.mark.parametrize(
-    "name, percent",
-    [
-        ("eligibility_rate", True),
-        ("compliance.range_sanity", True),
-        ("error_under_50_rate_eligible", True),
-        ("grade_a.predictive_quality", True),
-        ("total_score", False),
-        ("mae_p95", False),
-        ("generated", False),
-    ],
-)
-def test_what_is_read_in_percent(name, percent):
-    assert numbers.is_share(name) is percent
-
-
-def test_a_protocol_may_say_the_unit():
-    units = {"total_score": "%", "hit_rate": "", "mae": "ft"}
-    assert numbers.is_share("total_score", units)
-    assert not numbers.is_share("hit_rate", units)
-    assert (numbers.unit_of("mae", units), numbers.unit_of("total_score", units)) == ("ft", "")

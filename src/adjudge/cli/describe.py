@@ -72,7 +72,7 @@ def _missing(description: Description, reads: Role) -> list[tuple[str, ...]]:
 def _percent(count: int, description: Description) -> str:
     from adjudge.report import numbers
 
-    return numbers.number(count / description.looked, percent=True)
+    return numbers.number(count / description.looked, unit="%")
 
 
 def _document(description: Description, readers: list[dict[str, Any]]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def _from_file(path: Path | None) -> list[Gate]:
 
 
 def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> list[Case]:
-    from adjudge.report import numbers, view
+    from adjudge.report import view
     from adjudge.report.junit import Case
     from adjudge.report.regressions import sentence
 
@@ -169,7 +169,7 @@ def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> li
             "gates",
             name,
             kinds[item["outcome"]],
-            "" if item["outcome"] == "pass" else item["why"] or f"observed {numbers.number(item['observed'])}",
+            "" if item["outcome"] == "pass" else item["why"] or f"observed {view.gate_number(run, item, 'observed')}",
         )
         for name, item in outcomes.items()
     ]

@@ -15,7 +15,6 @@ import msgspec
 
 from adjudge.compare.guard import INSTRUMENT
 from adjudge.errors import ConfigError, NotComparable
-from adjudge.runs.direction import lower_is_better
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
@@ -24,7 +23,10 @@ _COMPARED = ("dataset", "config", "constraint_library", "rules", "schema")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One estimate to hold; `better` says which way is better, `margin` how much worse is tolerated."""
+    """One estimate to hold; `better` says which way is better, `margin` how much worse is tolerated.
+
+    Where no direction is declared, `better` is `same`: a change either way counts as worse.
+    """
 
     name: str
     slice: str
@@ -32,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     low: float | None = None
     high: float | None = None
     n: int = 0
-    better: Literal["higher", "lower"] = "higher"
+    better: Literal["higher", "lower", "same"] = "higher"
     margin: float | None = None
 
 
@@ -85,7 +87,7 @@ def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
                 low=item.low,
                 high=item.high,
                 n=item.n,
-                better="lower" if lower_is_better(run, name) else "higher",
+                better=run.metric(name).better or "same",
             )
             for (name, where), item in estimates.items()
             if name in wanted and item.value is not None
@@ -166,7 +168,7 @@ def _held(entry: Entry, now: Estimate, margin: float) -> Regression:
         why=None if entry.value is not None else "the baseline has no value",
     )
     difference = difference_of(now, before)
-    outcome, why = _decide(difference, margin, higher=entry.better == "higher")
+    outcome, why = _decide(difference, margin, entry.better)
     return Regression(
         name=entry.name,
         slice=entry.slice,
@@ -202,15 +204,17 @@ def difference_of(now: Estimate, before: Estimate) -> Estimate:
     )
 
 
-def _decide(difference: Estimate, margin: float, *, higher: bool) -> tuple[Literal["pass", "fail", "unknown"], str]:
+def _decide(difference: Estimate, margin: float, better: str) -> tuple[Literal["pass", "fail", "unknown"], str]:
     if difference.value is None:
         return "unknown", difference.why or "there is no value"
-    worse = -difference.value if higher else difference.value
+    downwards = better == "higher" or (better == "same" and difference.value < 0.0)
+    word = "changed" if better == "same" else "worse"
+    worse = -difference.value if downwards else difference.value
     if worse <= margin:
-        return "pass", "not worse" if worse <= 0.0 else "worse, but within the margin"
+        return "pass", f"not {word}" if worse <= 0.0 else f"{word}, but within the margin"
     if difference.low is None or difference.high is None:
-        return "fail", "worse beyond the margin; without an interval the margin alone decides"
-    least = -difference.high if higher else difference.low
+        return "fail", f"{word} beyond the margin; without an interval the margin alone decides"
+    least = -difference.high if downwards else difference.low
     if least > margin:
-        return "fail", "worse beyond noise and margin"
-    return "pass", "worse, but within the noise"
+        return "fail", f"{word} beyond noise and margin"
+    return "pass", f"{word}, but within the noise"

@@ -12,9 +12,16 @@ import pyarrow.compute as pc
 
 from adjudge.protocols.base import Named
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, count, share
 
 LITTLE = 0.5
 """A smaller share of ids in every role than this is a warning."""
+
+METRICS: tuple[Metric, ...] = (
+    share("matched", "matched ids", formula="ids that every role has ÷ all ids", interval="none: counted"),
+    count("only_in_*", "ids only in {}", formula="ids that no other role has", interval="none: counted"),
+)
+"""What the engine measures itself, for every protocol alike."""
 
 _METHOD = "counted"
 

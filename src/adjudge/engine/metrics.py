@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.engine.matching import Matching
+from adjudge.engine.matching import METRICS, Matching
 from adjudge.engine.promises import Tally
 from adjudge.evidence.layout import Layout
 from adjudge.protocols.base import Measured, Plan, Protocol
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, declaration, headline, stored
 from adjudge.verdict.gates import Gate, judge
 
 
@@ -21,6 +22,11 @@ class Counted:
 
     tally: Tally = field(default_factory=Tally)
     matching: Matching = field(default_factory=Matching)
+
+
+def metrics_of(chosen: Protocol) -> Sequence[Metric]:
+    """The metrics of a protocol, and those that the engine adds to every run."""
+    return (*chosen.metrics(), *METRICS)
 
 
 def metrics_document(
@@ -35,6 +41,8 @@ def metrics_document(
     taken = {name for name, _, _ in measured.estimates}
     counts = [named for named in counted.matching.estimates() if named.name not in taken]
     by_name |= {name: estimate for name, _, estimate in counts}
+    metrics = metrics_of(chosen)
+    names = [named.name for named in (*measured.estimates, *counts)]
     outcomes, passed = judge(gates, by_name)
     buckets, problems = counted.tally.closed(measured.buckets)
     sections = {"sections": [section.to_dict() for section in measured.sections]} if measured.sections else {}
@@ -46,7 +54,9 @@ def metrics_document(
         "pass": passed,
         "gates": outcomes,
         "buckets": buckets,
-        **measured.top,
+        "headline": headline(metrics, names),
+        "declared": stored(metrics, names),
+        **_top(measured.top, metrics),
         **sections,
         "metrics": measured.metrics,
         "estimates": [
@@ -56,3 +66,24 @@ def metrics_document(
         "notes": [*counted.matching.notes(), *counted.tally.notes(Layout.of(plan.rules)), *measured.notes],
     }
     return document, problems
+
+
+def _top(top: dict[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
+    """The protocol's keys; what can be compared takes its direction, unit and range from the metric of the same name."""
+    outcomes = top.get("comparable")
+    if not isinstance(outcomes, list):
+        return top
+    return {**top, "comparable": [{**_declared(outcome, metrics), **outcome} for outcome in outcomes]}
+
+
+def _declared(outcome: dict[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
+    metric = declaration(metrics, outcome["name"])
+    if metric is None:
+        return {}
+    declared: dict[str, Any] = {}
+    if metric.better is not None:
+        declared["higher_is_better"] = metric.better == "higher"
+    if outcome["kind"] == "mean":
+        declared |= {"unit": metric.unit} if metric.unit else {}
+        declared |= {"span": metric.high - metric.low} if metric.low is not None and metric.high is not None else {}
+    return declared

@@ -28,7 +28,7 @@ from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES, SAMPLE
 from adjudge.verdict.gates import Gate
 
 _SHOWN = 20
-_WORDS = frozenset({"notes", "comparable", "factors", "headline", "dataset_columns", "sections"})
+_WORDS = frozenset({"notes", "comparable", "declared", "factors", "headline", "dataset_columns", "sections"})
 """Keys of metrics.json that are words about its numbers; another version may choose others."""
 ENGINE_KEYS = frozenset({"limit", "gates", "columns", "json_path"})
 """Keys of a manifest's configuration that are the engine's, not the protocol's."""

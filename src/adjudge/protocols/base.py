@@ -26,6 +26,7 @@ from adjudge.readers.blocks import Block
 from adjudge.runs.run import Run
 from adjudge.runs.section import Section
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric
 from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
@@ -186,6 +187,10 @@ class Protocol(ABC):
         """The kinds of records it reads, by role."""
         return {}
 
+    def metrics(self) -> Sequence[Metric]:
+        """What its estimates are: title, unit, range and direction; one that is not declared is shown plainly."""
+        return ()
+
     @abstractmethod
     def plan(self, config: Mapping[str, Any]) -> Plan:
         """A plan from a whole or partial configuration; a wrong one is a ConfigError."""
@@ -212,7 +217,8 @@ class Protocol(ABC):
 class Packaged(Protocol):
     """A protocol whose parts are modules of one package, each imported when it is asked for.
 
-    `plan.plan(config)`, and where there are such: `record.record`, `example.example`, `schemas.schemas`, `rows.ROLES`.
+    `plan.plan(config)`, and where there are such: `metrics.METRICS`, `record.record`, `example.example`,
+    `schemas.schemas`, `rows.ROLES`.
     """
 
     def __init__(self, package: str, *, version: str, title: str) -> None:
@@ -233,6 +239,11 @@ class Packaged(Protocol):
         """The package's roles."""
         parts = (self._part(name, optional=True) for name in ("rows", "roles"))
         return next((part.ROLES for part in parts if hasattr(part, "ROLES")), {})
+
+    def metrics(self) -> Sequence[Metric]:
+        """The package's metrics."""
+        part = self._part("metrics", optional=True)
+        return () if part is None else part.METRICS
 
     def record(self, run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
         """The package's record view."""

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from adjudge.report import numbers
-from adjudge.report.sentence import amount, gap, is_share, place_value, sentence
+from adjudge.report.sentence import amount, gap, place_value, sentence, unit_of
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 
@@ -59,14 +59,13 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
 def _table(pair: Mapping[str, Any]) -> str:
     rows = []
     for metric in pair["metrics"]:
-        percent = is_share(metric)
         detectable = metric["detectable"]["value"]
         rows.append(
             (
                 _name(metric),
                 metric["verdict"],
                 numbers.count(metric["n"]),
-                *(numbers.number(metric[side], percent=percent, unit=metric["unit"]) for side in ("a", "b")),
+                *(numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b")),
                 *_tested(metric),
                 numbers.NOTHING if detectable is None else amount(detectable, metric),
             )

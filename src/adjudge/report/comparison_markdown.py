@@ -7,7 +7,7 @@ from typing import Any
 
 from adjudge.report import numbers
 from adjudge.report.markdown import escape, rows
-from adjudge.report.sentence import gap, place_value, sentence
+from adjudge.report.sentence import gap, place_value, sentence, unit_of
 
 _FLIPS = 10
 _MARK = {"better": "✅", "worse": "❌", "equivalent": "✅", "inconclusive": "⚠️"}
@@ -47,14 +47,13 @@ def _differences(comparison: Mapping[str, Any]) -> str:
     body = []
     for pair in comparison["pairs"]:
         for metric in pair["metrics"]:
-            percent = metric["kind"] == "binary"
             where = f" where {escape(metric['slice'])}" if metric["slice"] else ""
             body.append(
                 [
                     *([f"{escape(pair['b'])} − {escape(pair['a'])}"] if several else []),
                     f"{_MARK[metric['verdict']]} {metric['verdict']}",
                     escape(metric["title"]) + where,
-                    *(numbers.number(metric[side], percent=percent, unit=metric["unit"]) for side in ("a", "b")),
+                    *(numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b")),
                     gap(metric),
                     numbers.p_value(metric["p_holm"]),
                     numbers.count(metric["n"]),

@@ -40,7 +40,7 @@ def negative_lines(top: Mapping[str, Any]) -> list[str]:
     if top.get("worst_attack") is not None:
         lines.append(f"Worst attack: {top['worst_attack']}; best: {top['best_attack']}.")
     poor = results["attacks_with_recall_below_half"]
-    lines += [f"Mostly missed: {row['attack']}, recall {numbers.number(row['recall'], percent=True)}." for row in poor]
+    lines += [f"Mostly missed: {row['attack']}, recall {numbers.number(row['recall'], unit='%')}." for row in poor]
     if not poor:
         lines.append("No attack has a recall below 50 %.")
     for attack, sizes in results["min_detectable_magnitude"].items():
@@ -54,7 +54,7 @@ def negative_lines(top: Mapping[str, Any]) -> list[str]:
             kind = "shifted" if row["shifted"] else "as calibrated"
             lines.append(
                 f"False alarms where {shifted['column']} is {row['condition']} ({kind}): "
-                f"{numbers.number(row['fpr'], percent=True)} of rows, "
+                f"{numbers.number(row['fpr'], unit='%')} of rows, "
                 f"{numbers.number(row['false_alarms_per_hour'])} an hour."
             )
     lines += [

@@ -20,6 +20,7 @@ from adjudge.runs.query import query
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import SHARE
 
 SCHEMA = "adjudge-report/1"
 WORST, PASSED, ESTIMATES, MODES = 40, 3, 3000, 400
@@ -72,12 +73,19 @@ def gates(run: Run) -> list[dict[str, Any]]:
         {
             "name": name,
             **gate,
-            "text": numbers.number(gate["observed"]),
-            "must": f"{view.words(gate['metric'])}{'' if gate['on'] == 'value' else ', ' + gate['on'] + ' end'} "
-            f"{_SIGNS.get(gate['op'], gate['op'])} {numbers.number(gate['bound'])}",
+            "text": view.gate_number(run, gate, "observed"),
+            "must": f"{_about(run, gate)} {_SIGNS.get(gate['op'], gate['op'])} {view.gate_number(run, gate, 'bound')}",
         }
         for name, gate in run.metrics["gates"].items()
     ]
+
+
+def _about(run: Run, gate: Mapping[str, Any]) -> str:
+    """What a gate bounds, in words: `falcon-a: eligibility rate, low end`."""
+    metric = view.gate_metric(run, gate)
+    where = str(gate["metric"]).removesuffix(metric.name).removesuffix("/")
+    end = "" if gate["on"] == "value" else f", {gate['on']} end"
+    return f"{where}: {metric.title}{end}" if where else f"{metric.title}{end}"
 
 
 def _buckets(run: Run) -> dict[str, Any]:
@@ -92,19 +100,15 @@ def _headline(run: Run) -> dict[str, Any]:
     columns = [
         {
             "name": name,
-            "label": view.words(name),
-            "percent": headline.percent(name),
+            "label": headline.title(name),
+            "percent": headline.metrics[name].unit == SHARE,
             "scale": _scale(
-                [headline.cells[key] for key in headline.cells if key[1] == name], percent=headline.percent(name)
+                [headline.cells[key] for key in headline.cells if key[1] == name], headline.metrics[name].unit
             ),
             "cells": [
                 {
                     "label": view.label(slice_),
-                    **_cell(
-                        headline.cells.get((slice_, name)),
-                        percent=headline.percent(name),
-                        unit=numbers.unit_of(name, headline.units),
-                    ),
+                    **_cell(headline.cells.get((slice_, name)), headline.metrics[name].unit),
                 }
                 for slice_ in headline.slices
             ],
@@ -112,22 +116,22 @@ def _headline(run: Run) -> dict[str, Any]:
         for name in headline.names
     ]
     level = next((item.level for item in headline.cells.values()), 0.95)
-    return {"key": headline.key, "columns": columns, "level": numbers.number(level, percent=True)}
+    return {"key": headline.key, "columns": columns, "level": numbers.number(level, unit="%")}
 
 
-def _scale(cells: Sequence[Estimate], *, percent: bool) -> dict[str, Any]:
+def _scale(cells: Sequence[Estimate], unit: str) -> dict[str, Any]:
     """The ends of a column's scale: 0 to 1 where that is what the numbers fill, otherwise what their intervals span."""
     seen = [end for cell in cells for end in (cell.low, cell.value, cell.high) if end is not None]
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
-    if low >= 0.0 and high <= 1.0 and (percent or high > _HALF or low == high):
+    if low >= 0.0 and high <= 1.0 and (unit == SHARE or high > _HALF or low == high):
         low, high = 0.0, 1.0
     if low == high:
         low, high = min(0.0, low), max(0.0, high)
-    texts = [numbers.number(end, percent=percent) for end in (low, high)]
+    texts = [numbers.number(end, unit=unit) for end in (low, high)]
     return {"low": low, "high": high, "low_text": texts[0], "high_text": texts[1]}
 
 
-def _cell(value: Estimate | None, *, percent: bool, unit: str = "") -> dict[str, Any]:
+def _cell(value: Estimate | None, unit: str) -> dict[str, Any]:
     if value is None:
         return {"value": None, "low": None, "high": None, "text": "–", "note": "not measured for this row"}
     note = value.why if value.value is None else f"n = {numbers.count(value.n)}, {value.method or 'no interval'}"
@@ -135,7 +139,7 @@ def _cell(value: Estimate | None, *, percent: bool, unit: str = "") -> dict[str,
         "value": value.value,
         "low": value.low,
         "high": value.high,
-        "text": numbers.estimate(value, percent=percent, unit=unit),
+        "text": numbers.estimate(value, unit=unit),
         "note": note,
     }
 
@@ -144,16 +148,15 @@ def _ranking(run: Run) -> dict[str, Any] | None:
     comparison = view.tie_groups(run)
     if comparison is None:
         return None
-    metric = str(comparison.get("metric", "score"))
-    percent = numbers.is_share(metric, view.units(run))
+    metric = run.metric(str(comparison.get("metric", "score")))
     return {
-        "metric": view.words(metric),
+        "metric": metric.title,
         "rows": [
             {
                 "rank": item["rank"],
                 "model": item["model"],
                 "value": item["value"],
-                "text": numbers.number(item["value"], percent=percent),
+                "text": numbers.number(item["value"], unit=metric.unit),
                 "letters": view.letters(item),
             }
             for item in comparison["ranking"]
@@ -170,10 +173,7 @@ def _pairs(run: Run) -> dict[str, Any] | None:
     columns = [key for key, value in pairs[0].items() if isinstance(value, dict) and "value" in value]
     rows = []
     for pair in pairs:
-        cells = []
-        for key in columns:
-            estimate = Estimate.from_dict(pair[key])
-            cells.append(_cell(estimate, percent=key.startswith(("eligibility", "rate", "accuracy"))))
+        cells = [_cell(Estimate.from_dict(pair[key]), run.metric(key).unit) for key in columns]
         adjusted = pair.get("p_holm")
         rows.append(
             {
@@ -186,14 +186,13 @@ def _pairs(run: Run) -> dict[str, Any] | None:
                 "p_holm_text": numbers.p_value(adjusted),
             }
         )
-    return {"columns": [view.words(key) for key in columns], "rows": rows}
+    return {"columns": [run.metric(key).title for key in columns], "rows": rows}
 
 
 def _estimates(run: Run) -> dict[str, Any]:
-    units = view.units(run)
     rows = []
     for (name, where), value in list(run.estimates().items())[:ESTIMATES]:
-        cell = _cell(value, percent=numbers.is_share(name, units), unit=numbers.unit_of(name, units))
+        cell = _cell(value, run.metric(name).unit)
         rows.append(
             {
                 "name": name,

@@ -20,8 +20,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from adjudge.errors import OutputError
-from adjudge.report import numbers, view
-from adjudge.runs.direction import lower_is_better
+from adjudge.report import view
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
@@ -38,25 +37,6 @@ _REFERENCE = {
 }
 _DATASET = ("label", "gold")
 _SAID = ("said_type", "said_x", "said_y", "said_end_x", "said_end_y", "said_element", "said_argument")
-_RANGES = {
-    (0.0, 1.0): {
-        "auroc",
-        "aurc",
-        "average",
-        "brier",
-        "ece",
-        "f1",
-        "fpr",
-        "fnr",
-        "tpr",
-        "acr",
-        "cghc",
-        "scu",
-        "rcr",
-        "iaa",
-    },
-    (-1.0, 1.0): {"kappa", "mcc", "ac1", "pabak"},
-}
 
 
 def write(run: Run, folder: Path, about: Mapping[str, str] | None = None) -> list[Path]:
@@ -145,7 +125,7 @@ def whole_run(run: Run) -> int:
 
 
 def _result(run: Run, system: str, name: str, where: str, item: Estimate) -> dict[str, Any]:
-    manifest = run.manifest
+    manifest, metric = run.manifest, run.metric(name)
     rest = "" if where.partition("=")[2] == system else where
     uncertainty: dict[str, Any] = {"num_samples": item.n}
     details = {"n": str(item.n), "method": item.method, **({"slice": where} if where else {})}
@@ -170,24 +150,13 @@ def _result(run: Run, system: str, name: str, where: str, item: Estimate) -> dic
         },
         "metric_config": {
             "metric_id": f"{manifest.protocol}.{name}",
-            "metric_name": view.words(name),
-            "lower_is_better": lower_is_better(run, name),
+            "metric_name": metric.title,
+            "lower_is_better": metric.better == "lower",
             "score_type": "continuous",
-            **_range(name, view.units(run)),
+            **({} if None in {metric.low, metric.high} else {"min_score": metric.low, "max_score": metric.high}),
         },
         "score_details": {"score": item.value, "uncertainty": uncertainty, "details": details},
     }
-
-
-def _range(name: str, units: Mapping[str, str]) -> dict[str, float]:
-    """The least and greatest possible score, where the metric has them."""
-    words = set(re.split(r"[^a-z0-9]+", name.lower()))
-    if numbers.is_share(name, units):
-        return {"min_score": 0.0, "max_score": 1.0}
-    for (low, high), known in _RANGES.items():
-        if words & known:
-            return {"min_score": low, "max_score": high}
-    return {}
 
 
 def _instances(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -71,7 +71,7 @@ def _any(run: Run) -> list[str]:
             [escape(view.label(slice_)), *(escape(headline.text(slice_, name)) for name in headline.names)]
             for slice_ in headline.slices
         ]
-        head = [escape(headline.key), *(escape(view.words(name)) for name in headline.names)]
+        head = [escape(headline.key), *(escape(headline.title(name)) for name in headline.names)]
         parts.append(_table("estimates", f"{view.title(run)}: headline estimates with intervals.", head, body, run))
     return [*parts, _buckets(run)]
 
@@ -166,11 +166,11 @@ def _estimate(run: Run, model: str, name: str) -> str:
     estimate = run.estimates().get((name, f"model={model}"))
     if estimate is None:
         return "--"
-    return escape(numbers.estimate(estimate, percent=numbers.is_share(name, view.units(run))))
+    return escape(numbers.estimate(estimate, unit=run.metric(name).unit))
 
 
 def _percent(share: float | None) -> str:
-    return escape(numbers.number(share, percent=True))
+    return escape(numbers.number(share, unit="%"))
 
 
 def _table(label: str, caption: str, head: Sequence[str], body: Sequence[Sequence[str]], run: Run | None = None) -> str:

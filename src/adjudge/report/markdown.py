@@ -26,7 +26,7 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
     passed = all(gate["outcome"] == "pass" for gate in judged.values())
     verdict = "✅ every gate passed" if passed else "❌ not every gate passed"
     blocks = [f"### adjudge: {escape(view.title(run))}", f"**{verdict}**" if judged else ""]
-    blocks += [_contracts(run), *_sections(run, "first"), _gates(judged), _headline(run)]
+    blocks += [_contracts(run), *_sections(run, "first"), _gates(run, judged), _headline(run)]
     blocks += [*_sections(run, "results"), _warnings(run), _fold(run)]
     blocks.append(f"`adjudge verify {line(str(run.path)).replace('`', '')}` recomputes every number.")
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -58,14 +58,14 @@ def rows(head: Sequence[str], body: Sequence[Sequence[str]], *, left: int = 1) -
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, marks, *body))
 
 
-def _gates(judged: Mapping[str, Any]) -> str:
+def _gates(run: Run, judged: Mapping[str, Any]) -> str:
     if not judged:
         return ""
     body = [
         [
             f"{_MARK[gate['outcome']]} {gate['outcome']}",
             escape(name),
-            numbers.number(gate["observed"]),
+            view.gate_number(run, gate, "observed"),
             escape(gate["why"] or ""),
         ]
         for name, gate in judged.items()
@@ -81,7 +81,7 @@ def _headline(run: Run) -> str:
         [escape(view.label(slice_)), *(headline.text(slice_, name) for name in headline.names)]
         for slice_ in headline.slices
     ]
-    return rows([escape(headline.key), *(escape(view.words(name)) for name in headline.names)], body)
+    return rows([escape(headline.key), *(escape(headline.title(name)) for name in headline.names)], body)
 
 
 def _warnings(run: Run) -> str:
@@ -122,7 +122,7 @@ def _ranking(run: Run) -> str:
     if comparison is None:
         return ""
     body = [[str(item["rank"]), escape(str(item["model"])), view.letters(item)] for item in comparison["ranking"]]
-    metric = escape(view.words(str(comparison.get("metric", "score"))))
+    metric = escape(run.metric(str(comparison.get("metric", "score"))).title)
     return f"**Ranking by {metric}** (who shares a letter cannot be told apart)\n\n" + rows(
         ["rank", "model", "tie group"], body, left=3
     )

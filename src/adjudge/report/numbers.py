@@ -1,4 +1,6 @@
-"""The one renderer of numbers: how many digits, percent or not, units, and what stands where there is no number.
+"""The one renderer of numbers: how many digits, units, and what stands where there is no number.
+
+A number whose unit is `%` is a share between 0 and 1; every other is shown as it is, with its unit behind it.
 
 The width of the interval says how many digits mean something, by the rounding rule of the Particle Data Group (Review of
 Particle Physics, Introduction, section 5.3): where the half width's first three digits are 100 to 354 it keeps two, from
@@ -9,62 +11,43 @@ Without an interval a number keeps four significant digits.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
 
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import SHARE
 
 NOTHING = "n/a"
-_SHARES = frozenset(
-    {
-        "accuracy",
-        "agreement",
-        "compliance",
-        "coverage",
-        "grade",
-        "precision",
-        "prevalence",
-        "rate",
-        "recall",
-        "sensitivity",
-        "share",
-        "specificity",
-    }
-)
 
 
-def estimate(value: Estimate, *, percent: bool = False, unit: str = "") -> str:
+def estimate(value: Estimate, *, unit: str = "") -> str:
     """A value with its interval, as far as there is one: `93.2 % [90.1, 95.4]`."""
     if value.value is None:
         return NOTHING
-    places = _places(value, percent)
-    shown = _fixed(value.value, places, percent)
-    sign = _sign(percent, unit)
-    ends = interval(value, percent=percent)
-    return f"{shown}{sign} {ends}" if ends else f"{shown}{sign}"
+    shown = _fixed(value.value, _places(value, unit), unit) + _sign(unit)
+    ends = interval(value, unit=unit)
+    return f"{shown} {ends}" if ends else shown
 
 
-def interval(value: Estimate, *, percent: bool = False) -> str:
+def interval(value: Estimate, *, unit: str = "") -> str:
     """The interval alone, `[90.1, 95.4]`; an open end is an ellipsis, and without any end there is no text."""
     if value.low is None and value.high is None:
         return ""
-    places = _places(value, percent)
-    low, high = ("…" if end is None else _fixed(end, places, percent) for end in (value.low, value.high))
+    places = _places(value, unit)
+    low, high = ("…" if end is None else _fixed(end, places, unit) for end in (value.low, value.high))
     return f"[{low}, {high}]"
 
 
-def point(value: Estimate, *, percent: bool = False, unit: str = "") -> str:
+def point(value: Estimate, *, unit: str = "") -> str:
     """The value alone, with as many digits as its interval carries."""
     if value.value is None:
         return NOTHING
-    return _fixed(value.value, _places(value, percent), percent) + _sign(percent, unit)
+    return _fixed(value.value, _places(value, unit), unit) + _sign(unit)
 
 
-def number(value: float | None, *, percent: bool = False, unit: str = "") -> str:
+def number(value: float | None, *, unit: str = "") -> str:
     """A number without an interval, to four significant digits, a percentage to three; whole numbers as they are."""
     if value is None:
         return NOTHING
-    return (_significant(value * 100, 3) if percent else _significant(value)) + _sign(percent, unit)
+    return (_significant(value * 100, 3) if unit == SHARE else _significant(value)) + _sign(unit)
 
 
 def count(value: int | None) -> str:
@@ -75,7 +58,7 @@ def count(value: int | None) -> str:
 def share(part: int, whole: int) -> str:
     """A part of a whole: `23 of 234 (9.83 %)`; a part of nothing has no percentage."""
     counted = f"{count(part)} of {count(whole)}"
-    return f"{counted} ({number(part / whole, percent=True)})" if whole else counted
+    return f"{counted} ({number(part / whole, unit=SHARE)})" if whole else counted
 
 
 def p_value(p: float | None, log10_p: float | None = None) -> str:
@@ -113,28 +96,14 @@ def size(value: int) -> str:
     raise AssertionError
 
 
-def is_share(name: str, units: Mapping[str, str] | None = None) -> bool:
-    """Whether an estimate is read in percent: its protocol says so, or its name does (`eligibility_rate`)."""
-    if units is not None and name in units:
-        return units[name] == "%"
-    words = re.split(r"[^a-z0-9]+", name.lower())
-    return not _SHARES.isdisjoint(words)
-
-
-def unit_of(name: str, units: Mapping[str, str] | None = None) -> str:
-    """The unit of an estimate where its protocol names one; percent is not a unit but a scale."""
-    unit = (units or {}).get(name, "")
-    return "" if unit == "%" else unit
-
-
-def _places(value: Estimate, percent: bool) -> int | None:
+def _places(value: Estimate, unit: str) -> int | None:
     """Decimal places from the half width of the interval; None where there is no width to go by."""
     low, high = value.low, value.high
     if value.value is None or (low is None and high is None):
         return None
     ends = [value.value - low if low is not None else None, high - value.value if high is not None else None]
     known = [abs(end) for end in ends if end is not None]
-    scale = 100 if percent else 1
+    scale = 100 if unit == SHARE else 1
     half = sum(known) / len(known) * scale
     largest = max(abs(number) for number in (low, high, value.value) if number is not None) * scale
     if half <= largest * 1e-9:
@@ -146,10 +115,10 @@ def _places(value: Estimate, percent: bool) -> int | None:
     return max(0, -exponent if 3.545 <= leading < 9.495 else 1 - exponent)
 
 
-def _fixed(value: float, places: int | None, percent: bool) -> str:
-    scaled = value * 100 if percent else value
+def _fixed(value: float, places: int | None, unit: str) -> str:
+    scaled = value * 100 if unit == SHARE else value
     if places is None:
-        return _significant(scaled, 3 if percent else 4)
+        return _significant(scaled, 3 if unit == SHARE else 4)
     if places > 6:
         return f"{scaled:.3g}"
     text = f"{scaled:,.{places}f}" if abs(scaled) >= 10_000 else f"{scaled:.{places}f}"
@@ -170,7 +139,5 @@ def _significant(value: float, digits: int = 4) -> str:
     return text
 
 
-def _sign(percent: bool, unit: str) -> str:
-    if percent:
-        return " %"
+def _sign(unit: str) -> str:
     return f" {unit}" if unit else ""

@@ -51,11 +51,11 @@ class Held(Protocol):
 
 def sentence(item: Held, run: Run) -> str:
     """One line: `worse beyond noise and margin: 90.2 % was 95.1 %, difference -4.9 % [-8.0, -1.8], margin 1 %`."""
-    percent = numbers.is_share(item.name, view.units(run))
-    now, before = (numbers.point(each, percent=percent) for each in (item.now, item.before))
+    unit = run.metric(item.name).unit
+    now, before = (numbers.point(each, unit=unit) for each in (item.now, item.before))
     return (
-        f"{item.why}: {now}, was {before}, difference {numbers.estimate(item.difference, percent=percent)}, "
-        f"margin {numbers.number(item.margin, percent=percent)}"
+        f"{item.why}: {now}, was {before}, difference {numbers.estimate(item.difference, unit=unit)}, "
+        f"margin {numbers.number(item.margin, unit=unit)}"
     )
 
 
@@ -63,16 +63,16 @@ def markdown(held: Sequence[Held], run: Run) -> str:
     """The table of a job summary."""
     body = []
     for item in held:
-        percent = numbers.is_share(item.name, view.units(run))
+        unit = run.metric(item.name).unit
         body.append(
             [
                 f"{_MARK[item.outcome]} {escape(item.why)}",
                 escape(view.label(item.slice)),
-                escape(view.words(item.name)),
-                numbers.point(item.before, percent=percent),
-                numbers.estimate(item.now, percent=percent),
-                numbers.estimate(item.difference, percent=percent),
-                numbers.number(item.margin, percent=percent),
+                escape(run.metric(item.name).title),
+                numbers.point(item.before, unit=unit),
+                numbers.estimate(item.now, unit=unit),
+                numbers.estimate(item.difference, unit=unit),
+                numbers.number(item.margin, unit=unit),
             ]
         )
     head = ["against the baseline", "", "estimate", "was", "is", "difference", "margin"]

@@ -8,6 +8,7 @@ from typing import Any
 from adjudge.report import numbers
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import SHARE
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,11 @@ def _text(cell: Any, unit: str) -> str:
         return "–"
     if isinstance(cell, str):
         return cell
-    percent, unit = unit == "%", "" if unit == "%" else unit
     if isinstance(cell, dict):
-        return numbers.estimate(Estimate.from_dict(cell), percent=percent, unit=unit)
-    if isinstance(cell, int) and not percent:
+        return numbers.estimate(Estimate.from_dict(cell), unit=unit)
+    if isinstance(cell, int) and unit != SHARE:
         return numbers.count(cell) + (f" {unit}" if unit else "")
-    return numbers.number(cell, percent=percent, unit=unit)
+    return numbers.number(cell, unit=unit)
 
 
 def _value(cell: Any) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any
 from adjudge.report import numbers
 from adjudge.report.untrusted import line
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import SHARE
 
 _SMALLEST_P = 1e-300
 
@@ -58,6 +59,11 @@ def gap(metric: Mapping[str, Any]) -> str:
 def is_share(metric: Mapping[str, Any]) -> bool:
     """Whether it lies between 0 and 1 and is shown in percent."""
     return metric["kind"] in {"binary", "ratio"}
+
+
+def unit_of(metric: Mapping[str, Any]) -> str:
+    """The unit in which its values are shown."""
+    return SHARE if is_share(metric) else str(metric["unit"])
 
 
 def scaled(estimate: Estimate, metric: Mapping[str, Any]) -> Estimate:
@@ -124,7 +130,7 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
 
 def place_value(place: Mapping[str, Any], ranking: Mapping[str, Any]) -> str:
     """The value behind one place of a ranking."""
-    return numbers.number(place["value"], percent=is_share(ranking), unit=ranking["unit"])
+    return numbers.number(place["value"], unit=unit_of(ranking))
 
 
 def _opening(comparison: Mapping[str, Any]) -> str:

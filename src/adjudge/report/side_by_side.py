@@ -19,7 +19,7 @@ from adjudge.report import numbers, view
 from adjudge.report.data import provenance
 from adjudge.report.html import page
 from adjudge.report.samples import rendered, rows_of
-from adjudge.report.sentence import amount, gap, place_value, sentence
+from adjudge.report.sentence import amount, gap, is_share, place_value, sentence, unit_of
 from adjudge.runs.run import Run
 
 SCHEMA = "adjudge-comparison/1"
@@ -127,7 +127,7 @@ def _ranking(ranking: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pair(pair: Mapping[str, Any], sides: Mapping[str, Side], each: int) -> dict[str, Any]:
     whole = [metric for metric in pair["metrics"] if not metric["slice"]]
-    shared = _nice(max((_reach(metric) for metric in pair["metrics"] if metric["kind"] == "binary"), default=0.0))
+    shared = _nice(max((_reach(metric) for metric in pair["metrics"] if is_share(metric)), default=0.0))
     metrics = [_metric(metric, pair, shared) for metric in pair["metrics"]]
     return {
         "a": pair["a"],
@@ -143,9 +143,8 @@ def _pair(pair: Mapping[str, Any], sides: Mapping[str, Side], each: int) -> dict
 
 
 def _metric(metric: Mapping[str, Any], pair: Mapping[str, Any], shared: float) -> dict[str, Any]:
-    percent = metric["kind"] == "binary"
     difference = metric["difference"]
-    end = shared if percent else _nice(_reach(metric))
+    end = shared if is_share(metric) else _nice(_reach(metric))
     counts = metric["discordant"]
     tests = "; ".join(f"{test['method']}: p {numbers.p_value(test['p'], test['log10_p'])}" for test in metric["tests"])
     if counts is not None:
@@ -161,8 +160,8 @@ def _metric(metric: Mapping[str, Any], pair: Mapping[str, Any], shared: float) -
         "left_out": metric["left_out"],
         "a": metric["a"],
         "b": metric["b"],
-        "a_text": numbers.number(metric["a"], percent=percent, unit=metric["unit"]),
-        "b_text": numbers.number(metric["b"], percent=percent, unit=metric["unit"]),
+        "a_text": numbers.number(metric["a"], unit=unit_of(metric)),
+        "b_text": numbers.number(metric["b"], unit=unit_of(metric)),
         **{name: difference[name] for name in ("value", "low", "high")},
         "text": gap(metric),
         "note": difference["why"] or f"n = {numbers.count(metric['n'])}, {difference['method']}",

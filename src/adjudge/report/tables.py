@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from adjudge.report import numbers, view
+from adjudge.report import numbers
 from adjudge.report.untrusted import spreadsheet
 from adjudge.runs.run import Run
 
@@ -14,12 +14,11 @@ COLUMNS = ("name", "slice", "value", "low", "high", "level", "n", "method", "see
 
 def estimates_csv(run: Run) -> str:
     """One line an estimate; a value that does not exist is an empty cell, and `why` says so."""
-    units = view.units(run)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for (name, where), item in run.estimates().items():
-        text = numbers.estimate(item, percent=numbers.is_share(name, units), unit=numbers.unit_of(name, units))
+        text = numbers.estimate(item, unit=run.metric(name).unit)
         plain = item.to_dict() | {"warnings": "; ".join(item.warnings), "name": name, "slice": where, "text": text}
         writer.writerow([spreadsheet(plain[column]) for column in COLUMNS])
     return out.getvalue()

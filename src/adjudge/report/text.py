@@ -103,10 +103,10 @@ def _headline(run: Run) -> str:
         [line(view.label(slice_), 32), *(headline.text(slice_, name) for name in headline.names)]
         for slice_ in headline.slices[:_ROWS]
     ]
-    head = [headline.key if len(headline.slices) > 1 else "", *(view.words(name) for name in headline.names)]
-    text = f"Estimates with {numbers.number(level, percent=True)} intervals\n{table(head, rows)}"
+    head = [headline.key if len(headline.slices) > 1 else "", *(headline.title(name) for name in headline.names)]
+    text = f"Estimates with {numbers.number(level, unit='%')} intervals\n{table(head, rows)}"
     reasons = {
-        f"{view.label(where)}, {view.words(name)}: n/a, {item.why}"
+        f"{view.label(where)}, {headline.title(name)}: n/a, {item.why}"
         for (where, name), item in headline.cells.items()
         if item.value is None
     }
@@ -121,18 +121,17 @@ def _ranking(run: Run) -> str:
     comparison = view.tie_groups(run)
     if comparison is None:
         return ""
-    metric = str(comparison.get("metric", "score"))
-    percent = numbers.is_share(metric, view.units(run))
+    metric = run.metric(str(comparison.get("metric", "score")))
     rows = [
         [
             str(item["rank"]),
             line(str(item["model"]), 32),
-            numbers.number(item["value"], percent=percent),
+            numbers.number(item["value"], unit=metric.unit),
             view.letters(item),
         ]
         for item in comparison["ranking"][:_ROWS]
     ]
-    head = ["rank", "", view.words(metric), "tie group"]
+    head = ["rank", "", metric.title, "tie group"]
     return (
         "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart)\n"
         f"{table(head, rows, left=2)}{_more(len(comparison['ranking']), 'metrics.json')}"
@@ -143,13 +142,15 @@ def _gates(run: Run) -> str:
     gates = run.metrics["gates"]
     if not gates:
         return ""
-    lines = [f"  {str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(gate)})" for name, gate in gates.items()]
+    lines = [
+        f"  {str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(run, gate)})" for name, gate in gates.items()
+    ]
     verdict = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[view.verdict(run)]
     return "\n".join([f"Gates: {verdict}", *lines])
 
 
-def _observed(gate: dict[str, Any]) -> str:
-    return str(gate["why"]) if gate["observed"] is None else f"observed {numbers.number(gate['observed'])}"
+def _observed(run: Run, gate: dict[str, Any]) -> str:
+    return str(gate["why"]) if gate["observed"] is None else f"observed {view.gate_number(run, gate, 'observed')}"
 
 
 def _warnings(run: Run) -> str:

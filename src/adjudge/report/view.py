@@ -11,6 +11,7 @@ from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, in_words
 
 HEADLINES = 8
 
@@ -23,24 +24,18 @@ class Headline:
     slices: tuple[str, ...]
     names: tuple[str, ...]
     cells: Mapping[tuple[str, str], Estimate]
-    units: Mapping[str, str]
+    metrics: Mapping[str, Metric]
 
     def text(self, slice_: str, name: str) -> str:
         """One cell, rendered; a name that a slice does not have is a dash."""
         cell = self.cells.get((slice_, name))
         if cell is None:
             return "–"
-        return numbers.estimate(cell, percent=self.percent(name), unit=numbers.unit_of(name, self.units))
+        return numbers.estimate(cell, unit=self.metrics[name].unit)
 
-    def percent(self, name: str) -> bool:
-        """Whether a column is in percent."""
-        return numbers.is_share(name, self.units)
-
-
-def units(run: Run) -> dict[str, str]:
-    """Units by estimate name, where the protocol gives them."""
-    named = run.metrics.get("units")
-    return {str(name): str(unit) for name, unit in named.items()} if isinstance(named, dict) else {}
+    def title(self, name: str) -> str:
+        """What a column is called."""
+        return self.metrics[name].title
 
 
 def headline(run: Run) -> Headline:
@@ -61,7 +56,7 @@ def headline(run: Run) -> Headline:
         slices=slices,
         names=tuple(names),
         cells={(where, name): estimates[name, where] for name, where in chosen if name in names},
-        units=units(run),
+        metrics={name: run.metric(name) for name in names},
     )
 
 
@@ -71,8 +66,20 @@ def label(slice_: str) -> str:
 
 
 def words(name: str) -> str:
-    """An estimate's name for people: `mae_p95` is `mae p95`."""
-    return name.replace("_", " ").replace(".", ": ")
+    """A key for people: `mae_p95` is `mae p95`."""
+    return in_words(name)
+
+
+def gate_number(run: Run, gate: Mapping[str, Any], which: str) -> str:
+    """What was observed at a gate, or its bound, in the unit of the metric it is about."""
+    return numbers.number(gate[which], unit=gate_metric(run, gate).unit)
+
+
+def gate_metric(run: Run, gate: Mapping[str, Any]) -> Metric:
+    """The metric that a gate is about; a gate on one slice names it `slice/metric`."""
+    named = str(gate["metric"])
+    known = {name for name, _ in run.estimates()}
+    return run.metric(named if named in known else named.rpartition("/")[2])
 
 
 def buckets(run: Run) -> dict[str, dict[str, int]]:
@@ -137,8 +144,7 @@ def bucket_block(rows: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
                 "n": row["n"],
                 "counts": {bucket: row[bucket] for bucket in names},
                 "shares": {
-                    bucket: numbers.number(row[bucket] / row["n"] if row["n"] else None, percent=True)
-                    for bucket in names
+                    bucket: numbers.number(row[bucket] / row["n"] if row["n"] else None, unit="%") for bucket in names
                 },
             }
             for label, row in rows.items()

@@ -20,6 +20,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES, SAMPLES
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, declaration
 
 Recorder = Callable[["Run", dict[str, Any], Sequence[Atom], dict[str, Any]], dict[str, Any]]
 
@@ -30,6 +31,8 @@ class Run:
     def __init__(self, path: Path, recorder: Recorder | None = None) -> None:
         self.path = path
         self.recorder = recorder
+        self.declarations: Callable[[], Sequence[Metric]] = tuple
+        """The installed protocol's metrics, for runs that do not hold their own."""
         self.home: object = None
         """What removes the folder when nobody needs it, where it is a copy."""
         if not path.is_dir():
@@ -84,6 +87,20 @@ class Run:
     def estimates(self) -> dict[tuple[str, str], Estimate]:
         """Every estimate by (name, slice)."""
         return {(item["name"], item["slice"]): Estimate.from_dict(item) for item in self.metrics["estimates"]}
+
+    def metric(self, name: str) -> Metric:
+        """What an estimate of this name is; without a declaration it has neither unit nor range nor direction."""
+        held = self.metrics.get("declared")
+        if isinstance(held, dict) and isinstance(held.get(name), dict):
+            try:
+                return msgspec.convert({**held[name], "name": name}, Metric)
+            except (msgspec.ValidationError, ValueError) as error:
+                raise RunError(f"{self.path / METRICS}: `declared`: {name}: {error}") from None
+        return declaration(self._installed, name) or Metric(name).named(name)
+
+    @cached_property
+    def _installed(self) -> Sequence[Metric]:
+        return self.declarations()
 
     def parts(self) -> Iterator[tuple[int, Path]]:
         """The partitions and their evidence files."""

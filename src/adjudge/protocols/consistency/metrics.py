@@ -18,8 +18,122 @@ from adjudge.protocols.consistency.counts import LISTED, Partial, dataset_digest
 from adjudge.protocols.consistency.policy import LABELS, REJECT
 from adjudge.stats import agreement
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, count, share
 from adjudge.stats.proportions import wilson
 from adjudge.verdict.decision import DecisionTable
+
+_WILSON = "Wilson"
+_NO_ITEMS = "without items that both rated"
+_CONSTANT = "1 − Pe = 0: both gave one and the same label throughout"
+
+
+def _kappa(name: str, formula: str, interval: str, null: str = _CONSTANT, **more: Any) -> Metric:
+    return Metric(name, low=-1.0, high=1.0, better="higher", formula=formula, interval=interval, null=null, **more)
+
+
+METRICS = (
+    share(
+        "percent_agreement",
+        headline=True,
+        formula="items on which both give the same label ÷ items",
+        interval=_WILSON,
+        null=_NO_ITEMS,
+    ),
+    _kappa(
+        "kappa",
+        "(Po − Pe) ÷ (1 − Pe): Po agreement, Pe Σ of the products of both raters' shares",
+        "analytic",
+        headline=True,
+    ),
+    _kappa("kappa_bootstrap", "the same κ", "bootstrap over items", headline=True),
+    _kappa("ac1", "(Po − Pe) ÷ (1 − Pe) with Pe = Σ π(1 − π) ÷ (q − 1) over the q labels", "analytic", headline=True),
+    _kappa(
+        "pabak",
+        "(q·Po − 1) ÷ (q − 1): κ as if every label were equally frequent",
+        "Wilson of the agreement",
+        headline=True,
+    ),
+    _kappa("kappa_linear", "κ in which a disagreement weighs |i − j|", "analytic"),
+    _kappa("kappa_quadratic", "κ in which a disagreement weighs (i − j)²", "analytic"),
+    share(
+        "constant_rater_*",
+        "constant rater against the {}",
+        better=None,
+        headline=True,
+        formula="the agreement that one constant label reaches with this rater",
+        interval=_WILSON,
+        null=_NO_ITEMS,
+    ),
+    share(
+        "abstain_rate",
+        better="lower",
+        headline=True,
+        formula="items on which either validator abstains ÷ items",
+        interval=_WILSON,
+        null=_NO_ITEMS,
+    ),
+    share(
+        "*_abstain_rate",
+        better="lower",
+        formula="items on which this validator abstains ÷ items",
+        interval=_WILSON,
+        null=_NO_ITEMS,
+    ),
+    share("ship_rate", formula="items whose final verdict ships them ÷ items", interval=_WILSON, null=_NO_ITEMS),
+    count("shipped_with_red_flag", formula="shipped items with a red flag", interval="none: counted"),
+    count(
+        "shipped_with_bad_citations",
+        formula="shipped items with a citation that does not hold",
+        interval="none: counted",
+    ),
+    share(
+        "label_agreement",
+        formula="2 · items both give the label ÷ (times the first + times the second gives it)",
+        interval="Wilson with a design effect of 2",
+        null="neither rater used the label",
+    ),
+    *(
+        Metric(name, low=-1.0, high=1.0, formula=formula, interval="none: descriptive", null=_NO_ITEMS)
+        for name, formula in (
+            ("prevalence_index", "(uses of the label by both − n) ÷ n"),
+            ("bias_index", "(uses by the first − uses by the second) ÷ n"),
+        )
+    ),
+    share(
+        "unanimous_rate",
+        formula="items on which all raters agree ÷ items with two or more",
+        interval=_WILSON,
+        null=_NO_ITEMS,
+    ),
+    _kappa("fleiss_kappa", "mean agreement of pairs beyond Σ of squared label shares", "bootstrap over items"),
+    _kappa("krippendorff_alpha", "1 − observed ÷ expected disagreement, with missing ratings", "bootstrap over items"),
+    share(
+        "sensitivity",
+        formula="positives of the reference that the judge calls so ÷ positives",
+        interval=_WILSON,
+        null="the reference has no positive",
+    ),
+    share(
+        "specificity",
+        formula="negatives of the reference that the judge calls so ÷ negatives",
+        interval=_WILSON,
+        null="the reference has no negative",
+    ),
+    share(
+        "apparent_pass_rate",
+        better=None,
+        formula="items the judge passes ÷ items",
+        interval=_WILSON,
+        null="without items",
+    ),
+    share(
+        "corrected_pass_rate",
+        better=None,
+        formula="(apparent + specificity − 1) ÷ (sensitivity + specificity − 1), kept within 0 and 1",
+        interval="Lang and Reiczigel",
+        null="the judge does no better than chance",
+    ),
+)
 
 TSV = "consistency_disagreements.tsv"
 HEADER = ("qid", "scholar", "auditor", "final", "why", "scholar_reason", "auditor_reason")

@@ -22,7 +22,75 @@ from adjudge.stats import bootstrap
 from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.exact import rounded, total
+from adjudge.stats.metric import Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
+
+_BY_EPISODE = "Wilson with the design effect of the episodes"
+_WILSON = "Wilson over episodes"
+_NO_STEPS = "without steps"
+_NO_EPISODES = "without episodes"
+
+
+def _steps(name: str, formula: str, null: str = _NO_STEPS, *, headline: bool = True) -> Metric:
+    return share(name, headline=headline, formula=formula, interval=_BY_EPISODE, null=null)
+
+
+def _episodes(name: str, formula: str, null: str = _NO_EPISODES) -> Metric:
+    return share(name, formula=formula, interval=_WILSON, null=null)
+
+
+def _mean(name: str, formula: str) -> Metric:
+    return share(name, formula=formula, interval="bootstrap over episodes", null=_NO_EPISODES)
+
+
+METRICS = (
+    _steps("action_type_accuracy", "steps whose predicted action has the recorded type ÷ all steps"),
+    _steps("step_score", "steps that are fully correct if they point at something, else of the right type ÷ all steps"),
+    _steps("fully_correct_rate", "steps whose type, place and argument are right ÷ all steps"),
+    _steps(
+        "click_hit_rate",
+        "clicks within the radius of the target ÷ click steps with coordinates on both sides",
+        "no click step has coordinates on both sides",
+    ),
+    _steps("click_hit_rate_all", "clicks within the radius of the target ÷ all click steps", "no click steps"),
+    _steps(
+        "bbox_hit_rate", "clicks inside the recorded box ÷ click steps with a box", "no click step has a recorded box"
+    ),
+    _steps("drag_hit_rate", "drags with both ends hit ÷ drag steps", "no recorded drag has two ends to compare"),
+    _steps("element_accuracy", "steps on the recorded element ÷ steps with one", "no step has a recorded element"),
+    Metric(
+        "mean_coord_error",
+        low=0.0,
+        better="lower",
+        formula="mean distance of click and target, in shares of the screen, over clicks with coordinates on both sides",
+        interval="bootstrap over episodes; none for slices",
+        null="no click step has coordinates on both sides",
+    ),
+    Metric(
+        "click_distance_*th_percentile",
+        low=0.0,
+        better="lower",
+        formula="the distance that this share of the clicks does not exceed, in shares of the screen",
+        interval="order statistics",
+        null="no click step has coordinates on both sides",
+    ),
+    _episodes("episode_success_rate", "episodes whose every step is fully correct ÷ all episodes"),
+    _episodes("success_by_types_only", "episodes whose every action type is right ÷ all episodes"),
+    _episodes(
+        "weak_episode_success_rate", "episodes that reach every milestone ÷ those with any", "no episode has milestones"
+    ),
+    _episodes("state_success_rate", "episodes whose outcome is success ÷ all episodes", "no outcomes were given"),
+    share(
+        "self_reported_success_rate",
+        better=None,
+        formula="episodes that the agent itself calls done ÷ episodes in which it reports a state",
+        interval=_WILSON,
+        null="no prediction reports a state",
+    ),
+    _mean("mean_episode_progress", "share of right action types of an episode, mean over episodes"),
+    _mean("mean_episode_step_score", "step score of an episode, mean over episodes"),
+    _mean("mean_episode_full_score", "share of fully correct steps of an episode, mean over episodes"),
+)
 
 SOM = "elements are judged, not points (SoM mode)"
 FEWEST_OUTSIDE = 2

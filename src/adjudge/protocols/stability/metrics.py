@@ -19,7 +19,86 @@ from adjudge.protocols.stability.config import StabilityConfig
 from adjudge.protocols.stability.rules import MEASURES
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, count, share
 from adjudge.stats.proportions import cluster_wilson
+
+_BY_QUESTION = "Wilson with the design effect of the questions"
+_BOOTSTRAP = "bootstrap over questions"
+_FEW = "no item has two runs"
+
+METRICS = (
+    share(
+        "acr",
+        "ACR",
+        headline=True,
+        formula="runs whose claim contains a gold substring ÷ runs of answerable items",
+        interval=_BY_QUESTION,
+        null="no item is answerable with a gold substring",
+    ),
+    share(
+        "cghc",
+        "CGHC",
+        headline=True,
+        formula="runs that cite a gold citation ÷ runs of items with gold citations",
+        interval=_BY_QUESTION,
+        null="no item is answerable with a gold citation",
+    ),
+    Metric(
+        "css",
+        "CSS",
+        low=0.0,
+        high=1.0,
+        better="higher",
+        headline=True,
+        formula="mean Jaccard index of the citation sets of two runs, mean over items",
+        interval=_BOOTSTRAP,
+        null=_FEW,
+    ),
+    Metric(
+        "ned50",
+        "NED50",
+        low=0.0,
+        high=1.0,
+        better="lower",
+        headline=True,
+        formula="median normalised edit distance of the claims of two runs, mean over items",
+        interval=_BOOTSTRAP,
+        null=_FEW,
+    ),
+    share(
+        "scu",
+        "SCU",
+        headline=True,
+        formula="runs that echo the constraints of the item ÷ runs",
+        interval=_BY_QUESTION,
+        null="without runs",
+    ),
+    share(
+        "rcr",
+        "RCR",
+        headline=True,
+        formula="refusals ÷ runs of items that cannot be answered",
+        interval=_BY_QUESTION,
+        null="every item is answerable",
+    ),
+    Metric(
+        "iaa",
+        "IAA",
+        low=0.0,
+        high=1.0,
+        better="higher",
+        headline=True,
+        formula="share of pairs of runs with the same normalised claim, mean over items",
+        interval=_BOOTSTRAP,
+        null=_FEW,
+    ),
+    count(
+        "items_with_too_few_runs",
+        headline=True,
+        formula="gold items with fewer runs than asked for",
+        interval="none: counted",
+    ),
+)
 
 _HITS = {"acr": "acr_hits", "cghc": "cghc_hits", "scu": "scu_hits", "rcr": "refusals"}
 

@@ -13,7 +13,120 @@ from adjudge.protocols.triage.counts import CELLS, Ints, Pattern, Scores
 from adjudge.protocols.triage.words import Classes
 from adjudge.stats import calibration, confusion, ranking, selective
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Better, Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
+
+_WILSON = "Wilson; with the design effect of the samples where there are several trials"
+_BOOTSTRAP = "bootstrap over samples"
+_NONE = "without records"
+_NOT_ANSWERED = "nothing was answered"
+_NO_CLASS = "no sample has the class as its label"
+_ANSWERED_CLASS = "no answered sample has the class as its label"
+_NO_CONFIDENCE = "no answer has a confidence"
+
+
+def _rate(name: str, formula: str, null: str, *, better: Better = "higher", headline: bool = False) -> Metric:
+    return share(name, better=better, headline=headline, formula=formula, interval=_WILSON, null=null)
+
+
+def _confidence(name: str, formula: str, *, high: float | None = 1.0, headline: bool = False) -> Metric:
+    return Metric(
+        name,
+        low=0.0,
+        high=high,
+        better="lower",
+        headline=headline,
+        formula=formula,
+        interval=_BOOTSTRAP,
+        null=_NO_CONFIDENCE,
+    )
+
+
+METRICS = (
+    _rate("accuracy", "right answers ÷ all samples; no answer is not right", _NONE, headline=True),
+    _rate("accuracy_answered", "right answers ÷ answered samples", _NOT_ANSWERED, headline=True),
+    _rate("coverage", "answered samples ÷ all samples", _NONE, headline=True),
+    _rate("*_catch_rate", "samples of the positive class called so ÷ all of the class", _NO_CLASS, headline=True),
+    _rate(
+        "*_slip_rate",
+        "samples of the positive class called the other ÷ all of the class",
+        _NO_CLASS,
+        better="lower",
+        headline=True,
+    ),
+    _rate(
+        "*_false_flag_rate",
+        "samples of the negative class called the positive ÷ all of the class",
+        _NO_CLASS,
+        better="lower",
+        headline=True,
+    ),
+    _rate("*_pass_rate", "samples of the negative class called so ÷ all of the class", _NO_CLASS),
+    _rate("precision_*", "answers of the class that are right ÷ answers of the class", "the class was never answered"),
+    _rate("recall_*", "answered samples of the class called so ÷ answered samples of the class", _ANSWERED_CLASS),
+    _rate("coverage_*", "answered samples of the class ÷ all of the class", _NO_CLASS),
+    _rate("abstain_rate_*", "abstentions on the class ÷ all of the class", _NO_CLASS, better="lower"),
+    _rate("abstain_rate", "abstentions ÷ all samples", _NONE, better="lower"),
+    _rate("error_rate", "samples on which the system failed ÷ all samples", _NONE, better="lower"),
+    _rate("unparsed_rate", "verdicts that are no declared word ÷ all samples", _NONE, better="lower"),
+    _rate("missing_rate", "samples without a record ÷ all samples", _NONE, better="lower"),
+    Metric(
+        "f1_*",
+        low=0.0,
+        high=1.0,
+        better="higher",
+        formula="2·TP ÷ (2·TP + FP + FN) of the class over answered samples",
+        interval=_BOOTSTRAP,
+        null="no answered sample has the class as its label or its answer",
+    ),
+    share(
+        "balanced_accuracy",
+        formula="mean of the recalls over answered samples",
+        interval=_BOOTSTRAP,
+        null=_ANSWERED_CLASS,
+    ),
+    share(
+        "balanced_accuracy_all",
+        formula="mean over the classes of right answers ÷ all of the class",
+        interval=_BOOTSTRAP,
+        null=_NO_CLASS,
+    ),
+    Metric(
+        "mcc",
+        "MCC",
+        low=-1.0,
+        high=1.0,
+        better="higher",
+        formula="Matthews' correlation of label and answer over answered samples",
+        interval=_BOOTSTRAP,
+        null="label or answer is constant",
+    ),
+    _confidence("ece", "Σ over equal-width bins of (share of answers) · |accuracy − mean confidence|", headline=True),
+    _confidence("ece_right_closed", "the same with bins closed at the right"),
+    _confidence("ece_equal_mass", "the same with bins of equally many answers"),
+    _confidence("brier", "mean of (confidence − right)² over answers"),
+    _confidence("log_loss", "mean of −ln(confidence in what came out) over answers, clipped", high=None),
+    _confidence(
+        "aurc", "area under risk by coverage when the least confident answers are left out first", headline=True
+    ),
+    _confidence("e_aurc", "AURC − that of the best possible order"),
+    Metric(
+        "auroc_confidence",
+        low=0.0,
+        high=1.0,
+        better="higher",
+        formula="share of (right, wrong) pairs in which the right answer has the higher confidence; ties count half",
+        interval="none",
+        null="all answers are right, or all wrong, or none has a confidence",
+    ),
+    share(
+        "flip_rate",
+        better="lower",
+        formula="samples whose answers differ between trials ÷ samples with several trials",
+        interval="Wilson",
+        null="no sample has several trials",
+    ),
+)
 
 _MOST_DRAWS = 100_000_000  # samples × resamples; above it there are fewer resamples, and the method says so
 _MOST_CLUSTERS = 50_000  # above it confidence measures over several trials have no interval; each trial has its own
