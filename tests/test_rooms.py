@@ -28,7 +28,7 @@ TABLE = {
     "protocols.base": LOWER,
     "protocols.common": LOWER | {"protocols.base"},
     "engine": LOWER | {"protocols.base"},
-    "compare": {"runs", "stats", "provenance", "errors"},
+    "comparisons": {"runs", "stats", "provenance", "errors"},
     "report": {"runs", "stats", "evidence", "errors"},
 }
 

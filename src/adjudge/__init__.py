@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import adjudge.compare as _room  # noqa: F401 -- loaded first, or loading it later would hide the function of this name
 from adjudge.errors import (
     AdjudgeError,
     CitationRefused,
@@ -26,7 +25,7 @@ from adjudge.errors import (
 )
 
 if TYPE_CHECKING:
-    from adjudge.compare.comparison import Comparison
+    from adjudge.comparisons.comparison import Comparison
     from adjudge.engine.verify import Verification
     from adjudge.runs.run import Run
     from adjudge.stats.estimate import Estimate
@@ -57,7 +56,7 @@ def compare(*runs: str | Path | Run, **options: Any) -> Comparison:
     Options: metrics, slices, factor, margin, margins, alpha, seed, resamples, model, model_a, model_b, evidence, and
     force. Raises NotComparable with every reason where the comparison is not valid and not forced.
     """
-    from adjudge.compare.comparison import compare as hold
+    from adjudge.comparisons.comparison import compare as hold
 
     return hold(*runs, **options)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import adjudge
-from adjudge.compare.baseline import baseline_of
+from adjudge.comparisons.baseline import baseline_of
 from adjudge.engine.metrics import metrics_of
 from adjudge.protocols.base import names, protocol
 from adjudge.report import eee, view

@@ -12,8 +12,8 @@ import pytest
 
 import adjudge
 from adjudge.cli.main import run
-from adjudge.compare import baseline as base
-from adjudge.compare.baseline import difference_of
+from adjudge.comparisons import baseline as base
+from adjudge.comparisons.baseline import difference_of
 from adjudge.report.junit import Case, junit
 from adjudge.stats.estimate import Estimate
 

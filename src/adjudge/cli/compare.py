@@ -102,7 +102,7 @@ def compare(
 
 def held(runs: Sequence[str], **asked: Any) -> dict[str, Any]:
     """The comparison as plain data; a refused one has its reasons and no pairs."""
-    from adjudge.compare.comparison import compare as run_comparison
+    from adjudge.comparisons.comparison import compare as run_comparison
 
     try:
         return run_comparison(*runs, **asked).to_dict()
@@ -113,7 +113,7 @@ def held(runs: Sequence[str], **asked: Any) -> dict[str, Any]:
 def sides(runs: Sequence[str], **models: str | None) -> list[Side]:
     """The systems that the arguments name, each with its run opened the way reports want it."""
     import adjudge
-    from adjudge.compare.systems import select
+    from adjudge.comparisons.systems import select
     from adjudge.report.side_by_side import Side
 
     opened: dict[Path, Run] = {}

@@ -13,7 +13,7 @@ from adjudge.cli.common import PATH, place, read_yaml, say, write_file
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
-    from adjudge.compare.baseline import Regression
+    from adjudge.comparisons.baseline import Regression
     from adjudge.report.junit import Case
     from adjudge.runs.run import Run
     from adjudge.verdict.gates import Gate
@@ -62,7 +62,7 @@ def gate(
       adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
     """
     import adjudge
-    from adjudge.compare import baseline as base
+    from adjudge.comparisons import baseline as base
     from adjudge.report.junit import Case
     from adjudge.verdict.gates import Gate, judge
 

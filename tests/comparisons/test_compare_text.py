@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from adjudge.compare.comparison import compare
+from adjudge.comparisons.comparison import compare
 from adjudge.provenance.canonical import pretty
 from adjudge.report.comparison import text
 from adjudge.report.sentence import sentence

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.compare.outcomes import Floats, Outcome
+from adjudge.comparisons.outcomes import Floats, Outcome
 from adjudge.errors import ConfigError
 from adjudge.stats import equivalence, power
 from adjudge.stats.bootstrap import Drawing

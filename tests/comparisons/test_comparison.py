@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from adjudge.compare.comparison import compare
+from adjudge.comparisons.comparison import compare
 from adjudge.errors import ConfigError, NotComparable
 
 PASSING = {"name": "accuracy", "column": "bucket", "kind": "binary", "equals": "passed"}

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.compare.outcomes import plain
+from adjudge.comparisons.outcomes import plain
 from adjudge.errors import ConfigError, RunError
 from adjudge.provenance.canonical import digest
 from adjudge.runs.run import Run

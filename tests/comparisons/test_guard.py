@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.compare.guard import cache_state, examine, latency_refused
-from adjudge.compare.systems import System, select
+from adjudge.comparisons.guard import cache_state, examine, latency_refused
+from adjudge.comparisons.systems import System, select
 from adjudge.errors import ConfigError
 
 RIGHT = [True, False] * 10

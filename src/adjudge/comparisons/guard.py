@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from adjudge.compare.outcomes import equal_rows, plain
-from adjudge.compare.systems import FACTORS, System, sample_of
+from adjudge.comparisons.outcomes import equal_rows, plain
+from adjudge.comparisons.systems import FACTORS, System, sample_of
 from adjudge.errors import ConfigError
 
 Status = Literal["COMPARABLE", "COMPARABLE_ON_INTERSECTION", "NOT_COMPARABLE"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adjudge.compare.comparison import compare
-from adjudge.compare.outcomes import Outcome
+from adjudge.comparisons.comparison import compare
+from adjudge.comparisons.outcomes import Outcome
 from adjudge.errors import RunError
 
 HIT = {"where": {"label": "fake", "answer": "fake"}, "weight": 2.0}

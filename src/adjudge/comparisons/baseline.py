@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from adjudge.compare.guard import INSTRUMENT
+from adjudge.comparisons.guard import INSTRUMENT
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate

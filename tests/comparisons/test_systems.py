@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.compare.systems import select
+from adjudge.comparisons.systems import select
 from adjudge.errors import ConfigError, RunError
 
 FEW = [True, False, True]

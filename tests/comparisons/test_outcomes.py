@@ -7,7 +7,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from adjudge.compare.outcomes import Outcome, chosen, declared, equal_rows
+from adjudge.comparisons.outcomes import Outcome, chosen, declared, equal_rows
 from adjudge.errors import ConfigError, RunError
 
 RIGHT = [True, False, True]

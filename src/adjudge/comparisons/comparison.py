@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adjudge.compare.flips import Flips, flips
-from adjudge.compare.guard import LATENCY, Guard, Status, cache_state, combined, examine, latency_refused
-from adjudge.compare.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
-from adjudge.compare.paired import Compared, Paired, Settings, pair
-from adjudge.compare.systems import SYSTEM_COLUMNS, System, grouped, sample_of, select
+from adjudge.comparisons.flips import Flips, flips
+from adjudge.comparisons.guard import LATENCY, Guard, Status, cache_state, combined, examine, latency_refused
+from adjudge.comparisons.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
+from adjudge.comparisons.paired import Compared, Paired, Settings, pair
+from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, grouped, sample_of, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run

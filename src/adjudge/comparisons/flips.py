@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from adjudge.compare.outcomes import Outcome, plain
-from adjudge.compare.systems import System, sample_of, trial_of
+from adjudge.comparisons.outcomes import Outcome, plain
+from adjudge.comparisons.systems import System, sample_of, trial_of
 
 _MESSAGES = 5
 _WORST_FIRST = {"CRITICAL": 0, "WARNING": 1, "INFO": 2}
