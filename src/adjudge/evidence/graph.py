@@ -82,6 +82,7 @@ class VerifierGraph:
                     finding = rule.evaluate(batch)
                     masks = [(condition.holds(batch), condition.otherwise) for condition in rule.conditions]
                     _store(finding, own, outcome, severity, observed, reasons)
+                    _name_cases(finding, rule, own, reasons)
                     self._block(index, outcome, severity, observed, reasons)
                     _exempt(masks, own, outcome, severity, observed, reasons)
                 except Exception as error:  # noqa: BLE001 -- the instrument failed; the run goes on and the atom says so
@@ -170,6 +171,15 @@ def _store(
         for slot, samples, text in finding.shared:
             reasons.put(own.start + slot, samples, text)
     observed[own] = np.nan if finding.observed is None else finding.observed
+
+
+def _name_cases(finding: Finding, rule: Rule, own: slice, reasons: Reasons) -> None:
+    """Say of every atom that another limit than the rule's first decided, which one."""
+    if finding.case is None or not finding.case.any():
+        return
+    for number, case in enumerate(rule.cases, 1):
+        for slot, decided in enumerate(finding.case == number):
+            reasons.put(own.start + slot, np.flatnonzero(decided), case.when)
 
 
 def _exempt(

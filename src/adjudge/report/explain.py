@@ -191,9 +191,15 @@ def _failed(atoms: Sequence[Atom]) -> str:
     lines = [f"Evidence: {_counts(atoms)}", "", "  What failed"]
     for atom in failed:
         lines.append(_wrap(f"{atom.severity}  {atom.message}", first="    ", rest=6))
-        place = [atom.rule, *([f"step {atom.step}"] if atom.step else []), _limits(atom)]
+        place = [atom.rule, _moment(atom), _limits(atom)]
         lines.append(_wrap(" · ".join(part for part in place if part), first="      ", rest=6))
+        lines.append(_wrap(atom.id, first="      ", rest=6))
     return "\n".join(lines)
+
+
+def _moment(atom: Atom) -> str:
+    """Which step an atom is about, in the rule's own words where it has some."""
+    return atom.when or (f"step {atom.step}" if atom.step else "")
 
 
 def _limits(atom: Atom) -> str:
@@ -261,8 +267,8 @@ def _passed(atoms: Sequence[Atom], *, everything: bool) -> str:
     for atom in atoms:
         if atom.outcome != "pass":
             continue
-        step = f", step {atom.step}" if atom.step else ""
-        lines.append(_wrap(f"{atom.message}  [{atom.rule}{step}]", first="    ", rest=6))
+        where = ", ".join(part for part in (atom.rule, _moment(atom)) if part)
+        lines.append(_wrap(f"{atom.message}  [{where}]", first="    ", rest=6))
     return "\n".join(lines)
 
 
