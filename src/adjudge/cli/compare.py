@@ -38,8 +38,8 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also compare within each value; repeat.")
 @click.option(
     "--factor",
-    type=click.Choice(["model", "tools", "vision", "prompt"]),
-    help="The one thing that may vary; of one run, pairs what differs in it alone.",
+    metavar="model|tools|vision|structuring|prompt|temperature|KEY",
+    help="The one thing that may vary, KEY being any recorded setting; of one run, pairs what differs in it alone.",
 )
 @click.option(
     "--margin",

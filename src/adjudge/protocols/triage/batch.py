@@ -127,6 +127,7 @@ class ReadBatch:
     groups: Texts
     prompts: pa.DictionaryArray
     models: pa.DictionaryArray
+    run_configs: pa.DictionaryArray
     slices: tuple[pa.DictionaryArray, ...]
     outputs: pa.Table
 
@@ -172,6 +173,7 @@ class Columns:
             Texts.of(table.column("group")),
             prompts.column(),
             models.column(),
+            Texts.of(table.column("run_config")).column(),
             self._slices(rows),
             _outputs(rows),
         )
@@ -316,14 +318,25 @@ def _refuse_two_labels(label: Codes, rows: Rows, classes: Classes) -> None:
 
 
 def _outputs(rows: Rows) -> pa.Table:
-    """What the system answered, and where it stands in the input."""
-    file = rows.table.column("file").fill_null(len(rows.files)).to_numpy()
-    texts = ("confidence_text", "error", "error_type")
+    """What the system answered, and where it stands in the input; the picture is the record's or the manifest's."""
+    table = rows.table
+    words = {
+        name: Texts.of(table.column(name)).column() for name in ("prediction", "confidence_text", "error", "error_type")
+    }
+    texts = {
+        name: table.column(name).combine_chunks()
+        for name in ("tools", "image", "rationale", "analysis", "raw_response")
+    }
+    if rows.manifest is not None:
+        images = rows.manifest.column("image").take(table.column("match")).combine_chunks()
+        texts["image"] = pc.coalesce(texts["image"], images)
+    file = table.column("file").fill_null(len(rows.files)).to_numpy()
     return pa.table(
         {
             "file": Texts([*rows.files, None], file).column(),
-            "line": rows.table.column("line"),
-            "response": Texts.of(rows.table.column("prediction")).column(),
-            **{name: Texts.of(rows.table.column(name)).column() for name in texts},
+            "line": table.column("line"),
+            "response": words.pop("prediction"),
+            **words,
+            **texts,
         }
     )

@@ -38,6 +38,7 @@ from adjudge.stats.tallies import Tally
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
 POSSIBLY_CACHED = 0.25
+RUN_CONFIG = "run_config"
 AVERAGED = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
@@ -129,6 +130,7 @@ class Configuration:
     histogram: Ints = field(default_factory=lambda: np.zeros((2, 3, SCORE_BINS), dtype=np.int64))
     prompts: Counter[str | None] = field(default_factory=Counter)
     models: Counter[str | None] = field(default_factory=Counter)
+    run_configs: Counter[str | None] = field(default_factory=Counter)
     temperatures: Counter[float | None] = field(default_factory=Counter)
 
     def add(self, other: Configuration) -> None:
@@ -148,6 +150,7 @@ class Configuration:
         self.histogram = self.histogram + other.histogram
         self.prompts.update(other.prompts)
         self.models.update(other.models)
+        self.run_configs.update(other.run_configs)
         self.temperatures.update(other.temperatures)
 
 
@@ -266,7 +269,10 @@ def _configuration(
     place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
     found.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
-    for name, counter in (("prompts", found.prompts), ("models", found.models)):
+    counters = {"prompts": found.prompts, "models": found.models}
+    if RUN_CONFIG in samples.column_names:  # runs of version 1 do not store it
+        counters[RUN_CONFIG] = found.run_configs
+    for name, counter in counters.items():
         words, indices = _words(samples, name)
         counts = np.bincount(indices[rows], minlength=len(words))
         counter.update({words[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})

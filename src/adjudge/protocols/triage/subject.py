@@ -72,7 +72,7 @@ async def _answer(model: Model, request: dict[str, Any]) -> dict[str, Any]:
         "response": _said(model, seen, random),
         "models": {
             "agent": f"{model.name}-2026-01",
-            "vision": f"{model.name}-vision-2026-01",
+            "vision": "iris-2026-01",
             "structuring": "form-3",
         },
         "timings": {"vision_llm_seconds": vision, **({"agent_graph_seconds": agent} if tools else {})},

@@ -23,9 +23,10 @@ from adjudge.protocols.triage.batch import (
     PROVENANCE,
     UNPARSED,
 )
-from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
+from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.facts import changed, factors, refuse_mixtures
 from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
 from adjudge.stats import calibration, exact, selective
@@ -47,6 +48,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
     every = np.zeros(2 * ANSWERS, dtype=np.int64)
     for name in sorted(whole.configurations):
         block, own = whole.blocks[name, "", ""], whole.configurations[name]
+        refuse_mixtures(name, own, sum(block.patterns.values()))
         view = _View(name, block, own, config, measured)
         configurations[name] = view.block()
         for trial, counts in sorted(block.counts.items()):
@@ -69,7 +71,10 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "operating_points": config.operating or {},
         "comparable": comparable(config.classes()),
         "dataset_columns": list(DATASET_COLUMNS),
-        "factors": factors(configurations),
+        "factors": {
+            name: factors(name, configuration, split=bool(config.split_by))
+            for name, configuration in sorted(whole.configurations.items())
+        },
     }
     measured.notes = _notes(whole, config, every, configurations)
     measured.charts = charts.build(whole, configurations, config)
@@ -267,6 +272,7 @@ class _View:
             "prompts_distinct": len(own.prompts),
             "models": _tally(own.models),
             "temperatures": _tally(own.temperatures),
+            "run_configs": _tally(own.run_configs),
         }
 
 
@@ -367,6 +373,7 @@ def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: di
                 f"{name}: {own.possibly_cached} of {own.received} records do not say whether a cache answered and took "
                 "under 250 ms of vision time: possibly cached"
             )
+        notes += [f"{name}: {note}" for note in changed(own)]
         lacking = block["provenance"]["missing"]
         if lacking:
             notes.append(f"{name}: not every record carries {', '.join(lacking)}")
