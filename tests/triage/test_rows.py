@@ -208,7 +208,7 @@ def test_a_broken_character_costs_itself_and_not_the_run(tmp_path, record):
 
 def test_names_that_differ_in_case_alone_are_different_names(judge, record):
     rows = [
-        record(n, label, answer, model=model, meta={"source": source}, models={"agent": model, "Agent": source})
+        record(n, label, answer, model=model, meta={"source": source}, models={"agent": model, "Agent": "x"})
         for model in ("Login", "login")
         for n, (label, answer, source) in enumerate([("Login", "LOGIN", "Web"), ("Logout", "logout", "web")])
     ]

@@ -172,7 +172,10 @@ def title(run: Run) -> str:
     models = [name for name in rows if name != "all"]
     total = rows.get("all", {}).get("n") or sum(rows[name]["n"] for name in models)
     parts = [task_name(run), _counted(total, "judgement" if len(models) > 1 else "sample")]
-    if len(models) > 1:
+    judged = run.metrics.get("judged")
+    if len(models) > 1 and isinstance(judged, str):
+        parts.append(judged)
+    elif len(models) > 1:
         parts.append(_counted(len(models), "model"))
     elif models:
         parts.append(models[0])

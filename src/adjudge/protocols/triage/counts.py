@@ -39,6 +39,7 @@ CELLS = 2 * ANSWERS
 SCORE_BINS = 20
 POSSIBLY_CACHED = 0.25
 RUN_CONFIG = "run_config"
+NO_VALUE = "(none)"
 AVERAGED = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
@@ -162,6 +163,7 @@ class Partial:
     configurations: dict[str, Configuration] = field(default_factory=dict)
     samples: int = 0
     dataset: int = 0
+    meta_keys: frozenset[str] | None = None
 
 
 def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Sequence[str]) -> Partial:
@@ -170,7 +172,7 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     first = np.append(True, np.asarray(pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), bool))
     sample = np.cumsum(first) - 1
     trial = samples.column("trial").to_numpy()
-    found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0)
+    found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0, meta_keys=batch.meta_keys)
     # A sum over the samples, so that a data set has one digest whatever its order and its cut.
     endings = [b"\x00" + name.encode() for name in classes]
     alone = ids if first.all() else ids.filter(pa.array(first))
@@ -183,7 +185,7 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
             for name, chosen in _by_word(samples, "configuration"):
                 both = mine & chosen
                 if both.any():
-                    shown = "(none)" if value is None else value
+                    shown = NO_VALUE if value is None else value
                     found.blocks[str(name), key, shown] = _block(batch, trial, sample, both)
     return found
 
@@ -197,6 +199,8 @@ def merge(partials: Sequence[Partial]) -> Partial:
         for name, configuration in part.configurations.items():
             whole.configurations.setdefault(name, Configuration()).add(configuration)
         whole.samples += part.samples
+        if part.meta_keys is not None:
+            whole.meta_keys = part.meta_keys | (whole.meta_keys or frozenset())
         whole.dataset = (whole.dataset + part.dataset) % MODULUS
     return whole
 

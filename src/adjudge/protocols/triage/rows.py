@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
-from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, NEGATIVE, POSITIVE, TIMES, UNPARSED
+from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, META_KEYS, NEGATIVE, POSITIVE, TIMES, UNPARSED
 from adjudge.protocols.triage.config import SOURCES, TriageConfig
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
 from adjudge.provenance.canonical import canonical
@@ -282,14 +282,17 @@ def _tools(details: Sequence[Tool] | None, usage: Sequence[msgspec.Raw] | None) 
 def _slices(block: Block, metas: Sequence[msgspec.Raw], slices: Sequence[str], expected: str) -> pa.DictionaryArray:
     """What `meta` objects hold at the keys of slices: a JSON object from the place of a slice to its value.
 
-    A slice whose first key is not there is left out, so that the manifest may say it. What is no single value is a list
-    with the word for it.
+    A slice whose first key is not there is left out, so that the manifest may say it; then META_KEYS has the keys that are
+    there, for whoever mistyped one. What is no single value is a list with the word for it.
     """
     paths = {str(place): name.removeprefix("meta.").split(".") for place, name in enumerate(slices)}
 
     def values(meta: Any) -> str:
-        there = {place: path for place, path in paths.items() if isinstance(meta, dict) and path[0] in meta}
-        return canonical({place: _at(meta, path) for place, path in there.items()}).decode()
+        keys = meta if isinstance(meta, dict) else {}
+        content: dict[str, Any] = {place: _at(meta, path) for place, path in paths.items() if path[0] in keys}
+        if any(content.get(place) is None for place in paths):
+            content[META_KEYS] = sorted(keys)
+        return canonical(content).decode()
 
     return _json_words(block, metas, values, expected)
 

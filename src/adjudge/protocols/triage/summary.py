@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from adjudge.errors import ConfigError
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.triage import charts
@@ -25,7 +27,7 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.counts import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.counts import AVERAGED, NO_VALUE, Block, Configuration, Ints, Partial, Pattern, merge
 from adjudge.protocols.triage.facts import changed, factors, refuse_mixtures
 from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
@@ -66,6 +68,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "headline": headline(config),
         "classes": {"positive": config.positive, "negative": config.negative},
         "samples": whole.samples,
+        "judged": _judged(whole),
         "configurations": configurations,
         "slices": slices,
         "operating_points": config.operating or {},
@@ -276,6 +279,31 @@ class _View:
         }
 
 
+def _judged(whole: Partial) -> str:
+    """How the records come about, in words: 2 models × 2 modes × 3 trials on 400 samples."""
+    setups = [name.rpartition("|") for name in whole.configurations]
+    trials = {trial for block in whole.blocks.values() for trial in block.counts}
+    sizes = (
+        ({model for model, _, _ in setups}, "model"),
+        ({mode for _, _, mode in setups}, "mode"),
+        (trials, "trial"),
+    )
+    parts = [f"{len(values)} {noun}s" for values, noun in sizes if len(values) > 1]
+    samples = f"{whole.samples:,} sample{'' if whole.samples == 1 else 's'}"
+    return f"{' × '.join(parts)} on {samples}" if parts else samples
+
+
+def _lacking(provenance: dict[str, Any]) -> list[str]:
+    """What no record says about how it came to be, and what only some say."""
+    records, carried = provenance["records"], provenance["carried"]
+    nowhere = [item for item, count in carried.items() if not count]
+    in_part = [f"{item} ({count:,} of {records:,})" for item, count in carried.items() if 0 < count < records]
+    return [
+        *([f"no record carries {', '.join(nowhere)}"] if nowhere and records else []),
+        *([f"only some records carry {', '.join(in_part)}"] if in_part else []),
+    ]
+
+
 def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
     """The share of samples, among those with several trials, whose answer is not the same in all of them."""
     flipped = repeated = 0
@@ -320,6 +348,7 @@ def _tally(counter: Any) -> list[dict[str, Any]]:
 
 def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[str, Any]:
     """Every measure on the records of each value of a `meta` key, the largest values first."""
+    _refuse_absent_slices(whole, config)
     found: dict[str, Any] = {}
     classes = config.classes()
     for key in config.slices:
@@ -345,6 +374,17 @@ def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[st
                 ).measure()
                 measured.estimates += [Named(metric, where, estimate) for metric, estimate in numbers.items()]
     return found
+
+
+def _refuse_absent_slices(whole: Partial, config: TriageConfig) -> None:
+    """A key to slice by that no record and no sample of the manifest has is a mistake in its name."""
+    for key in config.slices:
+        values = {value for _, slice_, value in whole.blocks if slice_ == key}
+        if values == {NO_VALUE} and whole.meta_keys is not None:
+            known = sorted(f"meta.{name}" for name in whole.meta_keys)
+            close = difflib.get_close_matches(f"meta.{key.removeprefix('meta.')}", known, n=3, cutoff=0.5)
+            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            raise ConfigError(f"no record has {key!r} to slice by; {meant}They have {', '.join(known) or 'no meta'}")
 
 
 def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dict[str, Any]) -> list[str]:
@@ -374,9 +414,7 @@ def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: di
                 "under 250 ms of vision time: possibly cached"
             )
         notes += [f"{name}: {note}" for note in changed(own)]
-        lacking = block["provenance"]["missing"]
-        if lacking:
-            notes.append(f"{name}: not every record carries {', '.join(lacking)}")
+        notes += [f"{name}: {note}" for note in _lacking(block["provenance"])]
     edges = [
         name
         for name, block in configurations.items()
