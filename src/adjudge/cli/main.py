@@ -31,6 +31,7 @@ _PROTOCOLS = {
     "consistency": "judge two validators of the same answers",
     "flight": "judge predictions of the next flight state",
     "gui": "judge a GUI agent's actions along recorded episodes",
+    "score": "judge any evaluation that left a score per sample: logs of other tools, tables",
     "triage": "judge a classifier that may say uncertain",
 }
 

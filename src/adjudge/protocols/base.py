@@ -41,6 +41,7 @@ class Input:
     every record of the block (or several), its id in the column `key` and its group, if it has any, in `group`.
     `keys` tells which keys of a record are read: the struct it is decoded into, or a tree of names; the others are
     named in the run's notes. `limited` roles are cut by --limit; roles that are `matched` should have the same ids.
+    `tables(path, file, limit)` instead reads a local file that is no file of records, such as a zip, into such tables.
     """
 
     role: str
@@ -51,6 +52,7 @@ class Input:
     read: Callable[[Block], pa.Table] | None = None
     keys: Any = None
     matched: bool = True
+    tables: Callable[[str, int, int | None], Iterator[pa.Table]] | None = None
 
 
 @dataclass(frozen=True)
