@@ -26,7 +26,7 @@ from adjudge.errors import (
 
 if TYPE_CHECKING:
     from adjudge.comparisons.comparison import Comparison
-    from adjudge.engine.verify import Verification
+    from adjudge.engine.verification import Verification
     from adjudge.runs.run import Run
     from adjudge.stats.estimate import Estimate
 
@@ -124,16 +124,29 @@ def _report(folder: Path) -> tuple[bytes, str]:
     return write(load_run(folder))
 
 
-def verify(run: Run | str | Path) -> Verification:
+def verify(
+    run: Run | str | Path,
+    *,
+    inputs: Sequence[str | Path] = (),
+    expect: str | None = None,
+    key: str | Path | None = None,
+) -> Verification:
     """Recompute a run from its own tables; raises VerificationFailed with every difference when it does not hold.
 
-    Of a run that another version made, the result says what was not recomputed.
+    The result lists what was checked and what was not. The input files, the digest that was printed with the run and the
+    public key of who signed it prove more. Of a run that another version made, it says what was not recomputed.
     """
-    from adjudge.engine.verify import verify as recompute
+    from adjudge.engine.prove import prove
     from adjudge.report.html import check
     from adjudge.runs.run import Run
 
-    result = recompute(run if isinstance(run, Run) else load_run(run), check_report=check)
+    result = prove(
+        run if isinstance(run, Run) else load_run(run),
+        inputs=[Path(path) for path in inputs],
+        expect=expect,
+        key=None if key is None else Path(key),
+        check_report=check,
+    )
     if result.problems:
         raise VerificationFailed(result.problems)
     return result

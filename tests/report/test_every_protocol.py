@@ -59,7 +59,7 @@ def test_a_script_in_an_answer_is_shown_as_text(pages, browser, hostile, name):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_report_shows_what_the_run_holds(demo, name):
-    assert html.check(demo[name]) == []
+    assert html.check(demo[name]) == ([], [])
 
 
 def test_the_answers_of_several_runs_are_listed(demo, hostile):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, print_bytes, say
+from adjudge.cli.common import PATH, print_bytes, refuse_altered_runs, say, unverified_option
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when any metric is worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout and nothing else.")
 @click.option("-o", "--output", type=PATH, help="Write it to a file: .html a page, .md a summary, else JSON.")
+@unverified_option
 def compare(
     runs: tuple[str, ...],
     margin: dict[str | None, float],
     fail_on_worse: bool,
     as_json: bool,
     output: Path | None,
+    unverified: bool,
     **asked: Any,
 ) -> int:
     """Compare runs of any protocol on the samples they share; the first is the baseline.
@@ -80,6 +82,7 @@ def compare(
     from adjudge.report.render import COMPARISONS, render_comparison
     from adjudge.runs.new_file import write_whole
 
+    refuse_altered_runs(runs, unverified=unverified)
     plain = margin.pop(None, None)
     named = {name: value for name, value in margin.items() if name is not None}
     document = held(runs, margin=plain, margins=named, **asked)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, place, read_yaml, say, write_file
+from adjudge.cli.common import PATH, open_intact, place, read_yaml, say, unverified_option, write_file
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--metric", "metrics", multiple=True, help="Estimates in the baseline [the headline ones]; repeat.")
 @click.option("--junit", type=PATH, help="Write JUnit XML.")
 @click.option("--sarif", type=PATH, help="Write SARIF 2.1.0.")
+@unverified_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def gate(
     run: str | Path,
@@ -48,6 +49,7 @@ def gate(
     metrics: tuple[str, ...],
     junit: Path | None,
     sarif: Path | None,
+    unverified: bool,
     quiet: bool,
 ) -> int:
     """Hold a RUN to gates, or to a baseline. Exit code 0 passed, 1 failed, 2 bad input, 3 not comparable.
@@ -61,12 +63,11 @@ def gate(
       adjudge gate runs/a --write-baseline baseline.json
       adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
     """
-    import adjudge
     from adjudge.comparisons import baseline as base
     from adjudge.report.junit import Case
     from adjudge.verdict.gates import Gate, judge
 
-    loaded = adjudge.load_run(run)
+    loaded = open_intact(run, unverified=unverified)
     if target is not None:
         write_file(target, base.write(base.baseline_of(loaded, metrics)))
         if not quiet:

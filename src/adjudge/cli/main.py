@@ -24,6 +24,7 @@ _OWN = {
     "report": "write a run as a page, Markdown, LaTeX, CSV or figures",
     "run": "run any installed protocol from a configuration file",
     "schema": "print the JSON Schemas of what adjudge reads and writes",
+    "sign": "sign a run with an SSH key",
     "verify": "recompute every number of a run from its tables",
 }
 _PROTOCOLS = {

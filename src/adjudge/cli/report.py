@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import print_bytes, say
+from adjudge.cli.common import print_bytes, refuse_altered_runs, say, unverified_option
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
@@ -19,8 +19,15 @@ _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
 @click.option("--chart", help="Which chart (png, svg, pdf) [the first].")
 @click.option("--list-charts", is_flag=True, help="Print the names of the run's charts.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@unverified_option
 def report(
-    runs: tuple[str, ...], output: str | None, kind: str | None, chart: str | None, list_charts: bool, force: bool
+    runs: tuple[str, ...],
+    output: str | None,
+    kind: str | None,
+    chart: str | None,
+    list_charts: bool,
+    force: bool,
+    unverified: bool,
 ) -> int:
     """Write a run as a page, a Markdown summary, LaTeX tables, CSV, or one of its charts as a figure.
 
@@ -43,6 +50,7 @@ def report(
     target = None if output is None or output == "-" else Path(output)
     if target is not None and target.exists() and not force:
         raise OutputError(f"{target} exists already; --force replaces it")
+    refuse_altered_runs(runs, unverified=unverified)
     if (len(runs) > 1 or _names_a_model(runs[0])) and chosen != "tex" and not list_charts:
         if chosen not in COMPARISONS:
             raise ConfigError(

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adjudge.engine.metrics import Counted, metrics_document
+from adjudge.engine.metrics import Counted, metrics_document, verdict_word
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, Wanted, split
@@ -80,8 +80,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             if done.held is not None:
                 done.held.unlink()
             partials += done.partials
-            counted.tally.merge(done.counted.tally)
-            counted.matching.merge(done.counted.matching)
+            counted.merge(done.counted)
             rows += done.rows
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
@@ -95,7 +94,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             raise PromiseBroken(broken)
         clock.lap("measure")
         writer.write_json(METRICS, document)
-        writer.write_json(INTAKE, {**counted.matching.to_dict(), "notes": cut.notes})
+        writer.write_json(INTAKE, counted.intake(cut.notes))
         writer.write_json(CHARTS, measured.charts)
         for name, content in plan.files(measured).items():
             writer.write_bytes(name, content)
@@ -121,7 +120,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             notes=[*document["notes"], *cut.notes],
             timestamp=started.isoformat(timespec="seconds"),
             timings={},
-            verdict={True: "pass", False: "fail", None: None}[document["pass"]],
+            verdict=verdict_word(document["pass"]),
         )
         clock.lap("write")
         manifest.timings = clock.laps

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.engine.matching import METRICS, Matching
+from adjudge.engine.matching import METRICS, IdDigest, Matching
 from adjudge.engine.promises import Tally
 from adjudge.evidence.layout import Layout
 from adjudge.protocols.base import Measured, Plan, Protocol
@@ -22,6 +22,26 @@ class Counted:
 
     tally: Tally = field(default_factory=Tally)
     matching: Matching = field(default_factory=Matching)
+    ids: IdDigest = field(default_factory=IdDigest)
+    """Of the records that the samples are about; `read_ids` of all that were read."""
+    read_ids: IdDigest = field(default_factory=IdDigest)
+
+    def merge(self, other: Counted) -> None:
+        """Add what was counted of other partitions."""
+        self.tally.merge(other.tally)
+        self.matching.merge(other.matching)
+        self.ids.merge(other.ids)
+        self.read_ids.merge(other.read_ids)
+
+    def intake(self, notes: Sequence[str]) -> dict[str, Any]:
+        """What intake.json says of the input, which nothing in the run repeats."""
+        digests = {"ids_sha256": self.ids.hexdigest(), "read_ids_sha256": self.read_ids.hexdigest()}
+        return {**self.matching.to_dict(), **digests, "notes": list(notes)}
+
+
+def verdict_word(passed: bool | None) -> str | None:
+    """Whether all gates pass, as the manifest says it."""
+    return {True: "pass", False: "fail", None: None}[passed]
 
 
 def metrics_of(chosen: Protocol) -> Sequence[Metric]:

@@ -67,6 +67,8 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
     found = written(made, made.judge(partition), job.folder, job.part)
     found.counted.matching = Matching.of(keys, limited)
+    for column in keys.values():
+        found.counted.read_ids.add(job.part, column)
     if plan is not None or not found.rows:
         return found
     # A partition may be judged twice where a worker was lost.
@@ -85,8 +87,10 @@ def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> D
             if broken:
                 raise PromiseBroken(broken)
             counted.tally.add(judged.samples, judged.evidence)
+            counted.ids.add(part, judged.samples.column(plan.key_column))
             writer.add(judged.samples, judged.evidence, judged.outputs)
             partials.append(plan.partial(judged.samples, judged.evidence, judged.batch))
     finally:
         files = writer.close()
+    counted.ids.close()
     return Done(writer.samples, partials, files, writer.rows, counted)

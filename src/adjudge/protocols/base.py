@@ -116,6 +116,10 @@ class Plan(ABC):
     rules: list[dict[str, Any]]
     digests: dict[str, str]
     read: Sequence[InputFile] = ()
+    key_column: str = "sample"
+    """The column of the samples that holds the ids of the input's records."""
+    derived: Sequence[str] = ()
+    """Settings that were found from the input: an evaluation of the same files finds them again."""
 
     def default_gates(self) -> Sequence[Gate]:
         """The bounds that hold without being asked for; they follow from the configuration."""
@@ -147,6 +151,13 @@ class Plan(ABC):
     @abstractmethod
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the run's own columns; every difference in words."""
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str] | None:
+        """Read the raw texts of a batch again; every difference from the stored values in words.
+
+        None, as here, says that the values cannot be read from what the run keeps of the texts.
+        """
+        return None
 
     @abstractmethod
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Any:

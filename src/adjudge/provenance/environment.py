@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-_NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb")
+_NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb", "vl-convert-python")
 
 
 def environment() -> dict[str, str]:

@@ -13,6 +13,7 @@ from adjudge.report.sections import sections
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
+from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import REPORT, SAMPLES
 
 _ROWS = 24
@@ -173,6 +174,7 @@ def _next(run: Run) -> str:
             f"Explain  adjudge explain {run.path} {shell(sample)}" + (f" --model {shell(model)}" if model else "")
         )
     lines.append(f"Verify   adjudge verify {run.path}")
+    lines.append(f"Digest   sha256:{manifest_digest(run)}")
     return "\n".join(lines)
 
 

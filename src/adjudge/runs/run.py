@@ -22,6 +22,7 @@ from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES, SAMPLES
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, declaration
 
+_NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 Recorder = Callable[["Run", dict[str, Any], Sequence[Atom], dict[str, Any]], dict[str, Any]]
 
 
@@ -50,8 +51,8 @@ class Run:
         """manifest.json."""
         try:
             return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=Manifest)
-        except msgspec.DecodeError as error:
-            raise RunError(f"{self.path / MANIFEST}: {error}") from None
+        except _NO_JSON as error:
+            raise RunError(f"{self.path / MANIFEST}: is not the manifest of a run: {error}") from None
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
@@ -189,6 +190,11 @@ class Run:
         output: dict[str, Any] = found[0]
         return output
 
+    def outputs(self, part: int, batch: int) -> pa.Table | None:
+        """The raw outputs of one batch of a partition; None where there is no such batch."""
+        file = _open(self.path / "outputs" / f"part-{part:05d}.parquet")
+        return file.read_row_group(batch) if batch < file.num_row_groups else None
+
     def record(self, sample: str, model: str | None = None) -> dict[str, Any]:
         """One sample as an object (the shape is the protocol's); with several models, name one."""
         rows = self.find(sample, model)
@@ -221,7 +227,7 @@ class Run:
             return msgspec.json.decode((self.path / name).read_bytes())
         except FileNotFoundError:
             raise RunError(f"{self.path} is incomplete: {name} is missing") from None
-        except msgspec.DecodeError as error:
+        except _NO_JSON as error:
             raise RunError(f"{self.path / name}: {error}") from None
 
     def _table(self, name: str) -> pa.Table:

@@ -12,6 +12,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import outputs, references
+from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.config import config_of
 from adjudge.protocols.flight.fields import TASKS
@@ -72,12 +73,16 @@ class FlightPlan(RulePlan):
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
         batch, completeness, has_reference, problems = columns.restore(samples, evidence, self.task)
-        again = self.graph.evaluate(batch)
-        problems += [f"evidence: {difference}" for difference in again.differences(evidence)]
+        judged = self.graph.evaluate(batch)
+        problems += [f"evidence: {difference}" for difference in judged.differences(evidence)]
         models, names = samples.column("model").to_pylist(), samples.column("sample").to_pylist()
-        verdicts = self.agent.adjudicate_batch(again, models, names)
-        scores = score(batch, again, verdicts.eligible, completeness, self._jumps, has_reference)
+        verdicts = self.agent.adjudicate_batch(judged, models, names)
+        scores = score(batch, judged, verdicts.eligible, completeness, self._jumps, has_reference)
         return problems + columns.differences(samples, batch, verdicts, scores)
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Take every answer out of its text again; a text that was cut at the bound is left."""
+        return again.differences(self.task, samples, outputs, repairs=self.settings.repairs)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers; of a batch that was just judged, the errors are known."""

@@ -33,6 +33,7 @@ class TriagePlan(BatchPlan):
     """One configured evaluation of triage results."""
 
     source = "the evidence gives"
+    derived = ("operating",)
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
