@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjudge.provenance.canonical import pretty
+import msgspec
+
 from adjudge.runs.run import Run
 from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import MANIFEST
@@ -38,7 +39,7 @@ def statement(run: Run) -> bytes:
             "failedTests": failed,
         },
     }
-    return pretty(document)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def _described(name: str, sha256: str) -> dict[str, Any]:
