@@ -18,6 +18,7 @@ from adjudge.protocols.triage.batch import (
     ANSWERS,
     CACHE_STATES,
     CONFIDENCE_STATES,
+    ERRORED,
     GIVEN,
     LATENCY,
     MISSING,
@@ -125,6 +126,7 @@ class Configuration:
     states: dict[int, Ints] = field(default_factory=dict)
     times: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
     cache: Ints = field(default_factory=lambda: np.zeros(len(CACHE_STATES), dtype=np.int64))
+    answers_of_unknown_cache: int = 0
     possibly_cached: int = 0
     carries: Ints = field(default_factory=lambda: np.zeros(len(PROVENANCE), dtype=np.int64))
     received: int = 0
@@ -145,6 +147,7 @@ class Configuration:
         for key, values in other.times.items():
             self.times.setdefault(key, []).extend(values)
         self.cache = self.cache + other.cache
+        self.answers_of_unknown_cache += other.answers_of_unknown_cache
         self.possibly_cached += other.possibly_cached
         self.carries = self.carries + other.carries
         self.received += other.received
@@ -257,6 +260,8 @@ def _configuration(
         ]
         found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
+    answered_unknown = there & (batch.cache == UNKNOWN) & (batch.answer != ERRORED)
+    found.answers_of_unknown_cache = int(answered_unknown.sum())
     tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
     timed = [(place, column, np.isnan(column)) for place, column in enumerate((*batch.times, tools))]
     for state in np.flatnonzero(found.cache).tolist():

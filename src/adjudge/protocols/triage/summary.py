@@ -251,8 +251,8 @@ class _View:
                     **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(COMPONENTS)},
                 }
         why = None
-        if states["unknown"]:
-            why = f"the cache state of {states['unknown']} of {own.received} records is unknown"
+        if own.answers_of_unknown_cache:
+            why = f"the cache state of {own.answers_of_unknown_cache} of {own.received} records is unknown"
         elif states["hit"] and states["miss"]:
             why = f"{states['hit']} records came from a cache and {states['miss']} did not"
         elif not own.received:
