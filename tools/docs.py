@@ -1,7 +1,7 @@
 """The documentation's commands and generated pages: run and compared by a test, written again by `make docs`.
 
-A block that opens with ```console holds commands after `$ ` and their output, both streams together. The blocks of a page
-run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
+A block that opens with ```console holds commands after `$ ` and their output, both streams together; one that opens with
+```python FILE is a script that is written to that file first. The blocks of a page run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?:console|python (?P<file>\S+))\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -66,8 +66,11 @@ def rendered(page: Path) -> str:
     with tempfile.TemporaryDirectory() as name:
 
         def again(match: re.Match[str]) -> str:
+            if match["file"]:
+                (Path(name) / match["file"]).write_text(match["text"], encoding="utf-8")
+                return match[0]
             parts = []
-            for command, expected in commands(match[1]):
+            for command, expected in commands(match["text"]):
                 found = run(command, Path(name))
                 if expected.strip() == "…":
                     found = "…"  # the command runs, its output is not shown
@@ -81,13 +84,15 @@ def cli_reference() -> str:
     """docs/cli.md: the help of every command."""
     import click
 
-    from adjudge.cli.main import main
+    from adjudge.cli.main import PLUGIN, main
 
     parts = ["# Command line\n\nGenerated from the commands; `make docs` writes it again.\n"]
 
     def walk(command: click.Command, words: list[str]) -> None:
         context = click.Context(command, info_name=" ".join(words), max_content_width=100, terminal_width=100)
-        parts.append(f"## `{' '.join(words)}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+        lines = command.get_help(context).rstrip().splitlines()
+        text = "\n".join(line for line in lines if PLUGIN not in line)  # which packages are installed here is no matter
+        parts.append(f"## `{' '.join(words)}`\n\n```text\n{text}\n```\n")
         if isinstance(command, click.Group):
             for name in command.list_commands(context):
                 child = command.get_command(context, name)
@@ -100,7 +105,8 @@ def cli_reference() -> str:
 
 def _ours(command: object) -> bool:
     callback = getattr(command, "callback", None)
-    return callback is None or callback.__module__.startswith("adjudge.")
+    module = "adjudge." if callback is None else callback.__module__
+    return module.startswith("adjudge.") and module != "adjudge.cli.installed"  # the command made for a plugin
 
 
 def rule_reference() -> str:

@@ -138,7 +138,7 @@ def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
 
 def _by_name(run: Run) -> dict[str, Any]:
     """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
-    estimates = run.estimates()
+    estimates = run.estimates
     named = {f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in estimates.items()}
     if len({where for _, where in estimates}) == 1:
         named |= {name: item for (name, _), item in estimates.items()}

@@ -9,7 +9,7 @@ import click
 from adjudge.cli.common import print_bytes, refuse_altered_runs, say, unverified_option
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
-_FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
+_FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in report.render, which is heavy to import
 
 
 @click.command()

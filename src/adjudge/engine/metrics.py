@@ -64,7 +64,8 @@ def metrics_document(
     metrics = metrics_of(chosen)
     names = [named.name for named in (*measured.estimates, *counts)]
     outcomes, passed = judge(gates, by_name)
-    buckets, problems = counted.tally.closed(measured.buckets)
+    tally = counted.tally
+    buckets, problems = tally.closed(measured.buckets) if measured.buckets else (tally.of_models(), [])
     sections = {"sections": [section.to_dict() for section in measured.sections]} if measured.sections else {}
     document = {
         "schema_version": SCHEMA_VERSION,

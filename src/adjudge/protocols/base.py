@@ -94,12 +94,13 @@ class Named(NamedTuple):
 class Measured:
     """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json.
 
-    `sections` are tables that every report shows beside the estimates.
-    `files` are further files of the run by name, such as a table for people; like the numbers they follow from its tables.
+    `buckets` may be left out: the engine has counted them, of all samples and of every model. `sections` are tables that
+    every report shows beside the estimates. `files` are further files of
+    the run by name, such as a table for people; like the numbers they follow from its tables.
     """
 
     estimates: list[Named]
-    buckets: dict[str, Any]
+    buckets: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, float | int | None] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
     charts: list[dict[str, Any]] = field(default_factory=list)

@@ -191,7 +191,7 @@ def _pairs(run: Run) -> dict[str, Any] | None:
 
 def _estimates(run: Run) -> dict[str, Any]:
     rows = []
-    for (name, where), value in list(run.estimates().items())[:ESTIMATES]:
+    for (name, where), value in list(run.estimates.items())[:ESTIMATES]:
         cell = _cell(value, run.metric(name).unit)
         rows.append(
             {

@@ -101,7 +101,7 @@ def _flight(run: Run) -> list[str]:
     families = [escape(view.words(family)) for family in profiles[first]["violations"]]
     modes = [escape(view.words(mode)) for mode in profiles[first]["failure_modes"]["share"]]
     tails = ("mae_p95", "mae_p99", "rmse_p95", "rmse_p99")
-    dimensions = [name for name, where in run.estimates() if name.startswith("grade_a.") and where == f"model={first}"]
+    dimensions = [name for name, where in run.estimates if name.startswith("grade_a.") and where == f"model={first}"]
 
     def rows(cells: Callable[[str, Any], Iterable[str]]) -> list[list[str]]:
         return [[escape(model), *cells(model, profile)] for model, profile in profiles.items()]
@@ -163,7 +163,7 @@ def comprehensive(runs: Sequence[Run]) -> str:
 
 
 def _estimate(run: Run, model: str, name: str) -> str:
-    estimate = run.estimates().get((name, f"model={model}"))
+    estimate = run.estimates.get((name, f"model={model}"))
     if estimate is None:
         return "--"
     return escape(numbers.estimate(estimate, unit=run.metric(name).unit))

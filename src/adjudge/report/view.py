@@ -41,7 +41,7 @@ class Headline:
 def headline(run: Run) -> Headline:
     """The estimates a reader wants first: those the protocol names, otherwise the first of the first kind of slice."""
     named = run.metrics.get("headline")
-    estimates = run.estimates()
+    estimates = run.estimates
     wanted = [str(name) for name in named] if isinstance(named, list) else []
     usable = {name for name, _ in estimates}
     wanted = [name for name in wanted if name in usable]
@@ -78,7 +78,7 @@ def gate_number(run: Run, gate: Mapping[str, Any], which: str) -> str:
 def gate_metric(run: Run, gate: Mapping[str, Any]) -> Metric:
     """The metric that a gate is about; a gate on one slice names it `slice/metric`."""
     named = str(gate["metric"])
-    known = {name for name, _ in run.estimates()}
+    known = {name for name, _ in run.estimates}
     return run.metric(named if named in known else named.rpartition("/")[2])
 
 

@@ -18,8 +18,8 @@ from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.runs.frame import Estimates, Frame
 from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES, SAMPLES
-from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, declaration
 
 _NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -72,9 +72,9 @@ class Run:
         return Layout.of(self._json(RULES)["rules"])
 
     @cached_property
-    def samples(self) -> pa.Table:
+    def samples(self) -> Frame:
         """samples.parquet, whole."""
-        return self._table(SAMPLES)
+        return Frame(lambda: _open(self.path / SAMPLES).read())
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
@@ -85,9 +85,10 @@ class Run:
         """Some columns of samples.parquet; the others are not read."""
         return _open(self.path / SAMPLES).read(columns=list(names))
 
-    def estimates(self) -> dict[tuple[str, str], Estimate]:
-        """Every estimate by (name, slice)."""
-        return {(item["name"], item["slice"]): Estimate.from_dict(item) for item in self.metrics["estimates"]}
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Every estimate, as a table and by (name, slice)."""
+        return Estimates(self.metrics["estimates"])
 
     def metric(self, name: str) -> Metric:
         """What an estimate of this name is; without a declaration it has neither unit nor range nor direction."""
@@ -229,9 +230,6 @@ class Run:
             raise RunError(f"{self.path} is incomplete: {name} is missing") from None
         except _NO_JSON as error:
             raise RunError(f"{self.path / name}: {error}") from None
-
-    def _table(self, name: str) -> pa.Table:
-        return _open(self.path / name).read()
 
 
 def _open(path: Path) -> pq.ParquetFile:
