@@ -41,7 +41,7 @@ def report(
       adjudge report runs/a -o summary.md          for a pull request
       adjudge report runs/a runs/b -o both.html    side by side, or .md; adjudge compare has the settings
       adjudge report runs/s1 runs/m3 -o tables.tex several runs: LaTeX tables over the tasks
-      adjudge report runs/a -o figure.pdf --chart eligibility_rate
+      adjudge report runs/a -o figure.pdf --chart violations
     """
     import adjudge
     from adjudge.report.render import COMPARISONS, render

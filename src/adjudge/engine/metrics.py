@@ -56,7 +56,7 @@ def metrics_document(
     by_name: dict[str, Estimate] = {}
     for name, where, estimate in measured.estimates:
         by_name[f"{where.partition('=')[2]}/{name}" if where else name] = estimate
-    if len({where for _, where, _ in measured.estimates}) == 1:
+    if len({where for _, where, _ in measured.estimates if where}) == 1:
         by_name |= {name: estimate for name, _, estimate in measured.estimates}
     taken = {name for name, _, _ in measured.estimates}
     counts = [named for named in counted.matching.estimates() if named.name not in taken]

@@ -134,7 +134,8 @@ def _ranking(run: Run) -> str:
     ]
     head = ["rank", "", metric.title, "tie group"]
     return (
-        "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart)\n"
+        "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart;\n"
+        "rank: 1 + the models whose first tie group is better)\n"
         f"{table(head, rows, left=2)}{_more(len(comparison['ranking']), 'metrics.json')}"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers
+from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, in_words
@@ -119,7 +120,8 @@ def warnings(run: Run) -> list[str]:
         for kind, names in unmatched.items():
             if isinstance(names, list) and names:
                 shown = ", ".join(str(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
-                notes.append(f"{numbers.count(len(names))} ids stand only in the {kind}: {shown}")
+                stand = "id stands" if len(names) == 1 else "ids stand"
+                notes.append(f"{numbers.count(len(names))} {stand} only in the {kind}: {shown}")
     total = len(run.metrics["estimates"])
     return notes + [
         f"{texts[0]} ({numbers.count(len(texts))} of {numbers.count(total)} estimates"
@@ -178,7 +180,7 @@ def title(run: Run) -> str:
     elif len(models) > 1:
         parts.append(_counted(len(models), "model"))
     elif models:
-        parts.append(models[0])
+        parts.append(line(models[0]))
     if isinstance(run.metrics.get("library"), str):
         parts.append(f"library {run.metrics['library']}")
     return " · ".join(parts)

@@ -16,10 +16,10 @@ from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.config import config_of
 from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.finish import finish
 from adjudge.protocols.flight.judge import score
 from adjudge.protocols.flight.library import check, load
-from adjudge.protocols.flight.measure import Partial, finish, partial
-from adjudge.protocols.flight.partials import Errors
+from adjudge.protocols.flight.partials import Partial, partial
 from adjudge.protocols.flight.read import FlightReader
 from adjudge.protocols.flight.rules import FlightContext
 from adjudge.verdict.agent import agent, check_citations
@@ -67,17 +67,18 @@ class FlightPlan(RulePlan):
             models, names = read.models, read.names
             verdicts = self.agent.adjudicate_batch(evidence, models, names)
             check_citations(verdicts, evidence, self.agent, models, names)
-            scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
+            scores = score(read.batch, evidence, verdicts.eligible, self._jumps)
             yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read), read.batch)
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
-        batch, completeness, has_reference, problems = columns.restore(samples, evidence, self.task)
+        batch = columns.restore(samples, evidence, self.task)
         judged = self.graph.evaluate(batch)
+        problems = columns.contradictions(batch)
         problems += [f"evidence: {difference}" for difference in judged.differences(evidence)]
         models, names = samples.column("model").to_pylist(), samples.column("sample").to_pylist()
         verdicts = self.agent.adjudicate_batch(judged, models, names)
-        scores = score(batch, judged, verdicts.eligible, completeness, self._jumps, has_reference)
+        scores = score(batch, judged, verdicts.eligible, self._jumps)
         return problems + columns.differences(samples, batch, verdicts, scores)
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
@@ -85,13 +86,13 @@ class FlightPlan(RulePlan):
         return again.differences(self.task, samples, outputs, repairs=self.settings.repairs)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
-        """What one batch adds to the numbers; of a batch that was just judged, the errors are known."""
-        errors = None if batch is None else Errors(batch.errors, batch.persistence_errors)
-        return partial(samples, evidence, self.task, errors)
+        """What one batch adds to the numbers."""
+        judged = columns.restore(samples, evidence, self.task) if batch is None else batch
+        return partial(samples, evidence, judged, self.graph.evaluate)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Task summary, model profiles and every estimate."""
-        return finish(partials, self.settings, self.graph.layout, self.library)
+        return finish(partials, self.settings, {self.task.name: self.graph.layout}, self.library)
 
 
 plan = FlightPlan
