@@ -13,7 +13,7 @@ import adjudge.extend
 
 SOURCE = Path(adjudge.__file__).parent
 LOWER = {"errors", "plugins"}
-LOWER |= {"stats", "evidence", "provenance", "verdict", "runs", "readers", "collect"}
+LOWER |= {"stats", "evidence", "provenance", "verdict", "runs", "readers", "collect", "agents"}
 # Room → what it may import. `protocols.base` is the interface that the engine drives, `protocols.common` what several
 # protocols do alike.
 TABLE = {
@@ -26,6 +26,7 @@ TABLE = {
     "runs": {"provenance", "evidence", "stats", "errors"},
     "readers": {"errors"},
     "collect": {"readers", "runs", "provenance", "errors"},
+    "agents": {"plugins", "verdict", "evidence", "collect", "readers", "runs", "provenance", "stats", "errors"},
     "protocols.base": LOWER,
     "protocols.common": LOWER | {"protocols.base"},
     "engine": LOWER | {"protocols.base"},

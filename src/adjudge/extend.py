@@ -22,10 +22,12 @@ from adjudge.stats.bootstrap import mean, ratio_of_sums
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, count, share
 from adjudge.stats.proportions import cluster_wilson, wilson
-from adjudge.verdict.agent import EvaluatorAgent, Verdict
+from adjudge.verdict.agent import Attribution, EvaluatorAgent, Judgement
+from adjudge.verdict.checklist import Item, ItemStatus
 from adjudge.verdict.gates import Gate
 
 __all__ = [
+    "Attribution",
     "BUCKETS",
     "BatchPlan",
     "Block",
@@ -39,7 +41,10 @@ __all__ = [
     "Gate",
     "Input",
     "InputError",
+    "Item",
+    "ItemStatus",
     "Judged",
+    "Judgement",
     "Limits",
     "Measured",
     "Metric",
@@ -59,7 +64,6 @@ __all__ = [
     "Severity",
     "Slot",
     "Variant",
-    "Verdict",
     "VerifierGraph",
     "cluster_wilson",
     "configured",

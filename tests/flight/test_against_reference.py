@@ -15,8 +15,7 @@ from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.plan import FlightPlan
 from adjudge.readers.blocks import block_of
-from adjudge.verdict.attribution import attribute
-from adjudge.verdict.checklist import checklist
+from adjudge.verdict.agent_table import stored_reasons, stored_statuses
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,13 @@ def plans():
                 content = load(DEFAULT).content
                 content["rules"]["altitude_consistency"]["relative_to_shown"] = relative
                 content["airborne_only"]["enabled"] = airborne
-                config = {"task": task, "outputs": ["outputs"], "reference": ["reference"], "library": content}
+                config = {
+                    "task": task,
+                    "outputs": ["outputs"],
+                    "reference": ["reference"],
+                    "library": content,
+                    "top_k": 1000,
+                }
                 made[task, relative, airborne] = FlightPlan(config)
     return made
 
@@ -69,7 +74,7 @@ def test_same_atoms_verdicts_and_scores(task, data, plans, reference, strategies
     plan = plans[task, case.relative_altitude, case.airborne_only]
     output, gold = case.output_line("s"), case.reference_line("s")
     given = [output] if output else [], [gold] if gold else []
-    samples, evidence, *_ = judge(plan, *given)
+    samples, evidence, _, _, tables = judge(plan, *given)
     row = samples.to_pylist()[0]
     found = list(atoms(evidence, 0, "model", "s"))
 
@@ -99,14 +104,14 @@ def test_same_atoms_verdicts_and_scores(task, data, plans, reference, strategies
     )
     assert tuple(row[name] for name in DIMENSIONS) == grades
     assert near(row["rubric"], expected.rubric.overall)
-    items = {item.constraint_id: item.status for item in checklist(found, plan.rules)}
+    stored = tables["agent"].to_pylist()[0]
+    items = dict(zip((item.rules[0] for item in plan.adjudicator.items), stored_statuses(stored), strict=True))
     for item in expected.checklist:
         assert items[item.constraint_id] == item.status
-    reasons = attribute(found, 1000)
-    assert {(r.rule, r.field, r.severity, r.count) for r in reasons} == {
+    reasons = stored_reasons(stored, found)
+    assert [(r.worst.rule, r.worst.field, r.severity, len(r.atoms)) for r in reasons] == [
         (c.rule, c.field, c.severity, c.count) for c in expected.attribution
-    }
-    assert [(r.rule, r.field) for r in reasons] == [(c.rule, c.field) for c in expected.attribution]
+    ]
 
 
 @settings(

@@ -22,7 +22,7 @@ from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.readers.shape import columns_of
-from adjudge.runs.writer import CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
+from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
 Report = Callable[[Path], tuple[bytes, str]]
@@ -98,6 +98,8 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         writer.write_json(CHARTS, measured.charts)
         for name, content in plan.files(measured).items():
             writer.write_bytes(name, content)
+        if plan.adjudicator is not None:
+            writer.write_json(AGENT, plan.adjudicator.document())
         writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": plan.rules})
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,

@@ -19,6 +19,7 @@ from adjudge.engine.differences import Difference, differences
 from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
 from adjudge.engine.promises import citation_problems, column_problems
+from adjudge.engine.replay import replay
 from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
 from adjudge.engine.versions import made_by_another
 from adjudge.errors import ConfigError, RunError
@@ -118,6 +119,15 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
         return
     result.checked += ["every atom, verdict and bucket, from the stored values", *texts.checked]
     result.not_checked += texts.not_checked
+    if plan.adjudicator is not None and (run.agent is not None or result.made_by is None):
+        problems, counted.judges, replayed = replay(run, plan, plan.adjudicator)
+        for problem in problems:
+            result.differ(problem)
+        agent = plan.adjudicator.agent.name
+        if replayed:
+            result.checked.append(f"what agent {agent!r} came to, from the evidence and its transcripts")
+        else:
+            result.not_checked.append(f"what agent {agent!r} answered: it is code of its own and left no transcripts")
     _numbers(run, chosen, plan, plan.finish(partials), counted, result)
     _intake_ids(run, ids, result)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from adjudge.engine.judges import agent_problems
 from adjudge.engine.matching import Matching
 from adjudge.engine.metrics import Counted
 from adjudge.engine.plans import Recipe, plan_of
@@ -21,6 +22,7 @@ from adjudge.protocols.base import Judged, Partition, Plan
 from adjudge.provenance.manifest import RunFile
 from adjudge.runs.tables import StoredBatches
 from adjudge.runs.writer import PartWriter
+from adjudge.verdict.adjudicator import AGENT_TABLE
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,23 @@ def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> D
                 raise PromiseBroken(broken)
             counted.tally.add(judged.samples, judged.evidence)
             counted.ids.add(part, judged.samples.column(plan.key_column))
-            writer.add(judged.samples, judged.evidence, judged.outputs)
+            _count_judge(plan, judged, counted)
+            writer.add(judged.samples, judged.evidence, judged.outputs, judged.tables)
             partials.append(plan.partial(judged.samples, judged.evidence, judged.batch))
     finally:
         files = writer.close()
     counted.ids.close()
     return Done(writer.samples, partials, files, writer.rows, counted)
+
+
+def _count_judge(plan: Plan, judged: Judged, counted: Counted) -> None:
+    """Hold what an agent other than the rules answered to the promises, and count it."""
+    adjudicator = plan.adjudicator
+    if adjudicator is None or adjudicator.by_rules:
+        return
+    answers = judged.outputs.column("response").to_pylist()
+    table = judged.tables[AGENT_TABLE]
+    broken = list(agent_problems(judged.samples, judged.evidence, table, adjudicator, answers))
+    if broken:
+        raise PromiseBroken(broken)
+    counted.judges.add(judged.samples, judged.evidence, judged.tables)

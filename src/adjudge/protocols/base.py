@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.atoms import Atom
@@ -27,6 +29,7 @@ from adjudge.runs.run import Run
 from adjudge.runs.section import Section
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric
+from adjudge.verdict.adjudicator import Adjudicator
 from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
@@ -73,13 +76,15 @@ class Partition:
 class Judged(NamedTuple):
     """One batch, judged: a row a sample, its evidence, and the raw outputs that `explain` shows.
 
-    `batch` is what the rules read, so that `partial` need not restore it from the samples.
+    `batch` is what the rules read, so that `partial` need not restore it from the samples. `tables` are further tables
+    of the run by name, whose column `row` counts the samples of the batch.
     """
 
     samples: pa.Table
     evidence: Evidence
     outputs: pa.Table
     batch: Any = None
+    tables: Mapping[str, pa.Table] = {}
 
 
 class Named(NamedTuple):
@@ -121,6 +126,8 @@ class Plan(ABC):
     """The column of the samples that holds the ids of the input's records."""
     derived: Sequence[str] = ()
     """Settings that were found from the input: an evaluation of the same files finds them again."""
+    adjudicator: Adjudicator | None = None
+    """Where an agent decides: with it the engine checks, stores and replays what the agent answered."""
 
     def default_gates(self) -> Sequence[Gate]:
         """The bounds that hold without being asked for; they follow from the configuration."""
@@ -148,6 +155,10 @@ class Plan(ABC):
     def files(self, measured: Measured) -> dict[str, bytes]:
         """Further files of the run that follow from its tables and numbers; verification compares every byte."""
         return measured.files
+
+    def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
+        """Which samples an agent is asked about; all, unless a protocol has samples without an answer."""
+        return np.ones(samples.num_rows, dtype=bool)
 
     @abstractmethod
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:

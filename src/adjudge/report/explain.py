@@ -51,6 +51,7 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
         _title(run, row),
         _verdict(row, record, atoms),
         _attribution(record),
+        _judge(record),
         _scores(record),
         _facts(record, row),
         _checklist(record, everything=everything),
@@ -123,7 +124,33 @@ def _attribution(record: Mapping[str, Any]) -> str:
                 f"{item.get('severity', '')}  {item['reason']}  [{where}]", first=f"{item.get('rank', ''):>3}. ", rest=5
             )
         )
+        if item.get("words"):
+            lines.append(_wrap(f"the judge's words: {item['words']}", first="     ", rest=5))
+        if item.get("quote"):
+            mark = (
+                "stands in the answer"
+                if item["quote_verified"]
+                else "does not stand in the answer; its reason is dropped"
+            )
+            lines.append(_wrap(f"quotes “{item['quote']}”, which {mark}", first="     ", rest=5))
     return "\n".join(lines)
+
+
+def _judge(record: Mapping[str, Any]) -> str:
+    """What an agent other than the rules did here: votes, refused answers, quotes."""
+    said = record.get("agent_output") or {}
+    lines = []
+    if said.get("votes"):
+        lines.append(f"votes: {', '.join(said['votes'])}")
+    if said.get("refused"):
+        lines.append(f"answers refused: {', '.join(said['refused'])}")
+    if said.get("decided_by") == "rules":
+        lines.append("the verdict is the rules' own")
+    lines += [
+        f"quote “{quote['text']}”: {'stands' if quote['verified'] else 'does not stand'} in the answer"
+        for quote in said.get("quotes") or ()
+    ]
+    return "\n".join(["The judge", *(_wrap(text) for text in lines)]) if lines else ""
 
 
 def _scores(record: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.runs.frame import Estimates, Frame
-from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES, SAMPLES
+from adjudge.runs.writer import AGENT, CHARTS, MANIFEST, METRICS, RULES, SAMPLES
 from adjudge.stats.metric import Metric, declaration
 
 _NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -35,6 +35,7 @@ class Run:
         self.declarations: Callable[[], Sequence[Metric]] = tuple
         """The installed protocol's metrics, for runs that do not hold their own."""
         self.home: object = None
+        self._agent_part: tuple[int, pa.Table | None] = -1, None
         """What removes the folder when nobody needs it, where it is a copy."""
         if not path.is_dir():
             hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
@@ -195,6 +196,23 @@ class Run:
         """The raw outputs of one batch of a partition; None where there is no such batch."""
         file = _open(self.path / "outputs" / f"part-{part:05d}.parquet")
         return file.read_row_group(batch) if batch < file.num_row_groups else None
+
+    @cached_property
+    def agent(self) -> dict[str, Any] | None:
+        """agent.json: who judged, and the checklist; None where no agent did, or an older version made the run."""
+        return self._json(AGENT) if (self.path / AGENT).is_file() else None
+
+    def side_table(self, kind: str, part: int) -> pa.Table | None:
+        """A further table of one partition (`agent`, `transcripts`); None where there is none."""
+        path = self.path / kind / f"part-{part:05d}.parquet"
+        return _open(path).read() if path.is_file() else None
+
+    def agent_row(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        """How the verdict on a row of `samples` came about; None where an older version made the run."""
+        if self._agent_part[0] != row["part"]:
+            self._agent_part = row["part"], self.side_table("agent", row["part"])
+        table = self._agent_part[1]
+        return None if table is None else table.slice(row["row"], 1).to_pylist()[0]
 
     def record(self, sample: str, model: str | None = None) -> dict[str, Any]:
         """One sample as an object (the shape is the protocol's); with several models, name one."""

@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from adjudge.agents import agent_of
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import outputs, references
 from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
+from adjudge.protocols.flight.batch import ANSWERED, STATUSES
 from adjudge.protocols.flight.config import config_of
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.finish import finish
@@ -22,7 +27,7 @@ from adjudge.protocols.flight.library import check, load
 from adjudge.protocols.flight.partials import Partial, partial
 from adjudge.protocols.flight.read import FlightReader
 from adjudge.protocols.flight.rules import FlightContext
-from adjudge.verdict.agent import agent, check_citations
+from adjudge.verdict.adjudicator import Adjudicator, Cases
 
 BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
 RECORD_SCHEMA = "flight-record/1"
@@ -31,13 +36,15 @@ RECORD_SCHEMA = "flight-record/1"
 class FlightPlan(RulePlan):
     """One configured evaluation of flight predictions."""
 
+    adjudicator: Adjudicator
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
         loaded = load(config.library) if isinstance(config.library, str) else check(config.library, "library")
         self.settings, self.task, self.library = config, TASKS[config.task], loaded.library
         self.config = msgspec.to_builtins(config) | {"library": loaded.content}
         self.use_rules("flight", FlightContext(self.task, loaded.library), config.rules)
-        self.agent = agent(config.agent)
+        self.adjudicator = Adjudicator(agent_of(config.agent), self.rules, task=config.task, top=config.top_k)
         self._jumps = loaded.library.jumps()
         self.use_digests(
             without=("outputs", "reference", "confidence"),
@@ -64,11 +71,17 @@ class FlightPlan(RulePlan):
         reader = FlightReader(self.task, batch_rows=BATCH_ROWS[self.task.name])
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
-            models, names = read.models, read.names
-            verdicts = self.agent.adjudicate_batch(evidence, models, names)
-            check_citations(verdicts, evidence, self.agent, models, names)
+            raw = columns.outputs(read)
+            answers = raw.column("response")
+            cases = Cases(read.models, read.names, answers.to_pylist, read.batch.status == ANSWERED)
+            verdicts, tables = self.adjudicator.judge(evidence, cases)
             scores = score(read.batch, evidence, verdicts.eligible, self._jumps)
-            yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read), read.batch)
+            yield Judged(columns.table(read, verdicts, scores), evidence, raw, read.batch, tables)
+
+    def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
+        """An agent is asked about answers."""
+        answered: NDArray[np.bool_] = codes(samples, "status", STATUSES) == ANSWERED
+        return answered
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
@@ -76,8 +89,7 @@ class FlightPlan(RulePlan):
         judged = self.graph.evaluate(batch)
         problems = columns.contradictions(batch)
         problems += [f"evidence: {difference}" for difference in judged.differences(evidence)]
-        models, names = samples.column("model").to_pylist(), samples.column("sample").to_pylist()
-        verdicts = self.agent.adjudicate_batch(judged, models, names)
+        verdicts = self.adjudicator.stored_verdicts(samples, judged)
         scores = score(batch, judged, verdicts.eligible, self._jumps)
         return problems + columns.differences(samples, batch, verdicts, scores)
 
