@@ -16,6 +16,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import CRITICAL, FAIL
 
 _BOUNDS = ("low", "high", "span")
+_NEAR = 1e6  # beyond it nothing has that many digits
 _DIGITS = 9  # 0.004 over 0.002 and 0.6 over 0.3 are alike, whatever rounding made of them
 
 
@@ -78,13 +79,14 @@ def _over_limit(evidence: Evidence, position: NDArray[np.intp], sample: NDArray[
     observed = evidence.observed[position, sample]
     bounds = _bounds(evidence, position, sample)
     low, high = bounds["low"], bounds["high"]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         limit = np.where(observed > high, high, low)
         inside = np.isnan(limit) | ((limit == high) & (observed <= limit)) | ((limit == low) & (observed >= limit))
         unit = np.where(np.isnan(bounds["span"]), np.abs(limit), bounds["span"])
         unit = np.where((unit == 0.0) & ~np.isnan(high - low), high - low, unit)
         excess = np.where(inside, 0.0, np.abs(observed - limit) / np.where(unit == 0.0, 1.0, unit))
-    return np.where(np.isnan(observed), np.inf, np.round(excess, _DIGITS))
+        rounded = np.where(excess < _NEAR, np.round(excess, _DIGITS), excess)
+    return np.where(np.isnan(observed), np.inf, rounded)
 
 
 def _bounds(evidence: Evidence, position: NDArray[np.intp], sample: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
