@@ -27,8 +27,8 @@ from adjudge.verdict.checklist import Item, ItemStatus
 from adjudge.verdict.gates import Gate
 
 __all__ = [
-    "Attribution",
     "BUCKETS",
+    "Attribution",
     "BatchPlan",
     "Block",
     "Column",

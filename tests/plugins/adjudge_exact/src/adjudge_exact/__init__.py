@@ -100,7 +100,7 @@ class ExactPlan(adj.BatchPlan):
         verdicts, cites = np.where(right, "right", "wrong"), adj.pack_citations(evidence.outcome >= 0)
         return {"bucket": pa.array(buckets), "verdict": pa.array(verdicts), "cites": cites}
 
-    def partial(self, samples, evidence, batch=None):  # noqa: ARG002
+    def partial(self, samples, evidence, batch=None):
         models, ends = (samples.column(name).to_pylist() for name in ("model", "bucket"))
         return Counter(models), Counter(model for model, end in zip(models, ends, strict=True) if end == "passed")
 
