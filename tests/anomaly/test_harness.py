@@ -415,3 +415,20 @@ def test_inject_and_catalog_commands(example, tmp_path):
     assert set(table.column("attack").to_pylist()) == {"bias", "drift"}
     bias = table.filter(pa.compute.equal(table.column("attack"), "bias")).column("label").to_numpy()
     assert bias.sum() == 200 * len(set(table.column("flight").to_pylist()))
+
+
+def test_reproduce_imports_code_only_when_told_and_names_the_file(tmp_path, monkeypatch):
+    from adjudge.protocols.base import protocol
+
+    monkeypatch.chdir(tmp_path)
+    config = protocol("anomaly").example(tmp_path / "data", 1)
+    run = adjudge.evaluate("anomaly", {**config, "resamples": 100}, out=tmp_path / "run", report=False).path
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["config"]["detector"] = "planted_detector:Detector"
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "planted_detector.py").write_text("open('imported', 'w').close()\n")
+    with pytest.raises(ConfigError, match=r"imported from .*planted_detector\.py; read it, then --trust-code"):
+        CliRunner().invoke(main, ["anomaly", "reproduce", str(run)], standalone_mode=False, catch_exceptions=False)
+    assert not (tmp_path / "imported").exists()
+    CliRunner().invoke(main, ["anomaly", "reproduce", str(run), "--trust-code"], standalone_mode=False)
+    assert (tmp_path / "imported").exists()

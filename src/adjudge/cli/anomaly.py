@@ -182,15 +182,18 @@ seed: {seed}
 @anomaly.command()
 @click.argument("run", type=PATH)
 @click.option("--tolerance", type=float, default=0.02, show_default=True, help="Largest relative difference.")
+@click.option("--trust-code", is_flag=True, help="Import and run a detector of somebody's own that the run names.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
+def reproduce(run: Path, tolerance: float, trust_code: bool, quiet: bool) -> int:
     """Run a RUN again from its recorded configuration and hold every headline metric to it; a difference exits 1.
 
-    The outcome is kept in the run: reproduction.json, and the last line of its checklist.
+    The outcome is kept in the run: reproduction.json, and the last line of its checklist. A detector that is no part of
+    adjudge, PyOD or scikit-learn is a program; it is imported with --trust-code alone.
     """
     import tempfile
 
     import adjudge
+    from adjudge.protocols.anomaly.detectors import code_of
     from adjudge.protocols.anomaly.reproduce import differences, keep, listed
     from adjudge.runs.writer import REPORT
 
@@ -198,6 +201,13 @@ def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
     if first.manifest.protocol != "anomaly":
         raise ConfigError(f"{run} is a run of {first.manifest.protocol}, not of anomaly")
     config = {key: value for key, value in first.manifest.config.items() if key not in {"limit", "gates"}}
+    names = [config.get("detector"), *(config.get("detectors") or ())]
+    for name, file in code_of(str(name) for name in names if name is not None).items():
+        if not trust_code:
+            raise ConfigError(
+                f"{run} names the detector {name}, code that would be imported from {file}; read it, then --trust-code"
+            )
+        say(f"runs {name} from {file}")
     with tempfile.TemporaryDirectory() as folder:
         again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again")
         rows = differences(first.metrics, again.metrics, tolerance)

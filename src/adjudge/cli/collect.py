@@ -87,10 +87,10 @@ def collect(config_file: str | None, **flags: Any) -> int:
     from adjudge.collect.cache import Cache
     from adjudge.collect.dataset import Dataset
     from adjudge.collect.output import Output
-    from adjudge.collect.redact import Redactor, secrets_of_environment, secrets_of_url
     from adjudge.collect.runner import Runner, run_configs
     from adjudge.collect.settings import Settings, modes_of
     from adjudge.collect.subjects import subject_of
+    from adjudge.provenance.redact import Redactor, secrets_in, secrets_of_environment, secrets_of_url
 
     asked = configuration(config_file, flags)
     # A file says `subject` and `tool`, as the flags do.
@@ -118,7 +118,10 @@ def collect(config_file: str | None, **flags: Any) -> int:
         retries=chosen["retries"],
         settings=_told(chosen),
     )
-    redactor = Redactor([*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url"))])
+    spelled = [secret for text in _listed(chosen["subjects"]) for secret in secrets_in(text)]
+    redactor = Redactor(
+        [*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url")), *spelled]
+    )
     template = _template(chosen.get("prompt"))
     subjects = [
         subject_of(

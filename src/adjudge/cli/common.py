@@ -208,9 +208,10 @@ def write_file(path: Path, data: bytes) -> None:
 
 def say(text: str, *, err: bool = True) -> None:
     """Print a message for people; nothing that came from outside moves their cursor or hides in it."""
+    from adjudge.provenance.redact import redacted
     from adjudge.report.untrusted import terminal
 
-    click.echo(terminal(text), err=err)
+    click.echo(terminal(redacted(text) if err else text), err=err)
 
 
 @contextmanager
@@ -268,6 +269,14 @@ def evaluate_and_show(
     limit = settings.pop("limit", None) if limit is None else limit
     for flag in ("limit", "workers", "cluster"):
         settings.pop(flag, None)
+    if cluster == "local" and not quiet:
+        from adjudge.engine.cluster import encrypted
+
+        if not encrypted():
+            say(
+                "--cluster local listens on this machine without credentials: every user of it could run code as you. "
+                "With the package `cryptography` it talks TLS; --workers needs neither"
+            )
     with progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),

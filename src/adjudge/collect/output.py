@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import msgspec
 
-from adjudge.collect.redact import Redactor
 from adjudge.collect.request import mode_name
 from adjudge.errors import ConfigError, InputError, OutputError
+from adjudge.provenance.redact import Redactor
 
 Key = tuple[str, str, bool, int]
 """(id, model, use_tools, trial): every record of a results file has another."""

@@ -21,6 +21,7 @@ from adjudge.errors import ConfigError, PromiseBroken
 from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.provenance.redact import redacted_value
 from adjudge.readers.shape import columns_of
 from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
@@ -106,14 +107,16 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             protocol=chosen.name,
             protocol_version=chosen.version,
             rule_versions=rule_versions(chosen.name, plan.config),
-            command=list(options.command),
-            config={
-                **plan.config,
-                "limit": options.limit,
-                "columns": wanted.columns,
-                "json_path": wanted.json_path,
-                "gates": [gate.name for gate in options.gates],
-            },
+            command=redacted_value(list(options.command)),
+            config=redacted_value(
+                {
+                    **plan.config,
+                    "limit": options.limit,
+                    "columns": wanted.columns,
+                    "json_path": wanted.json_path,
+                    "gates": [gate.name for gate in options.gates],
+                }
+            ),
             digests={**plan.digests, **measured.digests},
             seeds={"seed": int(plan.config.get("seed", 0))},
             inputs=[*cut.inputs, *plan.read],

@@ -27,6 +27,7 @@ from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
+from adjudge.provenance.redact import redacted
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
 from adjudge.readers.keys import Keys
@@ -129,7 +130,7 @@ def split(
         for item in inputs
     }
     paths = [(readings[item.role], path) for item in inputs for path in item.paths]
-    cut = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
+    cut = Split(files=tuple(redacted(path) for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
     ranges_of_files = [
         _ranges(path)
         if runner.shared

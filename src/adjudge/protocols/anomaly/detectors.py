@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.machinery
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -164,6 +165,18 @@ def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
         raise ConfigError(f"detector {name!r} cannot be loaded: {error}") from None
     made: Detector = _make(found, _seeded(found, options, seed), name)
     return made
+
+
+def code_of(names: Iterable[str]) -> dict[str, str]:
+    """The detectors that are code of somebody's own, and the file that each would be imported from."""
+    chosen = [name for name in names if name not in _OWN and name.partition(":")[0] not in {"pyod", "sklearn"}]
+    return {name: _file_of(name.partition(":")[0].partition(".")[0]) for name in chosen}
+
+
+def _file_of(module: str) -> str:
+    """Where a module is, without importing it."""
+    found = importlib.machinery.PathFinder.find_spec(module, [str(Path.cwd()), *sys.path])
+    return (found and (found.origin or ", ".join(found.submodule_search_locations or ()))) or "no file that exists"
 
 
 def _seeded(found: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
