@@ -4,6 +4,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,13 @@ def room(module):
     return parts[0] if parts else ""
 
 
+@cache
 def modules():
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = ".".join(("adjudge", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
-        yield name, ast.parse(path.read_text(encoding="utf-8"))
+    paths = {
+        ".".join(("adjudge", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+    return [(name, ast.parse(path.read_text(encoding="utf-8"))) for name, path in paths.items()]
 
 
 def imports(name, tree):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+_IMPORTS = re.compile(r"(<!-- imports: [^>]*-->).*?(<!-- /imports -->)", re.DOTALL)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _BLOCK = re.compile(r"^```(?:console|python (?P<file>\S+))\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -77,7 +79,19 @@ def rendered(page: Path) -> str:
                 parts.append(f"$ {command}\n" + (f"{found}\n" if found else ""))
             return "```console\n" + "".join(parts) + "```"
 
-        return _BLOCK.sub(again, text)
+        return _BLOCK.sub(again, _IMPORTS.sub(lambda match: f"{match[1]}\n{import_table()}{match[2]}", text))
+
+
+def import_table() -> str:
+    """What each room may import, from the table that tests/test_rooms.py holds the code to."""
+    rooms = runpy.run_path(str(ROOT / "tests" / "test_rooms.py"))
+    lower = rooms["LOWER"]
+    protocols = {"protocols.X": lower | {"protocols.base", "protocols.common"}, "cli, api, extend": {"everything"}}
+    lines = ["| room | may import |", "|---|---|"]
+    for room, may in {**rooms["TABLE"], **protocols}.items():
+        shown = ["all of the lower rooms", *sorted(may - lower)] if lower <= may else sorted(may)
+        lines.append(f"| {room} | {', '.join(shown) or '–'} |")
+    return "\n".join(["The lower rooms are " + ", ".join(sorted(lower)) + ".", "", *lines]) + "\n"
 
 
 def cli_reference() -> str:
