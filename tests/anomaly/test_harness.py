@@ -15,8 +15,8 @@ import adjudge
 from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError, VerificationFailed
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
-from adjudge.protocols.anomaly.measure import PRIMARY
-from adjudge.protocols.anomaly.simulate import GRAVITY, simulate, write_example
+from adjudge.protocols.anomaly.config import PRIMARY
+from adjudge.protocols.anomaly.example import GRAVITY, simulate, write_example
 
 CATALOG = {
     "bias": {"parameters": {"position_bias_m": 5.0}, "duration": 10.0, "seed": 1},
@@ -55,7 +55,11 @@ def test_simulator_is_seeded():
 
 
 def test_residual_detector_sees_bias_and_drift(residual):
-    assert residual.metrics["stamp"] == "VALID"
+    assert residual.metrics["stamp"] == "VALID WITH OPEN ITEMS"
+    assert [item["item"] for item in residual.metrics["open_items"]] == [
+        "code leakage check passes",
+        "one-command reproduction tested",
+    ]
     rows = {row["attack"]: row["auroc"] for row in residual.metrics["per_attack"] if row["magnitude"] is None}
     assert rows["bias"] >= 0.9
     assert rows["drift"] >= 0.9
@@ -317,9 +321,9 @@ def test_of_several_detectors_one_crashes_and_the_others_go_on(example, residual
     run = adjudge.evaluate("anomaly", {**config, "detectors": listed}, out=tmp_path / "r")
     tops = run.metrics["detectors"]
     assert {name: top["stamp"] for name, top in tops.items()} == {
-        "residual": "VALID",
+        "residual": "VALID WITH OPEN ITEMS",
         "own_detectors:Crash": "INVALID",
-        "mean": "VALID",
+        "mean": "VALID WITH OPEN ITEMS",
     }
     assert [(item["model"], item["code"]) for item in run.metrics["violations"]] == [
         ("own_detectors:Crash", "detector.scores")

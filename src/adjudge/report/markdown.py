@@ -35,12 +35,25 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
 def _contracts(run: Run) -> str:
     blocks = []
     for item in contracts(run):
-        mark = _MARK["pass" if item["stamp"] == "VALID" else "fail"]
+        mark = _MARK["fail" if not item["valid"] else "pass" if item["stamp"] == "VALID" else "unknown"]
         name = f"{escape(item['name'])}: " if item["name"] else ""
         broken = [f"- `{entry['code']}`: {escape(entry['reason'])}" for entry in item["violations"]]
-        checks = ", ".join(f"{_MARK[entry['outcome']]} {escape(entry['line'])}" for entry in item["checklist"])
+        checks = rows(
+            ["", "Checklist", "Closed by"],
+            [
+                [
+                    _MARK[entry["outcome"]],
+                    escape(entry["line"]),
+                    f"`{entry['closed_by']}`" if entry["closed_by"] else "",
+                ]
+                for entry in item["checklist"]
+            ],
+            left=3,
+        )
         negative = [f"- {escape(text)}" for text in item["negative"]]
-        blocks.append("\n".join([f"**{mark} {name}{item['stamp']}**", "", *broken, *([""] if broken else []), checks]))
+        blocks.append(
+            "\n".join([f"**{mark} {name}{escape(item['sentence'])}**", "", *broken, *([""] if broken else []), checks])
+        )
         if negative:
             blocks.append("\n".join(["Negative results:", "", *negative]))
     return "\n\n".join(blocks)

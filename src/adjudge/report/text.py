@@ -31,6 +31,7 @@ def summary(run: Run) -> str:
         _ranking(run),
         _gates(run),
         _negative(run),
+        _checklists(run),
         _warnings(run),
         _next(run),
     ]
@@ -41,10 +42,7 @@ def _contracts(run: Run) -> str:
     lines = []
     for item in contracts(run):
         name = f"{line(item['name'], 32)}: " if item["name"] else ""
-        open_lines = [entry["line"] for entry in item["checklist"] if entry["outcome"] == "unknown"]
-        done = sum(entry["outcome"] == "pass" for entry in item["checklist"])
-        text = f"{name}{item['stamp']}: {done} of {len(item['checklist'])} lines of the checklist pass"
-        lines.append(text + (f"; unknown: {', '.join(open_lines)}" if open_lines else ""))
+        lines.append(f"{name}{line(item['sentence'])}")
         lines += [f"violates {entry['code']}: {line(entry['reason'])}" for entry in item["violations"]]
     return "\n".join(textwrap.fill(text, WIDTH, subsequent_indent="    ") for text in lines)
 
@@ -59,6 +57,17 @@ def _negative(run: Run) -> str:
                 [head, *(textwrap.fill(line(t), WIDTH, initial_indent="  ", subsequent_indent="    ") for t in texts)]
             )
         )
+    return "\n\n".join(blocks)
+
+
+def _checklists(run: Run) -> str:
+    blocks = []
+    for item in contracts(run):
+        texts = ["Checklist" + (f" of {line(item['name'], 32)}" if item["name"] else "")]
+        for entry in item["checklist"]:
+            command = f": {entry['closed_by']}" if entry["closed_by"] else ""
+            texts.append(f"  {entry['outcome']:<8}{line(entry['line'])}{line(command)}")
+        blocks.append("\n".join(texts))
     return "\n\n".join(blocks)
 
 

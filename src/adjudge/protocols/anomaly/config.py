@@ -9,9 +9,21 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.anomaly.flights import Columns
-from adjudge.protocols.anomaly.measure import PRIMARY
-from adjudge.protocols.common.plan import configured
+from adjudge.protocols.anomaly.overlap import BOUND
+from adjudge.protocols.anomaly.rows import UNITS, Columns
+from adjudge.protocols.common.plan import check_choices, configured
+
+PRIMARY = (
+    "auroc",
+    "recall_at_1pct_fpr",
+    "recall_at_5pct_fpr",
+    "recall",
+    "precision",
+    "f1",
+    "fpr",
+    "detection_latency_ms",
+)
+"""The metrics that the contract demands."""
 
 
 class DetectorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -20,6 +32,7 @@ class DetectorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     detector: str
     options: dict[str, Any] = {}
     name: str | None = None
+    causal: bool = True
 
     @property
     def label(self) -> str:
@@ -37,8 +50,12 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     detector: str | None = None
     detector_options: dict[str, Any] = {}
     detectors: list[str | DetectorConfig] | None = None
+    causal: bool = True
     features: list[str] | None = None
     sources: dict[str, str] = {}
+    sensors: dict[str, str] = {}
+    rename: dict[str, str] = {}
+    fill: str | None = None
     imu_only: bool = False
     name: str | None = None
     target_fpr: float = 0.01
@@ -49,6 +66,7 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     level: float = 0.95
     seed: int = 0
     correlation_threshold: float = 0.9
+    overlap_bound: float = BOUND
     code: list[str] = []
     show_invalid: bool = False
     leave_one_flight_out: bool = False
@@ -56,20 +74,31 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     no_scores: bool = False
     flight_column: str = "flight"
     time_column: str = "t"
+    time_unit: str | None = None
     label_column: str = "label"
     target_column: str | None = None
     shift_column: str | None = None
 
     def columns(self) -> Columns:
         """The columns that are no features, by their names in the file."""
-        return Columns(self.flight_column, self.time_column, self.label_column, self.target_column, self.shift_column)
+        return Columns(
+            flight=self.flight_column,
+            time=self.time_column,
+            label=self.label_column,
+            target=self.target_column,
+            shift=self.shift_column,
+            time_unit=self.time_unit,
+            rename=self.rename,
+            fill=self.fill,
+            features=self.features,
+        )
 
     def judged(self) -> list[DetectorConfig]:
         """The detectors to judge; of a scores file, the one that made it."""
         if self.detectors is not None:
             return [DetectorConfig(detector=item) if isinstance(item, str) else item for item in self.detectors]
-        made = self.detector or Path(self.scores or "scores").name.partition(".")[0]
-        return [DetectorConfig(detector=made, options=self.detector_options, name=self.name)]
+        chosen = self.detector or Path(self.scores or "scores").name.partition(".")[0]
+        return [DetectorConfig(detector=chosen, options=self.detector_options, name=self.name, causal=self.causal)]
 
 
 def parse(options: Mapping[str, Any]) -> AnomalyConfig:
@@ -84,6 +113,12 @@ def _check(settings: AnomalyConfig) -> None:
         raise ConfigError("give either --scores (the detector ran elsewhere) or data with a detector (--config)")
     if not 0 < settings.target_fpr < 1:
         raise ConfigError(f"target_fpr is {settings.target_fpr}, expected a share between 0 and 1 (0.01 is 1 %)")
+    if not 0 <= settings.overlap_bound < 1:
+        raise ConfigError(f"overlap_bound is {settings.overlap_bound}, expected a share from 0 below 1 (0.01 is 1 %)")
+    if settings.fill is not None:
+        check_choices(settings, {"fill": ("forward",)})
+    if settings.time_unit is not None:
+        check_choices(settings, {"time_unit": tuple(UNITS)})
     if settings.resamples < 1:
         raise ConfigError(f"resamples is {settings.resamples}, expected 1 or more")
     if settings.metrics is not None and (unknown := set(settings.metrics) - set(PRIMARY)):
@@ -94,8 +129,8 @@ def _check(settings: AnomalyConfig) -> None:
 def _check_detectors(settings: AnomalyConfig) -> None:
     several = settings.detectors
     if settings.data is not None:
-        if (settings.detector is None and several is None) or settings.catalog is None:
-            raise ConfigError("data needs a detector and a catalog (adjudge anomaly init writes a configuration)")
+        if settings.detector is None and several is None:
+            raise ConfigError("data needs a detector (adjudge anomaly init writes a configuration)")
     elif several is not None or settings.leave_one_flight_out:
         asked = "detectors" if several is not None else "leave_one_flight_out"
         raise ConfigError(f"{asked} needs data: a scores file holds what one detector gave")
