@@ -25,13 +25,6 @@ from adjudge.stats.estimate import Estimate
 
 WATERMARK = "INVALID: the contract was violated; these numbers are no result"
 WITHHELD = "the contract was violated: the metrics are withheld (--show-invalid shows them, watermarked)"
-HEADLINE = (*(name for name in PRIMARY if name != "detection_latency_ms"), "detection_latency_ms.median")
-UNITS = {
-    **dict.fromkeys(("fpr", "f1", "event_recall", "event_precision", "detection_latency_ms.detected_fraction"), "%"),
-    **{f"detection_latency_ms.{name}": "ms" for name in ("median", "p95", "restricted_mean")},
-    "false_alarms_per_hour": "/h",
-    "clean_exceedance": "%",
-}
 _FEW = 10
 _WITH_ENDS = frozenset({"auroc", "recall", "recall_at_1pct_fpr"})
 

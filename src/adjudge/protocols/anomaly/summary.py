@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.anomaly.judge import Judgement
-from adjudge.protocols.anomaly.results import HEADLINE, UNITS, Result
+from adjudge.protocols.anomaly.results import Result
 from adjudge.protocols.anomaly.stamp import combined
 from adjudge.protocols.base import Measured
 
@@ -32,9 +32,8 @@ def measured_of(results: Results, *, several: bool, notes: Sequence[str]) -> Mea
 
 
 def _top(results: Results, *, several: bool) -> dict[str, Any]:
-    shown = {"headline": list(HEADLINE), "units": UNITS} if any(each.estimates for _, each in results) else {}
     if not several:
-        return results[0][1].top | shown
+        return results[0][1].top
     tops = {judged.name: each.top for judged, each in results}
     violations = [{"model": name, **item} for name, top in tops.items() for item in top["violations"]]
-    return {"violations": violations, "detectors": tops, **combined(list(tops.values())), **shown}
+    return {"violations": violations, "detectors": tops, **combined(list(tops.values()))}
