@@ -57,9 +57,9 @@ def _list(paths: tuple[str, ...], *, as_json: bool) -> int:
     """What every file is, which models, tasks and scores are in it, and what is not read."""
     import msgspec
 
-    from adjudge.readers.logs.formats import find_logs
+    from adjudge.readers.logs.formats import list_logs
 
-    logs = find_logs(paths)
+    logs = list(list_logs(paths).values())
     if as_json:
         print_json(msgspec.to_builtins(logs))
         return 0
@@ -69,6 +69,8 @@ def _list(paths: tuple[str, ...], *, as_json: bool) -> int:
             if values:
                 more = f" and {len(values) - 8} more" if len(values) > 8 else ""
                 lines.append(f"  {name:<8} {', '.join(values[:8])}{more}")
+        if log.unscored:
+            lines.append("  scores   none")
         if log.samples is not None:
             lines.append(f"  samples  {log.samples:,} planned")
         lines += [

@@ -64,17 +64,30 @@ FORMATS = (
 
 def find_logs(paths: Sequence[str], *, scorer: str | None = None) -> list[Log]:
     """The logs behind files and folders, each with what it says of itself; in an order that is not that of the arguments."""
+    logs = list_logs(paths, scorer=scorer)
+    if not logs:
+        raise InputError(
+            "holds no log that is known", file=paths[0], hint="adjudge score --list says what is looked for."
+        )
+    found = [logs[name] for name in sorted(logs)]
+    if all(log.unscored for log in found):
+        count = "" if found[0].samples is None else f" (it plans {found[0].samples:,} samples)"
+        raise InputError(f"has no scores at all{count}: {found[0].title}", file=found[0].path)
+    for log in found:
+        if log.unscored:
+            log.notes.append(f"{', '.join(log.tasks)} of {', '.join(log.models)} has no scores: every sample is errored")
+    return found
+
+
+def list_logs(paths: Sequence[str], *, scorer: str | None = None) -> dict[str, Log]:
+    """The logs by the file that holds their samples, with scores or without."""
     logs: dict[str, Log] = {}
     for path in paths:
         for file in _files(path):
             log = header_of(file)
             if log is not None:
                 logs[log.path] = _with_main(log, scorer)
-    if not logs:
-        raise InputError(
-            "holds no log that is known", file=paths[0], hint="adjudge score --list says what is looked for."
-        )
-    return [logs[name] for name in sorted(logs)]
+    return logs
 
 
 def header_of(path: str) -> Log | None:

@@ -110,7 +110,8 @@ class Log(msgspec.Struct, kw_only=True):
     """What a log says of itself before its samples are read.
 
     `conditions` are the facts by task under which it was made; `checks` the names of its scores, the main one first;
-    `files` all files that belong to it, the one with the samples first; `unread` what is in it and not read.
+    `files` all files that belong to it, the one with the samples first; `unread` what is in it and not read; `unscored`
+    a log in which nothing was scored.
     """
 
     format: str
@@ -124,6 +125,7 @@ class Log(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     unread: list[str] = []
     samples: int | None = None
+    unscored: bool = False
 
     @property
     def path(self) -> str:
