@@ -18,6 +18,7 @@ import pyarrow as pa
 from adjudge.comparisons.comparison import Comparison as ComparisonData
 from adjudge.comparisons.comparison import compare as compare_runs
 from adjudge.engine import evaluate as engine
+from adjudge.engine.from_logs import as_runs
 from adjudge.engine.metrics import metrics_of
 from adjudge.engine.prove import prove
 from adjudge.engine.remote import Copy, Place
@@ -254,9 +255,12 @@ def compare(*runs: str | Path | RunFolder, **options: Any) -> Comparison:
     """Compare runs, or models named `RUN::MODEL`, on the samples they share; the first is what the others are held against.
 
     Options: metrics, slices, factor, margin, margins, alpha, seed, resamples, model, model_a, model_b, evidence, and
-    force. Raises NotComparable with every reason where the comparison is not valid and not forced.
+    force. Raises NotComparable with every reason where the comparison is not valid and not forced. Logs of other tools
+    are judged first, as `evaluate("score", …)` does.
     """
-    result = compare_runs(*runs, **options)
+    with as_runs([str(run) for run in runs if not isinstance(run, RunFolder)]) as words:
+        named = iter(words)
+        result = compare_runs(*(run if isinstance(run, RunFolder) else next(named) for run in runs), **options)
     return Comparison(**{name: getattr(result, name) for name in result.__struct_fields__})
 
 

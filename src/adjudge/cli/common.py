@@ -29,6 +29,21 @@ def place(text: str) -> str | Path:
     return text if is_url(text) else Path(text)
 
 
+def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """For an argument that names runs: logs of other tools are judged first, for as long as the command runs.
+
+    A command with an eager option `keep` leaves the runs in that folder.
+    """
+    from adjudge.engine.from_logs import as_runs, names_log
+
+    del parameter
+    words = [str(word) for word in (value if isinstance(value, tuple) else (value,))]
+    if not any(names_log(word) for word in words):
+        return value
+    runs = ctx.with_resource(as_runs(words, ctx.params.get("keep")))
+    return tuple(runs) if isinstance(value, tuple) else runs[0]
+
+
 class Spread(click.Command):
     """A command that lets one flag of `spread` take several files, as the shell expands a pattern."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, open_intact, place, read_yaml, say, unverified_option, write_file
+from adjudge.cli.common import PATH, logs_as_runs, open_intact, place, read_yaml, say, unverified_option, write_file
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @click.command()
-@click.argument("run", type=place)
+@click.argument("run", type=place, callback=logs_as_runs)
 @click.option("--gates", "file", type=PATH, help="YAML file: a list of gates.")
 @click.option("--gate", "texts", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat.")
 @click.option("--baseline", type=PATH, help="Fail where the run is worse than this baseline.")
@@ -61,6 +61,7 @@ def gate(
     Examples:
       adjudge gate runs/a --gate 'falcon-a/eligibility_rate.low >= 0.8'
       adjudge gate runs/a --write-baseline baseline.json
+      adjudge gate a.eval --baseline baseline.json
       adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
     """
     from adjudge.comparisons import baseline as base

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import print_bytes, refuse_altered_runs, say, unverified_option
+from adjudge.cli.common import logs_as_runs, print_bytes, refuse_altered_runs, say, unverified_option
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in report.render, which is heavy to import
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN[::MODEL] …")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_LOG[::MODEL] …", callback=logs_as_runs)
 @click.option("-o", "--output", help="File to write; its ending chooses the format. - is standard output.")
 @click.option("--format", "kind", type=click.Choice(_FORMATS), help="Format, where the file's ending does not say.")
 @click.option("--chart", help="Which chart (png, svg, pdf) [the first].")

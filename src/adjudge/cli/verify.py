@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adjudge.cli.common import PATH, Spread, progress, say
+from adjudge.cli.common import PATH, Spread, logs_as_runs, progress, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ class _Verify(Spread):
 
 
 @click.command(cls=_Verify)
-@click.argument("run", type=click.Path())
+@click.argument("run", type=click.Path(), callback=logs_as_runs)
 @click.option("--inputs", multiple=True, type=PATH, help="The files that were judged: judge them again; repeat.")
 @click.option("--expect", metavar="SHA256", help="The digest that was printed with the run, or published.")
 @click.option("--key", type=PATH, help="The SSH public key (or allowed signers) that must have signed the run.")

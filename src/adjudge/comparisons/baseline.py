@@ -19,7 +19,7 @@ from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-baseline/1"
-_COMPARED = ("dataset", "config", "constraint_library", "rules", "schema")
+_COMPARED = ("dataset", "config", "constraint_library", "rules", "schema", "conditions")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

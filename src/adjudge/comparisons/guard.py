@@ -47,7 +47,7 @@ class Guard:
 def examine(systems: Sequence[System], *, factor: str | None = None) -> Guard:
     """Hold the systems against each other."""
     factor = None if factor is None else named_factor(systems, factor)
-    reasons, notes = _same_instrument(systems), []
+    reasons, notes = [*_same_instrument(systems), *_same_conditions(systems)], []
     keys, partial, data_reasons, data_notes = _same_data(systems)
     varied, factor_reasons, factor_notes = _one_factor(systems, factor, keys)
     reasons += data_reasons + factor_reasons
@@ -139,6 +139,23 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
             what = ", ".join(differing)
             changes = _changes(first, second)
             reasons.append(f"{pair} differ in {what}" + (f" ({'; '.join(changes)})" if changes else ""))
+    return reasons
+
+
+def _same_conditions(systems: Sequence[System]) -> list[str]:
+    """Facts by task that a protocol lists as `conditions` of its models: version, scorers, prompts must be the same."""
+    reasons = []
+    for first, second in combinations(systems, 2):
+        a, b = (system.run.metrics.get("conditions", {}).get(system.model, {}) for system in (first, second))
+        for task in sorted(a.keys() & b.keys()):
+            changes: list[str] = []
+            for fact in sorted({*a[task], *b[task]}):
+                _walk(fact, a[task].get(fact), b[task].get(fact), changes)
+            if changes:
+                what = f"{task}: " if task else ""
+                more = f"; and {len(changes) - _NAMED_DIFFERENCES} more" if len(changes) > _NAMED_DIFFERENCES else ""
+                shown = "; ".join(changes[:_NAMED_DIFFERENCES]) + more
+                reasons.append(f"{first.name} and {second.name} were made under different conditions ({what}{shown})")
     return reasons
 
 

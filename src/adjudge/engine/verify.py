@@ -59,6 +59,7 @@ def verify(
     if (run.path / SIGNATURE).is_file():
         result.not_checked.append(f"whose signature {SIGNATURE} is (--key PUBLIC_KEY)")
     chosen = protocol(run.manifest.protocol)
+    result.not_checked += [chosen.unproven] if chosen.unproven else []
     with result.part(MANIFEST):
         result.made_by = made_by_another(run.manifest, chosen)
     unreadable = [name for name in altered if name.endswith(".parquet")]

@@ -195,12 +195,14 @@ class Role:
 class Protocol(ABC):
     """The value that ties together a reader, rules, an adjudication policy, measures, charts and default gates.
 
-    A change of what it computes changes the `version`, so that older runs are not taken for altered ones.
+    A change of what it computes changes the `version`, so that older runs are not taken for altered ones. `unproven` is
+    what none of its runs can prove, as `verify` lists it.
     """
 
     name: str
     version: str
     title: str
+    unproven: str = ""
 
     @property
     def package(self) -> str:
@@ -246,8 +248,8 @@ class Packaged(Protocol):
     `schemas.schemas`, `rows.ROLES`.
     """
 
-    def __init__(self, package: str, *, version: str, title: str) -> None:
-        self._package, self.version, self.title = package, version, title
+    def __init__(self, package: str, *, version: str, title: str, unproven: str = "") -> None:
+        self._package, self.version, self.title, self.unproven = package, version, title, unproven
         self.name = package.rpartition(".")[2]
 
     @property

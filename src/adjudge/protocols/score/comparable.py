@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from adjudge.readers.logs.record import Log
 
 MUST = (
-    "task_version",
-    "scorers",
-    "dataset",
-    "metric",
-    "prompt",
     "assertions",
-    "n_shot",
     "chat_template",
-    "system_instruction",
-    "run_spec",
-    "split",
-    "threshold",
+    "dataset",
     "filter",
+    "metric",
+    "n_shot",
+    "run_spec",
+    "scorers",
+    "split",
+    "system_instruction",
+    "task_version",
 )
 """Facts that must be the same, whatever is compared."""
-MAY = ("solver", "generation", "task_args", "seeds", "evaluation_model")
-"""Facts of which one may be what is compared, where the model is the same."""
+FACTORS = ("evaluation_model", "generation", "prompt", "seeds", "solver", "task_args")
+"""Facts of which one may be what is compared; two at once are refused."""
 
 
 def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
@@ -37,7 +37,6 @@ def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
                 "column": "bucket",
                 "equals": "passed",
                 "kind": "binary",
-                "higher_is_better": True,
                 "cluster": "cluster",
                 "phrases": {"better": "passes more often", "worse": "passes less often"},
             }
@@ -49,7 +48,6 @@ def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
                 "column": "score",
                 "kind": "mean",
                 "null": 0.0,
-                "higher_is_better": True,
                 "cluster": "cluster",
                 "phrases": {"better": "scores higher", "worse": "scores lower"},
             }
@@ -60,7 +58,6 @@ def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
             "column": "status",
             "equals": "scored",
             "kind": "binary",
-            "higher_is_better": True,
             "cluster": "cluster",
             "on_request": True,
         }
@@ -68,18 +65,43 @@ def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
     return outcomes
 
 
-def conditions(logs: Sequence[Log], thresholds: Mapping[str, float | None]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Under which conditions every model did every task, sorted into those that must and those that may be the same."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+Facts = dict[str, dict[str, dict[str, Any]]]
+"""Facts by model and task."""
+
+
+def facts_of(logs: Sequence[Log]) -> Facts:
+    """Everything that the logs state of the conditions under which every model did every task."""
+    facts: Facts = {}
     for log in logs:
         for model in log.models:
-            for task, facts in log.conditions.items():
-                own = found.setdefault(model, {}).setdefault(task, {"must": {}, "may": {}, "noted": {}})
-                for name, value in facts.items():
-                    kind = "must" if name in MUST else "may" if name in MAY else "noted"
-                    own[kind][name] = value
-    for tasks in found.values():
-        for task, own in tasks.items():
-            if thresholds.get(task) is not None:
-                own["must"]["pass_at"] = thresholds[task]
-    return {model: dict(sorted(tasks.items())) for model, tasks in sorted(found.items())}
+            for task, stated in log.conditions.items():
+                facts.setdefault(model, {}).setdefault(task, {}).update(stated)
+    return {model: dict(sorted(tasks.items())) for model, tasks in sorted(facts.items())}
+
+
+def conditions(facts: Facts, thresholds: Mapping[str, float | None]) -> Facts:
+    """The facts that must be the same, with the threshold that scores are held to."""
+    return {
+        model: {
+            task: {name: value for name, value in stated.items() if name in MUST} | {"pass_at": thresholds.get(task)}
+            for task, stated in tasks.items()
+        }
+        for model, tasks in facts.items()
+    }
+
+
+def factors(facts: Facts, models: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Of every model the facts that may be what is compared, as text; of several tasks all together."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in models:
+        by_task = facts.get(model, {})
+        own: dict[str, Any] = {"model": model}
+        for name in FACTORS:
+            values = {task: stated[name] for task, stated in by_task.items() if name in stated}
+            if values:
+                value = next(iter(values.values())) if len(values) == 1 else values
+                own[name] = (
+                    value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+                )
+        found[model] = own
+    return found

@@ -11,13 +11,12 @@ from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.score import charts, printed, ranked, sections
 from adjudge.protocols.score.attempts import Attempts, Ints, Partial, merged
-from adjudge.protocols.score.comparable import comparable, conditions
+from adjudge.protocols.score.comparable import Facts, comparable, conditions, factors, facts_of
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.judge import VERDICTS
 from adjudge.protocols.score.measure import Block, macro, measure
 from adjudge.protocols.score.samples import DATASET_COLUMNS
 from adjudge.provenance.canonical import digest
-from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, share
 
 _RATE = "Wilson; with the design effect of the clusters where an item was tried several times or the log names clusters"
@@ -184,17 +183,17 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
     """All numbers from the partials, in order."""
     attempts = merged(partials)
     thresholds = _thresholds(attempts)
-    facts = conditions(config.sources or (), thresholds)
+    facts = facts_of(config.sources or ())
+    fixed = conditions(facts, thresholds)
     measured = Measured(
         estimates=[],
         buckets={"all": _buckets(attempts, np.arange(attempts.n))},
-        digests={"dataset": f"{attempts.dataset:064x}", "conditions": digest(_without_models(facts))},
+        digests={"dataset": f"{attempts.dataset:064x}", "conditions": digest(_without_models(fixed))},
     )
     for model, rows in attempts.by_model.items():
         measured.buckets[model] = _buckets(attempts, rows)
         _measure_model(model, rows, attempts, config, measured)
     measured.estimates.sort(key=lambda named: not named.slice.startswith("model="))
-    by_slice = {(named.name, named.slice): named.estimate for named in measured.estimates}
     measured.metrics = {
         f"{named.slice.partition('=')[2]}/{named.name}": named.estimate.value
         for named in measured.estimates
@@ -206,20 +205,14 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
         "items": attempts.items,
         "tasks": attempts.words["task"],
         "thresholds": thresholds,
-        "conditions": facts,
+        "conditions": fixed,
         "comparable": comparable(has_threshold=None not in thresholds.values(), binary=binary),
         "dataset_columns": list(DATASET_COLUMNS),
-        "factors": {model: {"model": model} for model in attempts.by_model},
+        "factors": factors(facts, attempts.by_model),
     }
-    ranking, why_not = ranked.section(attempts, config, facts)
-    several = len(attempts.words["task"]) > 1
-
-    def ours(model: str, task: str) -> Estimate | None:
-        where = f"slice={model},task={task}" if task and several else f"model={model}"
-        return by_slice.get(("mean_score", where))
-
+    ranking, why_not = ranked.section(attempts, config, fixed)
     shown = (
-        printed.section(attempts, [item for source in config.sources or () for item in source.printed], ours),
+        printed.section(attempts, [item for source in config.sources or () for item in source.printed], config.checks),
         ranking,
         sections.of_trials(measured, list(attempts.by_model)),
         sections.of_checks(measured, list(attempts.by_model), config.checks),
@@ -296,13 +289,13 @@ def _buckets(attempts: Attempts, rows: Ints) -> dict[str, int]:
     return {**counts, "n": int(rows.size)}
 
 
-def _without_models(facts: dict[str, dict[str, Any]]) -> dict[str, list[Any]]:
+def _without_models(fixed: Facts) -> dict[str, list[Any]]:
     """The conditions by task alone: a baseline holds whichever model was under them."""
     found: dict[str, list[Any]] = {}
-    for tasks in facts.values():
+    for tasks in fixed.values():
         for task, own in tasks.items():
-            if own["must"] not in found.setdefault(task, []):
-                found[task].append(own["must"])
+            if own not in found.setdefault(task, []):
+                found[task].append(own)
     return found
 
 
@@ -322,4 +315,4 @@ def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float 
     if absent:
         notes.append(f"{absent:,} of {attempts.n:,} attempts are missing: planned or made by others, without a record")
     notes += [note for source in config.sources or () for note in source.notes]
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys([*notes, STATEMENT]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adjudge.protocols.score.attempts import Attempts, Ints
 from adjudge.readers.logs.record import Printed
 from adjudge.runs.section import Column, Section
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.exact import mean_of
 
 Values = list[float]
 _AT = ("pass_at_", "at_least_", "pass_k_")
@@ -81,12 +81,11 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None
     return RULES[printed.rule](chosen) if chosen and len(chosen) == len(one_each) else None
 
 
-def section(
-    attempts: Attempts, printed: Sequence[Printed], ours: Callable[[str, str], Estimate | None]
-) -> Section | None:
-    """A row for every printed number; `ours(model, task)` is the mean over all."""
+def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str]) -> Section | None:
+    """A row for every printed number, those of the judged score first."""
     rows: list[Sequence[Any]] = []
-    for item in sorted(printed, key=lambda one: (one.model, one.task, one.check, one.name)):
+    main = checks[0] if checks else ""
+    for item in sorted(printed, key=lambda one: (one.check != main, one.model, one.task, one.check, one.name)):
         of_model = attempts.by_model.get(item.model)
         if of_model is None:
             continue
@@ -94,7 +93,7 @@ def section(
         if item.task and item.task in attempts.words["task"]:
             chosen = of_model[attempts.columns["task"][of_model] == attempts.words["task"].index(item.task)]
         again = recomputed(attempts, item, chosen)
-        own = ours(item.model, item.task) if item.rule == "mean" else None
+        own = _over_all(attempts, item, chosen, main) if item.rule == "mean" else None
         rows.append(
             [
                 item.model,
@@ -102,7 +101,7 @@ def section(
                 f"{item.check}: {item.name}" if item.check else item.name,
                 item.value,
                 again,
-                None if own is None else own.value,
+                own,
                 _why(attempts, item, chosen, again, own),
             ]
         )
@@ -118,17 +117,21 @@ def section(
     )
 
 
-def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, own: Estimate | None) -> str:
+def _over_all(attempts: Attempts, item: Printed, rows: Ints, main: str) -> float | None:
+    """Our mean of the same score: over every attempt, 0 for what has none."""
+    column = f"check.{item.check}"
+    judged = item.check in {main, ""} or column not in attempts.columns
+    values = attempts.value[rows] if judged else np.nan_to_num(attempts.columns[column][rows])
+    return mean_of(values) if values.size else None
+
+
+def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, own: float | None) -> str:
     if again is None:
         return "not recomputed here" if item.rule else "a rule of its own, not recomputed here"
     same = math.isclose(again, item.value, rel_tol=1e-9, abs_tol=1e-12)
     parts = [] if same else ["the stored scores do not give the printed number"]
-    if (
-        own is not None
-        and own.value is not None
-        and not math.isclose(own.value, item.value, rel_tol=1e-12, abs_tol=1e-15)
-    ):
-        column = attempts.columns["reported"][rows]
+    if own is not None and not math.isclose(own, item.value, rel_tol=1e-12, abs_tol=1e-15):
+        column = attempts.columns.get(f"check.{item.check}", attempts.columns["reported"])[rows]
         left_out = int(np.isnan(column).sum())
         if left_out:
             words = [

@@ -60,7 +60,7 @@ def _unlike(models: Sequence[str], conditions: Mapping[str, Any]) -> str | None:
     """In which fact two models' conditions differ, in words."""
     for first, second in combinations([model for model in models if model in conditions], 2):
         for task in conditions[first].keys() & conditions[second].keys():
-            a, b = conditions[first][task]["must"], conditions[second][task]["must"]
+            a, b = conditions[first][task], conditions[second][task]
             for name in sorted({*a, *b}):
                 if a.get(name) != b.get(name):
                     return f"{first} and {second} differ in {name} of {task or 'the task'}"

@@ -97,6 +97,7 @@ class ScoreRows:
     def generic(self, block: Block) -> pa.Table:
         """The records of a block of the user's own file."""
         if self.config.wide:
+            self._refuse_unknown_models(block)
             records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
             return keyed(table_of(records, 0), block.file, fill=True)
         rows = block.decode(_ROWS, EXPECTED)
@@ -252,6 +253,17 @@ class ScoreRows:
             arrays[f"check_{place}_passed"] = pa.array(passed, pa.bool_())
         return arrays
 
+    def _refuse_unknown_models(self, block: Block) -> None:
+        """A column that none of a file's first rows has is a mistake of the command."""
+        first = int(block.lines[0])
+        if first > 2:  # a header may stand before the first row
+            return
+        names = {name for row in block.each(lambda _, text: _OBJECTS.decode(text), EXPECTED) for name in row}
+        for model in self.config.wide:
+            if model not in names:
+                what = f"has no column {model!r} (--wide); it has {', '.join(sorted(names)[:12])}"
+                raise InputError(what, file=block.path, line=first)
+
     def _wide(self, block: Block) -> Callable[[int, bytes], list[Record]]:
         """Reads a row with a column a model: a record for each of them, missing where the cell is empty."""
 
@@ -261,10 +273,7 @@ class ScoreRows:
                 raise InputError("has no `id` (--column id=NAME says what it is called)", file=block.path, line=line)
             records = []
             for model in self.config.wide:
-                if model not in row:
-                    what = f"has no column {model!r} (--wide); it has {', '.join(list(row)[:12])}"
-                    raise InputError(what, file=block.path, line=line)
-                empty = row[model] is None or row[model] == ""
+                empty = row.get(model) is None or row[model] == ""
                 score = NO_SCORE if empty else self._number(row[model], block, line, model)
                 records.append(
                     Record(

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.base import Measured
+from adjudge.protocols.score.comparable import FACTORS, MUST, Facts
 from adjudge.runs.section import Column, Section
+
+_USE = {**dict.fromkeys(MUST, "must be equal"), **dict.fromkeys(FACTORS, "one may differ")}
 
 
 def of_trials(measured: Measured, models: Sequence[str]) -> Section | None:
@@ -62,14 +65,13 @@ def of_checks(measured: Measured, models: Sequence[str], checks: Sequence[str]) 
     )
 
 
-def of_conditions(facts: dict[str, dict[str, Any]]) -> Section | None:
+def of_conditions(facts: Facts) -> Section | None:
     """Under which conditions every model did every task."""
     rows = [
-        [model, task or "–", name, _brief(value), kind]
+        [model, task or "–", name, _brief(value), _USE.get(name, "noted")]
         for model, tasks in facts.items()
-        for task, own in tasks.items()
-        for kind, meaning in (("must be equal", "must"), ("one may differ", "may"), ("noted", "noted"))
-        for name, value in sorted(own[meaning].items())
+        for task, stated in tasks.items()
+        for name, value in sorted(stated.items())
     ]
     if not rows:
         return None

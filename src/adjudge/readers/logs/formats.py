@@ -75,7 +75,9 @@ def find_logs(paths: Sequence[str], *, scorer: str | None = None) -> list[Log]:
         raise InputError(f"has no scores at all{count}: {found[0].title}", file=found[0].path)
     for log in found:
         if log.unscored:
-            log.notes.append(f"{', '.join(log.tasks)} of {', '.join(log.models)} has no scores: every sample is errored")
+            log.notes.append(
+                f"{', '.join(log.tasks)} of {', '.join(log.models)} has no scores: every sample is errored"
+            )
     return found
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -39,7 +40,7 @@ HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json
 _JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")
 _SAMPLE = re.compile(r"samples/(.+)_epoch_(\d+)(?:\.json|/sample\.json)")
 _CUT = "...\n(content truncated)"
-_LOOKED_AT = 200  # summaries at each end that name the scores
+_LOOKED_AT = 200  # samples that name the scores where there is no summary
 _LONGEST_META = 4000
 _RULES = {"accuracy": "mean", "mean": "mean", "stderr": "standard error", "std": "standard deviation"}
 _FORMAT_REASON, _REFUSAL = "invalid_response_format", "refusal"
@@ -134,11 +135,7 @@ def header(path: str) -> Log:
     if _is_zip(path):
         with Archive(path) as archive:
             head, notes = _zip_header(archive)
-            summaries = _raw_summaries(archive)
-            looked = [*summaries[:_LOOKED_AT], *summaries[_LOOKED_AT:][-_LOOKED_AT:]]
-            samples = [decoded(bytes(raw), _Sample, path, SUMMARIES) for raw in looked]
-            if not summaries:
-                samples = list(_without_summary(archive, set()))[:_LOOKED_AT]
+            samples = _summaries(archive) or list(islice(_without_summary(archive, set()), _LOOKED_AT))
     else:
         document = _document(path)
         head, notes, samples = document, _status_notes(document), document.samples or []
@@ -167,8 +164,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     if _is_zip(path):
         with Archive(path) as archive:
             head, _ = _zip_header(archive)
-            member = SUMMARIES if SUMMARIES in archive else "_journal/summaries"
-            summaries = [decoded(bytes(raw), _Sample, path, member) for raw in _raw_summaries(archive)]
+            summaries = _summaries(archive)
             samples = _last_of_each([*summaries, *_without_summary(archive, {_key(one) for one in summaries})])
             yield from _records((_whole(sample, archive) for sample in samples), head, log, scorer)
     else:
@@ -177,7 +173,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
 
 
 def _records(samples: Iterable[_Sample], head: _Header, log: Log, scorer: str) -> Iterator[Record]:
-    like = {"model": head.eval.model, "task": head.eval.task}
+    like: Mapping[str, Any] = {"model": head.eval.model, "task": head.eval.task}
     seen: set[tuple[str, int]] = set()
     for place, sample in enumerate(samples, 1):
         seen.add(_key(sample))
@@ -186,7 +182,7 @@ def _records(samples: Iterable[_Sample], head: _Header, log: Log, scorer: str) -
     yield from missing(ids, head.epochs, seen, like)
 
 
-def _record(sample: _Sample, log: Log, scorer: str, place: int, like: dict[str, str]) -> Record:
+def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[str, Any]) -> Record:
     scores = _flat(sample.scores)
     main = scores.get(scorer)
     score = NO_SCORE if main is None else _score(main, log, sample, scorer)
@@ -314,14 +310,14 @@ def _is_cut(value: Any) -> bool:
     return isinstance(value, dict) and any(_is_cut(value.get(key)) for key in ("content", "text"))
 
 
-def _raw_summaries(archive: Archive) -> list[msgspec.Raw]:
-    """The summaries as they stand, from the one member or from the journal in its order."""
+def _summaries(archive: Archive) -> list[_Sample]:
+    """The summaries from the one member, or from the journal in its order."""
     if SUMMARIES in archive:
         names = [SUMMARIES]
     else:
         numbered = [(int(found[1]), name) for name in archive.members if (found := _JOURNAL.fullmatch(name))]
         names = [name for _, name in sorted(numbered)]
-    return [raw for name in names for raw in decoded(archive.read(name), list[msgspec.Raw], archive.path, name)]
+    return [sample for name in names for sample in decoded(archive.read(name), list[_Sample], archive.path, name)]
 
 
 def _without_summary(archive: Archive, known: set[tuple[str, int]]) -> Iterator[_Sample]:
@@ -342,7 +338,9 @@ def _zip_header(archive: Archive) -> tuple[_Header, list[str]]:
     _check_version(data, archive.path, name)
     head = decoded(data, _Header, archive.path, name)
     if name == START:
-        return head, [f"{head.eval.task} of {head.eval.model} is not finished: it has no header and is read from its journal"]
+        return head, [
+            f"{head.eval.task} of {head.eval.model} is not finished: it has no header and is read from its journal"
+        ]
     return head, _status_notes(head)
 
 
@@ -354,7 +352,9 @@ def _check_version(data: bytes, path: str, member: str | None) -> None:
     version = decoded(data, _Version, path, member).version
     if version != VERSION:
         where = "" if member is None else f" (member {member})"
-        raise InputError(f"is an Inspect log of version {version}{where}; this version of adjudge reads {VERSION}", file=path)
+        raise InputError(
+            f"is an Inspect log of version {version}{where}; this version of adjudge reads {VERSION}", file=path
+        )
 
 
 def _status_notes(head: _Header) -> list[str]:
@@ -369,7 +369,9 @@ def _conditions(head: _Header) -> dict[str, Any]:
     generation = {**own.model_generate_config, **(plan.get("config") or {})}
     return {
         "task_version": own.task_version,
-        "scorers": [{"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in own.scorers or ()],
+        "scorers": [
+            {"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in own.scorers or ()
+        ],
         "dataset": own.dataset.name,
         "solver": [own.solver, own.solver_args or {}, plan.get("steps") or []],
         "generation": {key: value for key, value in sorted(generation.items()) if key not in _OPERATION},
