@@ -322,6 +322,11 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
     run = Run(path)
     if as_json:
         print_bytes((path / METRICS).read_bytes())
+        if not quiet:
+            from adjudge.report.view import failed_gates
+
+            for text in failed_gates(run):
+                say(text)
     elif not quiet:
         from adjudge.report.text import summary
 

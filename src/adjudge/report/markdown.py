@@ -78,12 +78,15 @@ def _gates(run: Run, judged: Mapping[str, Any]) -> str:
         [
             f"{_MARK[gate['outcome']]} {gate['outcome']}",
             escape(name),
+            escape(view.gate_must(run, gate)),
             view.gate_number(run, gate, "observed"),
             escape(gate["why"] or ""),
         ]
         for name, gate in judged.items()
     ]
-    return rows(["gate", "", "observed", "why"], body, left=2)
+    table = rows(["gate", "", "must hold", "observed", "why"], body, left=3)
+    unchecked = run.metrics.get("not_checked") or ()
+    return table + "".join(f"\n\n{escape(name)} not checked" for name in unchecked)
 
 
 def _headline(run: Run) -> str:

@@ -154,14 +154,20 @@ def _gates(run: Run) -> str:
     if not gates:
         return ""
     lines = [
-        f"  {str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(run, gate)})" for name, gate in gates.items()
+        textwrap.fill(
+            f"{str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(run, name, gate)})",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent=" " * 11,
+        )
+        for name, gate in gates.items()
     ]
-    verdict = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[view.verdict(run)]
-    return "\n".join([f"Gates: {verdict}", *lines])
+    return "\n".join([f"Gates: {view.gates_in_words(run)}", *lines])
 
 
-def _observed(run: Run, gate: dict[str, Any]) -> str:
-    return str(gate["why"]) if gate["observed"] is None else f"observed {view.gate_number(run, gate, 'observed')}"
+def _observed(run: Run, name: str, gate: dict[str, Any]) -> str:
+    observed = str(gate["why"]) if gate["observed"] is None else f"observed {view.gate_number(run, gate, 'observed')}"
+    return observed if gate["op"] in name else f"{view.gate_must(run, gate)}; {observed}"
 
 
 def _warnings(run: Run) -> str:

@@ -14,6 +14,7 @@ from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, in_words
 
+_SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 HEADLINES = 8
 
 
@@ -74,6 +75,32 @@ def words(name: str) -> str:
 def gate_number(run: Run, gate: Mapping[str, Any], which: str) -> str:
     """What was observed at a gate, or its bound, in the unit of the metric it is about."""
     return numbers.number(gate[which], unit=gate_metric(run, gate).unit)
+
+
+def gate_must(run: Run, gate: Mapping[str, Any]) -> str:
+    """What must hold at a gate, in words: `falcon-a: eligibility rate, low end ≥ 50 %`."""
+    metric = gate_metric(run, gate)
+    where = str(gate["metric"]).removesuffix(metric.name).removesuffix("/")
+    end = "" if gate["on"] == "value" else f", {gate['on']} end"
+    about = f"{where}: {metric.title}{end}" if where else f"{metric.title}{end}"
+    return f"{about} {_SIGNS.get(gate['op'], gate['op'])} {gate_number(run, gate, 'bound')}"
+
+
+def failed_gates(run: Run) -> list[str]:
+    """A line for every gate that did not pass: what must hold, and what was observed or why nobody knows."""
+    return [
+        f"gate {name}: {gate['outcome']}, {gate_must(run, gate)}, "
+        + (f"observed {gate_number(run, gate, 'observed')}" if gate["observed"] is not None else str(gate["why"]))
+        for name, gate in run.metrics["gates"].items()
+        if gate["outcome"] != "pass"
+    ]
+
+
+def gates_in_words(run: Run) -> str:
+    """What the gates say together, and what none of them looked at."""
+    said = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[verdict(run)]
+    unchecked = run.metrics.get("not_checked") or ()
+    return said + "".join(f"; {name} not checked" for name in unchecked)
 
 
 def gate_metric(run: Run, gate: Mapping[str, Any]) -> Metric:
