@@ -189,7 +189,7 @@ def _become(mutant: Mutant) -> None:
         os.dup2(sink, 2)
         name = ".".join(("adjudge", *mutant.path.relative_to(SOURCE).with_suffix("").parts))
         sys.meta_path.insert(0, _Finder(name, mutant.code))
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not realdata and not slow"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not realdata"]
         code = int(pytest.main([*options, *mutant.tests]))
     finally:
         os._exit(code)

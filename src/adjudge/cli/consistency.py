@@ -210,8 +210,8 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
             if not item.question:
                 raise InputError("has no question to jitter", file=gold, line=line)
             items.append({"qid": str(item.qid), "question": item.question})
-    made = list(jittered(iter(items), kinds, _seeds(seeds)))
-    rows = [row for row in made if row["question"] is not None]
+    prompts = list(jittered(iter(items), kinds, _seeds(seeds)))
+    rows = [row for row in prompts if row["question"] is not None]
     data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     if output is None:
         print_bytes(data)
@@ -220,7 +220,7 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
 
         _writable(output)
         write_whole(output, data)
-    left = sorted({f"{row['qid']} ({row['jitter']})" for row in made if row["question"] is None})
+    left = sorted({f"{row['qid']} ({row['jitter']})" for row in prompts if row["question"] is None})
     say(f"{len(rows)} prompts of {len(items)} questions")
     if left:
         more = f" and {len(left) - 10} more" if len(left) > 10 else ""

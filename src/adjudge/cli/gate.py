@@ -80,24 +80,24 @@ def gate(
     if not wanted and baseline is None:
         outcomes = loaded.metrics["gates"]
     try:
-        held = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
+        regressions = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
     except NotComparable as error:
         if junit is not None:
             _write_junit(junit, loaded, [Case("baseline", "comparable", "error", str(error))])
         raise
-    cases = _cases(loaded, outcomes, held)
+    cases = _cases(loaded, outcomes, regressions)
     if junit is not None:
         _write_junit(junit, loaded, cases)
     if sarif is not None:
         from adjudge.report.sarif import sarif as log
 
         write_file(sarif, log(loaded))
-    text = _markdown(loaded, outcomes, held)
+    text = _markdown(loaded, outcomes, regressions)
     if os.environ.get(_STEP_SUMMARY):
         with Path(os.environ[_STEP_SUMMARY]).open("a", encoding="utf-8") as stream:
             stream.write(text)
     passed = all(item["outcome"] == "pass" for item in outcomes.values()) and all(
-        item.outcome == "pass" for item in held
+        item.outcome == "pass" for item in regressions
     )
     if not quiet:
         if not outcomes and baseline is None:
@@ -127,8 +127,8 @@ def _say(cases: Sequence[Case]) -> None:
         if case.kind != "pass" or case.suite == "gates":
             message = f": {case.message}" if case.message else ""
             say(f"{marks[case.kind]:<8} {case.suite}: {case.name}{message}")
-    held = sum(case.kind == "pass" for case in cases)
-    say(f"{held} of {len(cases)} checks hold")
+    passing = sum(case.kind == "pass" for case in cases)
+    say(f"{passing} of {len(cases)} checks hold")
 
 
 def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
@@ -160,7 +160,7 @@ def _from_file(path: Path | None) -> list[Gate]:
     return [Gate.parse(item) for item in listed]
 
 
-def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> list[Case]:
+def _cases(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> list[Case]:
     from adjudge.report import view
     from adjudge.report.junit import Case
     from adjudge.report.regressions import sentence
@@ -177,7 +177,7 @@ def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> li
     ]
     cases += [
         Case("baseline", f"{view.label(item.slice)}/{item.name}", kinds[item.outcome], sentence(item, run))
-        for item in held
+        for item in regressions
     ]
     return cases + _instrument(run)
 
@@ -195,8 +195,8 @@ def _instrument(run: Run) -> list[Case]:
     return [Case("instrument", rule, "error", f"the rule failed on {count} atoms") for rule, count in broken.items()]
 
 
-def _markdown(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> str:
+def _markdown(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> str:
     from adjudge.report.markdown import markdown
-    from adjudge.report.regressions import markdown as regressions
+    from adjudge.report.regressions import markdown as regression_table
 
-    return markdown(run, gates=outcomes) + (f"\n{regressions(held, run)}\n" if held else "")
+    return markdown(run, gates=outcomes) + (f"\n{regression_table(regressions, run)}\n" if regressions else "")

@@ -57,16 +57,16 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     started = datetime.now(UTC)
     clock = _Clock()
     runner = _runner(options, chosen.name)
-    own, wanted = _wanted(config, options)
-    plan = chosen.plan(own)
+    settings, wanted = _wanted(config, options)
+    plan = chosen.plan(settings)
     if (wanted.columns or wanted.json_path) and not plan.inputs():
         raise ConfigError(f"--column and --json-path are not for {chosen.name}, which reads tables of its own")
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     with RunWriter(out, force=options.force) as writer, runner:
-        made = recipe(chosen.name, plan)
-        cut = split(plan.inputs(), writer.scratch, runner, made, wanted)
+        plan_recipe = recipe(chosen.name, plan)
+        cut = split(plan.inputs(), writer.scratch, runner, plan_recipe, wanted)
         clock.lap("read")
-        jobs = _jobs(made, cut, writer, limited=options.limit is not None)
+        jobs = _jobs(plan_recipe, cut, writer, limited=options.limit is not None)
         partials: list[Any] = []
         counted = Counted()
         total, rows = max(cut.rows.values(), default=0), 0
@@ -143,7 +143,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
 
 def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any], Wanted]:
     """The protocol's own settings, and what is said of the input, which is the same for every protocol."""
-    own = {key: value for key, value in config.items() if key not in {"columns", "json_path"}}
+    settings = {key: value for key, value in config.items() if key not in {"columns", "json_path"}}
     columns, path = config.get("columns") or {}, config.get("json_path")
     if isinstance(columns, list | tuple):
         columns = columns_of(list(columns))
@@ -151,7 +151,7 @@ def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any]
         raise ConfigError("columns is no table of OUR key = THEIR key")
     if path is not None and not isinstance(path, str):
         raise ConfigError(f"json_path is {path!r}, expected a path such as $.details")
-    return own, Wanted(options.limit, path, columns)
+    return settings, Wanted(options.limit, path, columns)
 
 
 def _runner(options: Options, protocol: str) -> Runner:
@@ -173,6 +173,6 @@ class _Clock:
         self._last = now
 
 
-def _jobs(made: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
+def _jobs(plan_recipe: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
     for part, parts in enumerate(cut.partitions):
-        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)
+        yield Job(plan_recipe, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)

@@ -62,9 +62,9 @@ def metrics_document(
         by_name[f"{where.partition('=')[2]}/{name}" if where else name] = estimate
     if len({where for _, where, _ in measured.estimates if where}) == 1:
         by_name |= {name: estimate for name, _, estimate in measured.estimates}
-    taken = {name for name, _, _ in measured.estimates}
+    protocol_names = {name for name, _, _ in measured.estimates}
     counted_here = (*counted.matching.estimates(), *counted.judges.estimates())
-    counts = [named for named in counted_here if named.name not in taken]
+    counts = [named for named in counted_here if named.name not in protocol_names]
     by_name |= {name: estimate for name, _, estimate in counts}
     metrics = metrics_of(chosen)
     names = [named.name for named in (*measured.estimates, *counts)]

@@ -90,10 +90,10 @@ def _judge_again(run: Run, paths: Sequence[Path], result: Verification) -> None:
     with tempfile.TemporaryDirectory() as folder:
         places = _linked(plan, listed, by_digest, Path(folder))
         config = run.manifest.config
-        given = {key: value for key, value in settings.items() if key not in plan.derived}
+        chosen_settings = {key: value for key, value in settings.items() if key not in plan.derived}
         again = evaluate(
             chosen,
-            {key: _replaced(value, places) for key, value in given.items()} | _shape(config),
+            {key: _replaced(value, places) for key, value in chosen_settings.items()} | _shape(config),
             Options(
                 out=Path(folder) / "run",
                 limit=config.get("limit"),

@@ -265,10 +265,10 @@ def _intake(run: Run) -> dict[str, Any] | None:
 
 def _intake_ids(run: Run, ids: IdDigest, result: Verification) -> None:
     """Hold the ids of the samples against the digest of the input's ids that was taken while reading."""
-    taken = (_intake(run) or {}).get("ids_sha256")
-    if taken is None:
+    digest = (_intake(run) or {}).get("ids_sha256")
+    if digest is None:
         result.not_checked.append(f"{INTAKE}: the run has no digest of the ids of its input")
-    elif taken != ids.hexdigest():
+    elif digest != ids.hexdigest():
         result.add(f"{SAMPLES}: its ids are not those that were read ({INTAKE}, ids_sha256)")
     else:
         result.checked.append(f"that the ids of the samples are those in {INTAKE}, none left out or added")

@@ -56,7 +56,7 @@ class Done:
 
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest; without a `plan`, for another process."""
-    made = plan or plan_of(job.recipe)
+    job_plan = plan or plan_of(job.recipe)
     tables = {role: part.table() for role, part in job.parts.items()}
     partition = Partition(
         rows={role: raw_rows(tables[role]) for role, part in job.parts.items() if part.raw},
@@ -67,15 +67,15 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     )
     keys = {role: tables[role].column("key") for role, part in job.parts.items() if part.matched}
     limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
-    found = written(made, made.judge(partition), job.folder, job.part)
-    found.counted.matching = Matching.of(keys, limited)
+    done = written(job_plan, job_plan.judge(partition), job.folder, job.part)
+    done.counted.matching = Matching.of(keys, limited)
     for column in keys.values():
-        found.counted.read_ids.add(job.part, column)
-    if plan is not None or not found.rows:
-        return found
+        done.counted.read_ids.add(job.part, column)
+    if plan is not None or not done.rows:
+        return done
     # A partition may be judged twice where a worker was lost.
     path = job.scratch / f"samples-{job.part:05d}.{socket.gethostname()}.{os.getpid()}"
-    return replace(found, samples=StoredBatches.of(found.samples, path), held=path)
+    return replace(done, samples=StoredBatches.of(done.samples, path), held=path)
 
 
 def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> Done:

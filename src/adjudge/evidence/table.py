@@ -167,14 +167,14 @@ class Evidence:
 
     def differences(self, other: Evidence) -> list[str]:
         """Where two evaluations of the same samples disagree, in words; empty when they are the same."""
-        found = []
+        texts = []
         for name in ("outcome", "severity", "code"):
-            found += self._where(name, getattr(self, name) != getattr(other, name))
+            texts += self._where(name, getattr(self, name) != getattr(other, name))
         same = (self.observed == other.observed) | (np.isnan(self.observed) & np.isnan(other.observed))
-        found += self._where("observed", ~same)
+        texts += self._where("observed", ~same)
         # Why a text could not be read stands in no column, so a reason that is only stored is one of a failed atom.
         kept = self.reasons.given() | (self.outcome == PASS) | (self.outcome == NOT_APPLICABLE)
-        return found + self._where("reason", self.reasons.differ(other.reasons) & kept)
+        return texts + self._where("reason", self.reasons.differ(other.reasons) & kept)
 
     def _where(self, name: str, different: NDArray[np.bool_]) -> list[str]:
         if not different.any():

@@ -9,8 +9,8 @@ _NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb", "vl-conve
 
 def environment() -> dict[str, str]:
     """Names and versions; no host name, user or path, since a run is handed around."""
-    found = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
-    return found | {name: _version(name) for name in _NAMED}
+    machine = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
+    return machine | {name: _version(name) for name in _NAMED}
 
 
 def _version(package: str) -> str:

@@ -62,13 +62,13 @@ T = TypeVar("T")
 
 def secrets_in(text: str) -> list[str]:
     """The credentials that a text carries, by their shape; a value that is a mark already is none."""
-    found = []
+    secrets = []
     for shape in _SHAPES:
         for match in shape.finditer(text):
             value = match["secret"].strip("\"'")
             if value and MARK not in value and not value.startswith("$"):  # $NAME stands for a value, it is none
-                found.append(value)
-    return list(dict.fromkeys(found))
+                secrets.append(value)
+    return list(dict.fromkeys(secrets))
 
 
 def secrets_of_environment(named: Iterable[str] = ()) -> list[str]:
@@ -78,12 +78,12 @@ def secrets_of_environment(named: Iterable[str] = ()) -> list[str]:
     would change answers. Of an address only what is secret in it counts.
     """
     wanted = set(named)
-    found = [
+    secrets = [
         value
         for name, value in os.environ.items()
         if len(value) >= _LEAST and (name in wanted or _SECRET_NAME.search(name))
     ]
-    return found + [
+    return secrets + [
         secret for name, value in os.environ.items() if _ADDRESS_NAME.search(name) for secret in secrets_of_url(value)
     ]
 
@@ -96,12 +96,12 @@ def secrets_of_url(url: str | None) -> list[str]:
         parts = urlsplit(url)
     except ValueError:
         return []
-    found = [value for _, _, value in (pair.partition("=") for pair in parts.query.split("&"))]
-    found = [text for value in found if len(unquote(value)) >= 2 * _LEAST for text in (value, unquote(value))]
+    secrets = [value for _, _, value in (pair.partition("=") for pair in parts.query.split("&"))]
+    secrets = [text for value in secrets if len(unquote(value)) >= 2 * _LEAST for text in (value, unquote(value))]
     if parts.password:
         sent = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-        found = [parts.password, unquote(parts.password), base64.b64encode(sent.encode()).decode(), *found]
-    return [text for text in dict.fromkeys([*found, *secrets_in(url)]) if len(text) >= _LEAST]
+        secrets = [parts.password, unquote(parts.password), base64.b64encode(sent.encode()).decode(), *secrets]
+    return [text for text in dict.fromkeys([*secrets, *secrets_in(url)]) if len(text) >= _LEAST]
 
 
 def redacted(text: str) -> str:

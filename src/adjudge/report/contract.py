@@ -81,12 +81,12 @@ def negative_lines(top: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _fold_lines(found: Mapping[str, Any] | None) -> list[str]:
-    if not found:
+def _fold_lines(folds: Mapping[str, Any] | None) -> list[str]:
+    if not folds:
         return []
     return [
         f"{name}: mean {numbers.number(row['mean'])}, variance {numbers.number(row['variance'])} over {row['folds']} folds"
-        for name, row in found["over_folds"].items()
+        for name, row in folds["over_folds"].items()
     ]
 
 

@@ -263,10 +263,10 @@ def _file_names(systems: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for system in systems:
         plain = re.sub(r"[^A-Za-z0-9.-]+", "_", system).strip("._")[:100] or "model"
-        taken = {name.lower() for name in names.values()}
+        used_names = {name.lower() for name in names.values()}
         names[system] = next(
             name
             for name in (plain, *(f"{plain}-{number}" for number in range(2, len(systems) + 2)))
-            if name.lower() not in taken
+            if name.lower() not in used_names
         )
     return names

@@ -138,17 +138,17 @@ def _attribution(record: Mapping[str, Any]) -> str:
 
 def _judge(record: Mapping[str, Any]) -> str:
     """What an agent other than the rules did here: votes, refused answers, quotes."""
-    said = record.get("agent_output") or {}
+    judgement = record.get("agent_output") or {}
     lines = []
-    if said.get("votes"):
-        lines.append(f"votes: {', '.join(said['votes'])}")
-    if said.get("refused"):
-        lines.append(f"answers refused: {', '.join(said['refused'])}")
-    if said.get("decided_by") == "rules":
+    if judgement.get("votes"):
+        lines.append(f"votes: {', '.join(judgement['votes'])}")
+    if judgement.get("refused"):
+        lines.append(f"answers refused: {', '.join(judgement['refused'])}")
+    if judgement.get("decided_by") == "rules":
         lines.append("the verdict is the rules' own")
     lines += [
         f"quote “{quote['text']}”: {'stands' if quote['verified'] else 'does not stand'} in the answer"
-        for quote in said.get("quotes") or ()
+        for quote in judgement.get("quotes") or ()
     ]
     return "\n".join(["The judge", *(_wrap(text) for text in lines)]) if lines else ""
 

@@ -160,7 +160,7 @@ def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
             "form-action 'none'",
         ]
     )
-    made = (
+    document = (
         _templates()
         .get_template(template)
         .render(
@@ -172,7 +172,7 @@ def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
             **parts,
         )
     )
-    return made.encode()
+    return document.encode()
 
 
 def _figure(chart: dict[str, Any], drawn: Drawing) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def latex(runs: Sequence[Run]) -> str:
 
 def escape(text: str) -> str:
     """Text that TeX sets as it is."""
-    return _ESCAPED.sub(lambda found: _SIGNS[found[0]], line(text))
+    return _ESCAPED.sub(lambda match: _SIGNS[match[0]], line(text))
 
 
 def _any(run: Run) -> list[str]:

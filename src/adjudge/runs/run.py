@@ -58,14 +58,14 @@ class Run:
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """metrics.json."""
-        found: dict[str, Any] = self._json(METRICS)
-        return found
+        document: dict[str, Any] = self._json(METRICS)
+        return document
 
     @cached_property
     def charts(self) -> list[dict[str, Any]]:
         """charts.json: Vega-Lite specifications."""
-        found: list[dict[str, Any]] = self._json(CHARTS)
-        return found
+        specifications: list[dict[str, Any]] = self._json(CHARTS)
+        return specifications
 
     @cached_property
     def layout(self) -> Layout:
@@ -93,10 +93,10 @@ class Run:
 
     def metric(self, name: str) -> Metric:
         """What an estimate of this name is; without a declaration it has neither unit nor range nor direction."""
-        held = self.metrics.get("declared")
-        if isinstance(held, dict) and isinstance(held.get(name), dict):
+        declared = self.metrics.get("declared")
+        if isinstance(declared, dict) and isinstance(declared.get(name), dict):
             try:
-                return msgspec.convert({**held[name], "name": name}, Metric)
+                return msgspec.convert({**declared[name], "name": name}, Metric)
             except (msgspec.ValidationError, ValueError) as error:
                 raise RunError(f"{self.path / METRICS}: `declared`: {name}: {error}") from None
         return declaration(self._installed, name) or Metric(name).named(name)
@@ -158,12 +158,12 @@ class Run:
 
         file = _open(self.path / SAMPLES)
         part = (zlib.crc32(sample.encode()) >> 24) * sum(1 for _ in self.parts()) >> 8
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for index in _groups_with(file, "part", part):
             here = pc.equal(file.read_row_group(index, columns=["sample"]).column(0), sample)
             if pc.any(here).as_py():
-                found += file.read_row_group(index).filter(here).to_pylist()
-        return found
+                rows += file.read_row_group(index).filter(here).to_pylist()
+        return rows
 
     def evidence_of(self, part: int, row: int) -> Evidence:
         """The evidence of one sample, reading only the row group that holds it."""
@@ -186,10 +186,10 @@ class Run:
         import pyarrow.compute as pc
 
         path = self.path / "outputs" / f"part-{part:05d}.parquet"
-        found = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
-        if len(found) != 1:
+        rows = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
+        if len(rows) != 1:
             raise RunError(f"{path} has no output for row {row}")
-        output: dict[str, Any] = found[0]
+        output: dict[str, Any] = rows[0]
         return output
 
     def outputs(self, part: int, batch: int) -> pa.Table | None:
@@ -236,10 +236,10 @@ class Run:
             for index, row in enumerate(samples.to_pylist()):
                 yield self._record(row, list(atoms(evidence, index, row["model"], row["sample"])), texts[index])
 
-    def _record(self, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    def _record(self, row: dict[str, Any], atoms_of_row: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
         if self.recorder is None:
             raise RunError("this run was opened without a record view; use adjudge.load_run")
-        return self.recorder(self, row, found, output)
+        return self.recorder(self, row, atoms_of_row, output)
 
     def _json(self, name: str) -> Any:
         try:

@@ -127,7 +127,9 @@ def _wrong_rules(rules: list[_Rule]) -> str | None:
 def refuse_altered(run: Run, *, flag: str | None = "--unverified") -> None:
     """Raise a RunError for a run whose files are not those of its manifest; `flag` is the one that lets it pass."""
     problems = [
-        f"{name}: {text}" for found in (file_problems(run), shape_problems(run)) for name, text in found.items()
+        f"{name}: {text}"
+        for texts_by_file in (file_problems(run), shape_problems(run))
+        for name, text in texts_by_file.items()
     ]
     if problems:
         more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
