@@ -70,7 +70,7 @@ def job(monkeypatch):
     class Stub:
         name, group = "triage", "triage"
 
-        def rows(self, folder, *, quick, turns):
+        def rows(self, folder, *, quick, turns):  # noqa: ARG002 -- as the real ones
             found = rows.pop(0)
             if isinstance(found, Exception):
                 raise found

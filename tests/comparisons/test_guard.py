@@ -162,9 +162,7 @@ def test_a_factor_nobody_recorded_is_a_note(make_run):
 
 
 def test_a_factor_that_is_none(make_run):
-    with pytest.raises(
-        ConfigError, match="'colour' is not one of model, tools, vision, structuring, prompt, temperature"
-    ):
+    with pytest.raises(ConfigError, match="'colour' is not one of model, tools, vision, prompt"):
         guard_of(make_run, {}, {}, factor="colour")
 
 

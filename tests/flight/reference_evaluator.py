@@ -109,7 +109,7 @@ class Rubric:
     """The five grades and the mean over those that exist, times 100."""
 
     protocol: str
-    field: str | None
+    field: str
     physics: str
     safety: str
     quality: str | None
@@ -183,15 +183,7 @@ def evaluate(
         normalised_mae=normalised_mae,
         normalised_rmse=normalised_rmse,
         scores=_scores(atoms, verdict, completeness, mae, rmse),
-        rubric=_rubric(
-            atoms,
-            completeness,
-            mae,
-            rmse,
-            answered=answer is not None,
-            has_reference=has_reference,
-            has_state=any(value is not None for value in numbers(shown).values()),
-        ),
+        rubric=_rubric(atoms, completeness, mae, rmse, answered=answer is not None, has_reference=has_reference),
     )
 
 
@@ -311,7 +303,6 @@ def _rubric(
     *,
     answered: bool,
     has_reference: bool,
-    has_state: bool,
 ) -> Rubric:
     if not answered:
         return Rubric("D", "D", "D", "D", "D", 0.0)
@@ -321,10 +312,7 @@ def _rubric(
         protocol = "D"
     grades = (
         protocol,
-        # Local dynamics compare with a shown state; without one there is no grade.
-        _grade([_failure_rate(atoms, "range_sanity"), _failure_rate(atoms, "jump_dynamics")], 0.05, 0.15)
-        if has_state
-        else None,
+        _grade([_failure_rate(atoms, "range_sanity"), _failure_rate(atoms, "jump_dynamics")], 0.05, 0.15),
         _grade(
             [_failure_rate(atoms, "cross_field_consistency"), _failure_rate(atoms, "physics_constraint")], 0.10, 0.25
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,13 @@ from adjudge.protocols.consistency.reasons import look_into
 
 @dataclass
 class PairBatch:
-    """Columns over n items. `flags` has a row a flag; `reason_length`, `quotes`, `personal`, `seeding` one an agent."""
+    """Columns over n items. `reason_*` and `quotes`, `personal`, `seeding` have one row an agent (scholar, auditor)."""
 
     status: encoding.Small
     scholar: encoding.Small
     auditor: encoding.Small
-    flags: encoding.Small
+    provenance: encoding.Small
+    constraints: encoding.Small
     citations: encoding.Small
     out_of_scope: NDArray[np.int32]
     claim: encoding.Small
@@ -44,8 +46,8 @@ class PairBatch:
 
     @property
     def hard_flag(self) -> NDArray[np.bool_]:
-        """Whether any red flag is raised."""
-        raised: NDArray[np.bool_] = (self.flags == 1).any(axis=0)
+        """Whether either red flag is raised."""
+        raised: NDArray[np.bool_] = (self.provenance == 1) | (self.constraints == 1)
         return raised
 
 
@@ -57,6 +59,13 @@ _PARTS = {
     "answers": ("claim",),
 }
 _CODES = {"scholar": "scholar", "auditor": "auditor", "answers": "answer"}
+
+
+class Item(NamedTuple):
+    """A row that cannot be used: where it stands, and why."""
+
+    place: str
+    what: str
 
 
 @dataclass
@@ -71,23 +80,21 @@ class ReadBatch:
 
 
 class PairReader:
-    """Reads pairs, or two agents' files and their answers. `flags` is how many flags there are."""
+    """Reads pairs, or two agents' files and their answers."""
 
-    def __init__(self, *, paired: bool, flags: int, skip_bad: bool) -> None:
-        self.paired, self.flags, self.skip_bad = paired, flags, skip_bad
+    def __init__(self, *, paired: bool, skip_bad: bool) -> None:
+        self.paired, self.skip_bad = paired, skip_bad
 
     def read(self, partition: Partition) -> Iterator[ReadBatch]:
-        """Batches in the order of the keys; an item with a row that cannot be used is one item, and has no labels."""
-        bad: dict[str, list[str]] = {}
+        """Batches in the order of the keys; rows that cannot be used stand among them by file and line."""
+        bad: list[Item] = []
         items = self._rows(partition, "pairs", bad) if self.paired else self._joined(partition, bad)
         if bad:
-            usable = pc.invert(pc.is_in(items.column("key"), value_set=pa.array(list(bad), pa.string())))
-            items = encoding.together(items.filter(usable), _bad_items(bad))
-            items = items.take(pc.sort_indices(encoding.column(items, "key")))
+            items = _in_order(encoding.together(items, _bad_rows(bad)))
         for start in range(0, items.num_rows, BATCH_ROWS):
-            yield columns(items.slice(start, BATCH_ROWS), self.flags)
+            yield columns(items.slice(start, BATCH_ROWS))
 
-    def _joined(self, partition: Partition, bad: dict[str, list[str]]) -> pa.Table:
+    def _joined(self, partition: Partition, bad: list[Item]) -> pa.Table:
         """The items of all roles; the status says who labelled them."""
         sides = {role: self._rows(partition, role, bad) for role in _PARTS if role in partition.tables}
         keys = pc.unique(pa.chunked_array([encoding.column(side, "key") for side in sides.values()]))
@@ -109,7 +116,7 @@ class PairReader:
         )
         return encoding.table(keys, codes, texts)
 
-    def _rows(self, partition: Partition, role: str, bad: dict[str, list[str]]) -> pa.Table:
+    def _rows(self, partition: Partition, role: str, bad: list[Item]) -> pa.Table:
         """The rows of a role that can be used, in the order of their keys; the others go to `bad`."""
         table = partition.tables[role]
         keys, notes = encoding.column(table, "key"), encoding.column(table, "note")
@@ -121,10 +128,8 @@ class PairReader:
         if again.any():
             self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
         if wrong:
-            for row in sorted(wrong):
-                place = r.place_of(partition.files, *self._place(partition, role, row))
-                name = keys[row].as_py()
-                bad.setdefault(place if name == r.BAD_KEY else name, []).append(f"{place}: {wrong[row]}")
+            places = {row: self._place(partition, role, row) for row in sorted(wrong)}
+            bad += [Item(r.place_of(partition.files, *place), wrong[row]) for row, place in places.items()]
             order = order.filter(pa.array(~np.isin(order.to_numpy(), list(wrong))))
         return table.drop_columns(["file", "line"]).take(order)
 
@@ -152,7 +157,7 @@ class PairReader:
         return table.column("file")[row].as_py(), table.column("line")[row].as_py()
 
 
-def columns(items: pa.Table, flags: int) -> ReadBatch:
+def columns(items: pa.Table) -> ReadBatch:
     """The columns of some items."""
     codes = encoding.codes_of(items)
     agents = (codes["scholar"], codes["auditor"])
@@ -164,7 +169,8 @@ def columns(items: pa.Table, flags: int) -> ReadBatch:
         status=_column(codes["status"]),
         scholar=labels[0],
         auditor=labels[1],
-        flags=encoding.flag_codes(answer["flags_known"], answer["flags_raised"], flags),
+        provenance=_column(answer["provenance"]),
+        constraints=_column(answer["constraints"]),
         citations=_column(answer["citations"]),
         out_of_scope=np.ascontiguousarray(answer["out_of_scope"]),
         claim=_column(answer["claim"]),
@@ -205,9 +211,12 @@ def _equal_neighbours(keys: pa.StringArray) -> NDArray[np.bool_]:
     return repeated
 
 
-def _bad_items(bad: dict[str, list[str]]) -> pa.Table:
-    """Items that no row of can be used, each with a line a row on what is wrong."""
+def _in_order(items: pa.Table) -> pa.Table:
+    return items.take(pc.sort_indices(encoding.column(items, "key")))
+
+
+def _bad_rows(bad: list[Item]) -> pa.Table:
     codes = encoding.blank(len(bad))
     codes["status"] = encoding.BAD_ROW
-    notes = pa.array(["\n".join(lines) for lines in bad.values()], pa.string())
-    return encoding.table(pa.array(list(bad), pa.string()), codes, {"note": notes})
+    places = pa.array([item.place for item in bad], pa.string())
+    return encoding.table(places, codes, {"note": pa.array([item.what for item in bad], pa.string())})

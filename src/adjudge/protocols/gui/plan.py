@@ -28,7 +28,6 @@ BATCH_ROWS = 32768
 class GuiPlan(BatchPlan):
     """One configured evaluation of a GUI agent."""
 
-    key_column = "episode"
     source = "the stored actions give"
 
     def __init__(self, options: Mapping[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from adjudge.extend import Limits, Rule, RuleSet, Scope, Slot
+from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot
+from adjudge.evidence.vocabulary import Scope
 
 ALTITUDE = "GPS Altitude (WGS84 ft)"
 

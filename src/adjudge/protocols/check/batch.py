@@ -1,0 +1,288 @@
+"""The matched columns of samples as rules read them, and what the expressions of the rule file give over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.protocols.base import Partition
+from adjudge.protocols.check.compiled import Compiled
+from adjudge.protocols.check.expressions import Name
+from adjudge.protocols.check.rows import ANSWERED, MISSING, NO_METHOD
+from adjudge.protocols.check.rulefile import Field
+from adjudge.protocols.check.sandbox import Column, Sandbox
+from adjudge.protocols.check.values import place_name
+from adjudge.protocols.common.matched import numbered, rows_at, taken, texts_by_row
+
+BATCH_ROWS = 16_384
+NO_OUTPUT = "this model has no output for the sample"
+Mask = NDArray[np.bool_]
+Places = NDArray[np.int64]
+_WITHOUT_OUTPUT = {"status": MISSING, "method": NO_METHOD, "start": -1, "end": -1}
+
+
+@dataclass
+class CheckBatch:
+    """Columns over n samples. `columns` holds every internal column by its name; null is missing or mistyped.
+
+    `mistyped` are the rows where a field (or a place of it) has a value of another type, `details` why, by (name, row).
+    """
+
+    compiled: Compiled
+    sandbox: Sandbox
+    n: int
+    status: NDArray[np.uint8]
+    columns: dict[str, pa.ChunkedArray]
+    mistyped: dict[str, NDArray[np.intp]] = field(default_factory=dict)
+    details: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
+
+    def column(self, each: Field) -> pa.ChunkedArray:
+        """The values of a field."""
+        return self.columns[self.compiled.names.known[(each.name,)].column]
+
+    def present(self, each: Field) -> Mask:
+        """Where a field has a value, of whatever type."""
+        there: Mask = pc.is_valid(self.column(each)).to_numpy()
+        return there | self.is_mistyped(each.name)
+
+    def is_mistyped(self, name: str) -> Mask:
+        """Where a field, or one place of it, has a value of another type."""
+        mask = np.zeros(self.n, dtype=bool)
+        if name in self.mistyped:
+            mask[self.mistyped[name]] = True
+        return mask
+
+    def bad_type(self, each: Field) -> Mask:
+        """Where a field or any place of it has a value of another type."""
+        mask = self.is_mistyped(each.name)
+        if each.path.many:
+            for name, rows in self.mistyped.items():
+                if name.startswith(f"{each.name}["):
+                    mask[rows] = True
+        return mask
+
+    def place(self, each: Field, place: int) -> tuple[Mask, pa.ChunkedArray]:
+        """Where a list has so many places, and the values at one of them."""
+        column = self.column(each)
+        there: Mask = np.asarray(pc.fill_null(pc.greater(pc.list_value_length(column), place), False))
+        flat = pc.list_flatten(column)
+        starts = np.cumsum(np.concatenate([[0], pc.fill_null(pc.list_value_length(column), 0).to_numpy()]))[:-1]
+        indices = np.where(there, starts + place, 0)
+        return there, flat.take(pa.array(indices, mask=~there))
+
+    def lengths(self, each: Field) -> NDArray[np.int64]:
+        """How many places a list has; 0 where there is none."""
+        return np.asarray(pc.fill_null(pc.list_value_length(self.column(each)), 0)).astype(np.int64)
+
+    @cached_property
+    def results(self) -> list[Column]:
+        """What every expression gives on every sample."""
+        compiled = self.compiled
+        if not compiled.expressions:
+            return []
+        read = compiled.read
+        table = pa.table({name.column: self.columns[name.column] for name in read})
+        return self.sandbox.evaluate(table, [(name.column, name.sql) for name in read], compiled.expressions)
+
+    def truth(self, place: int) -> tuple[Mask, Mask]:
+        """Where an expression is true, and where it has a value."""
+        values = self.results[place].values
+        known: Mask = pc.is_valid(values).to_numpy()
+        true: Mask = pc.fill_null(values, False).to_numpy()
+        return true, known
+
+    def raised(self, *places: int) -> Mask:
+        """Where one of some expressions raised or was stopped; −1 is none."""
+        mask = np.zeros(self.n, dtype=bool)
+        for place in places:
+            for rows, _ in self.results[place].errors if place >= 0 else ():
+                mask[rows] = True
+        return mask
+
+    def number(self, place: int) -> NDArray[np.float64]:
+        """The numbers that an expression gives; NaN for none and for what is not finite."""
+        values = np.array(pc.fill_null(self.results[place].values, np.nan).to_numpy(), dtype=np.float64)
+        values[~np.isfinite(values)] = np.nan
+        return values
+
+
+@dataclass
+class ReadBatch:
+    """A batch with what stands beside it: ids, models, and the columns of the outputs."""
+
+    batch: CheckBatch
+    samples: pa.Array
+    groups: tuple[str, ...]
+    outputs: pa.Table
+    has_gold: Mask
+
+    @property
+    def models(self) -> list[str]:
+        """The model of every row."""
+        return list(self.groups) * (len(self.samples) // len(self.groups))
+
+
+def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator[ReadBatch]:
+    """Outputs matched with the reference by id, in batches in the order of (id, model)."""
+    groups = partition.groups
+    outputs = partition.tables["outputs"].combine_chunks()
+    reference = partition.tables.get("reference")
+    if reference is not None and partition.limited:
+        reference = reference.filter(pc.is_in(reference.column("key"), outputs.column("key")))
+    reference = None if reference is None else reference.combine_chunks()
+    keys = [outputs.column("key"), *([] if reference is None else [reference.column("key")])]
+    names, places = numbered(keys)
+    models = pc.index_in(outputs.column("group"), pa.array(groups, pa.string())).to_numpy()
+    cells = places[: outputs.num_rows] * len(groups) + models
+    output_rows = rows_at(cells, len(names) * len(groups), outputs, partition.files)
+    sample = np.repeat(np.arange(len(names)), len(groups))
+    gold_rows = np.full(len(sample), -1, dtype=np.int64)
+    if reference is not None:
+        gold_rows = rows_at(places[outputs.num_rows :], len(names), reference, partition.files)[sample]
+    reader = _Reader(compiled, sandbox, groups, outputs, reference)
+    before = reader.before(names, sample, output_rows, gold_rows)
+    step = max(1, BATCH_ROWS // len(groups)) * len(groups)
+    for start in range(0, len(sample), step):
+        some = slice(start, start + step)
+        previous = None if before is None else before[some]
+        yield reader.batch(names.take(pa.array(sample[some])), output_rows[some], gold_rows[some], previous)
+
+
+@dataclass
+class _Reader:
+    compiled: Compiled
+    sandbox: Sandbox
+    groups: tuple[str, ...]
+    outputs: pa.Table
+    reference: pa.Table | None
+
+    def batch(self, samples: pa.Array, output_rows: Places, gold_rows: Places, previous: Places | None) -> ReadBatch:
+        """One batch: the output of every sample, its gold values, and the sample before it."""
+        n = len(samples)
+        outputs = taken(self.outputs, output_rows)
+        gold = None if self.reference is None else taken(self.reference, gold_rows)
+        columns: dict[str, pa.ChunkedArray] = {}
+        for written, name in self.compiled.names.known.items():
+            columns[name.column] = self._column(written, name, outputs, gold, previous, n)
+        columns["id"] = pa.chunked_array([samples])
+        columns["model"] = pa.chunked_array([pa.array(list(self.groups) * (n // len(self.groups)), pa.string())])
+        absent = np.flatnonzero(output_rows < 0)
+        notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | texts_by_row(outputs.column("note"))
+        if absent.size:
+            for name_, value in _WITHOUT_OUTPUT.items():
+                at = outputs.column_names.index(name_)
+                outputs = outputs.set_column(at, name_, outputs.column(at).fill_null(value))
+        mistyped, details = _mistyped(outputs)
+        batch = CheckBatch(
+            compiled=self.compiled,
+            sandbox=self.sandbox,
+            n=n,
+            status=np.asarray(outputs.column("status")),
+            columns=columns,
+            mistyped=mistyped,
+            details=details,
+            notes=notes,
+        )
+        return ReadBatch(batch, samples, self.groups, outputs, gold_rows >= 0)
+
+    def _column(
+        self,
+        written: tuple[str, ...],
+        name: Name,
+        outputs: pa.Table,
+        gold: pa.Table | None,
+        previous: Places | None,
+        n: int,
+    ) -> pa.ChunkedArray:
+        if written in {("id",), ("model",)}:
+            return pa.chunked_array([pa.nulls(n, pa.string())])
+        if written[0] == "gold" and len(written) == 2:
+            own = self.compiled.names.known[(written[1],)].column
+            return (
+                pa.chunked_array([pa.nulls(n, self.outputs.column(own).type)])
+                if gold is None
+                else gold.column(name.column)
+            )
+        if written[0] == "previous" and len(written) == 2:
+            own = self.compiled.names.known[(written[1],)].column
+            assert previous is not None  # noqa: S101 -- there is no such name without a sequence
+            return taken(self.outputs.select([own]), previous).column(0)
+        column = outputs.column(name.column)
+        if len(written) == 2 and gold is not None and column.null_count:
+            return pc.coalesce(column, gold.column(name.column))
+        return column
+
+    def before(self, names: pa.Array, sample: Places, output_rows: Places, gold_rows: Places) -> Places | None:
+        """The output row of the sample before each in its sequence, of the same model; −1 for none."""
+        if not self.compiled.file.sequence:
+            return None
+        labels = [self._label(source, names, sample, output_rows, gold_rows) for source in ("sequence", "order")]
+        table = pa.table(
+            {
+                "model": np.tile(np.arange(len(self.groups)), len(names)),
+                "sequence": labels[0],
+                "order": labels[1],
+                "sample": sample,
+            }
+        )
+        order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
+        sequence = pc.fill_null(pc.rank(labels[0], tiebreaker="dense"), 0).to_numpy()
+        known = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1])).to_numpy()
+        models = table.column("model").to_numpy()
+        before = np.full(len(sample), -1, dtype=np.int64)
+        here, earlier = order[1:], order[:-1]
+        same = (models[here] == models[earlier]) & (sequence[here] == sequence[earlier]) & known[here] & known[earlier]
+        before[here[same]] = output_rows[earlier[same]]
+        return before
+
+    def _label(self, source: str, names: pa.Array, sample: Places, output_rows: Places, gold_rows: Places) -> pa.Array:
+        written = getattr(self.compiled.file, source)
+        if written == "id":
+            return names.take(pa.array(sample))
+        column = self.compiled.label(written).column
+        own = taken(self.outputs.select([column]), output_rows).column(0).combine_chunks()
+        if self.reference is None or column not in self.reference.column_names:
+            return own
+        return pc.coalesce(own, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
+
+
+def _mistyped(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:
+    """Rows by the name of a field or place that is mistyped, and why each is."""
+    rows: dict[str, list[int]] = {}
+    details: dict[tuple[str, int], str] = {}
+    names, texts = outputs.column("mistyped"), outputs.column("details")
+    if names.null_count == len(names):
+        return {}, {}
+    for row in np.flatnonzero(pc.is_valid(names).to_numpy()).tolist():
+        for name, text in zip(names[row].as_py(), texts[row].as_py(), strict=True):
+            rows.setdefault(name, []).append(row)
+            details[(name, row)] = text
+    return {name: np.array(each, dtype=np.intp) for name, each in rows.items()}, details
+
+
+def answered(batch: CheckBatch) -> Mask:
+    """Where there is an answer at all."""
+    mask: Mask = batch.status == ANSWERED
+    return mask
+
+
+def place_names(each: Field) -> list[str]:
+    """The names of the places of a field that have atoms of their own, and of the rest."""
+    return [*(place_name(each, place) for place in range(each.places)), f"{each.name}[{each.places}…]"]
+
+
+def labels_of(batch: CheckBatch, sources: Sequence[str]) -> dict[str, list[Any]]:
+    """The labels of slices and clusters as text, None for none."""
+    labels = {}
+    for source in sources:
+        column = batch.columns[batch.compiled.label(source).column]
+        labels[source] = pc.cast(column, pa.string()).to_pylist()
+    return labels

@@ -1,0 +1,180 @@
+"""A rule file with its expressions checked: the columns they read, their SQL, and which rule is made of which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adjudge.errors import ConfigError
+from adjudge.protocols.check.document import Way
+from adjudge.protocols.check.expressions import Expression, Name, Names, Refused, check_expressions
+from adjudge.protocols.check.rulefile import Field, RuleFile, RuleText
+from adjudge.protocols.check.sandbox import Sandbox
+from adjudge.protocols.check.types import FieldType
+
+SQL = {"truth": "BOOLEAN", "number": "DOUBLE"}
+_TEXT = FieldType("text")
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """One rule: its text, and the places of its expressions among those of the file; −1 for none."""
+
+    text: RuleText
+    uses: tuple[tuple[str, ...], ...]
+    check: int = -1
+    observed: int = -1
+    when: int = -1
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The expressions that it has."""
+        return tuple(place for place in (self.check, self.observed, self.when) if place >= 0)
+
+
+@dataclass
+class Compiled:
+    """All that judging needs of a rule file. `expressions` are (SQL, type) over internal columns."""
+
+    file: RuleFile
+    names: Names
+    rules: list[CompiledRule] = field(default_factory=list)
+    expressions: list[tuple[str, str]] = field(default_factory=list)
+    patterns: dict[str, int] = field(default_factory=dict)
+    read: list[Name] = field(default_factory=list)
+
+    def keys(self, block: str) -> list[Name]:
+        """The keys of `meta` or `input` that are read."""
+        return [name for name in self.names.known.values() if name.written[0] == block]
+
+    def label(self, source: str) -> Name:
+        """The column behind a slice, cluster, sequence or order."""
+        block, dot, key = source.partition(".")
+        written = (block, key) if dot and block in {"meta", "input"} and source not in self.file.fields else (source,)
+        return self.names.known[written]
+
+    @property
+    def fields(self) -> list[Field]:
+        """The declared fields, in order."""
+        return list(self.file.fields.values())
+
+    def uses_of(self, block: str) -> list[Field]:
+        """The fields that rules read of `gold` or of the `previous` sample."""
+        wanted = {name.written[1] for name in self.read if name.written[0] == block}
+        return [each for each in self.fields if each.name in wanted]
+
+
+def column_type(each: Field) -> FieldType:
+    """The type of a field's column: a path into a list leads to a list."""
+    return FieldType("list", item=each.type) if each.path.many else each.type
+
+
+def names_of(file: RuleFile) -> Names:
+    """Every name that expressions may use; keys of `meta` and `input` that are not declared are text."""
+    known: dict[tuple[str, ...], Name] = {}
+
+    def add(written: tuple[str, ...], column: str, kind: FieldType) -> None:
+        known[written] = Name(written, column, kind.sql, kind.kind)
+
+    for place, each in enumerate(file.fields.values()):
+        kind = column_type(each)
+        add((each.name,), f"c{place}", kind)
+        add(("gold", each.name), f"g{place}", kind)
+        if file.sequence:
+            add(("previous", each.name), f"p{place}", kind)
+    add(("id",), "id", _TEXT)
+    add(("model",), "model", _TEXT)
+    for block, declared in (("meta", file.meta), ("input", file.input)):
+        for place, (key, kind) in enumerate(declared.items()):
+            add((block, key), f"{block[0]}{place}", kind)
+    names = Names(known, {block for block, declared in (("meta", file.meta), ("input", file.input)) if not declared})
+    for source in (*file.slices, file.cluster, file.sequence, file.order):
+        block, dot, key = source.partition(".")
+        if source and source not in file.fields and dot:
+            names.of_block(block, key)
+    return names
+
+
+def compiled(file: RuleFile, sandbox: Sandbox) -> Compiled:
+    """The rule file, its expressions checked; the first mistake is a ConfigError with its line."""
+    ready, wrong = compiled_or_wrong(file, sandbox)
+    if wrong:
+        raise wrong[0]
+    return ready
+
+
+def compiled_or_wrong(file: RuleFile, sandbox: Sandbox) -> tuple[Compiled, list[ConfigError]]:
+    """The rule file without the rules that are wrong, and what is wrong with each of those."""
+    ready = Compiled(file, names_of(file))
+    wanted: list[tuple[Way, str, str]] = []
+    for code, rule in file.rules.items():
+        for part in ("check", "observed", "when"):
+            text = getattr(rule, part)
+            if text:
+                short = isinstance(file.document.content["rules"][code], str)
+                way: Way = ("rules", code) if short else ("rules", code, part)
+                wanted.append((way, text, "number" if part == "observed" else "truth"))
+    checked = check_expressions([text for _, text, _ in wanted], ready.names, sandbox, [kind for *_, kind in wanted])
+    wrong = [
+        file.document.error(way, f"{each} in: {_excerpt(text)}")
+        for (way, text, _), each in zip(wanted, checked, strict=True)
+        if isinstance(each, Refused)
+    ]
+    results = iter(zip(wanted, checked, strict=True))
+    for code, rule in file.rules.items():
+        mistakes = len(wrong)
+        compiled_rule = _rule(ready, rule, [next(results) for part in (rule.check, rule.observed, rule.when) if part])
+        if compiled_rule is not None:
+            if not any(len(name) == 1 or name[0] != "gold" for name in compiled_rule.uses):
+                wrong.append(file.document.error(("rules", code), "names no field, so that no answer can fail it"))
+            ready.rules.append(compiled_rule)
+        del mistakes
+    for each in file.fields.values():
+        if each.pattern:
+            ready.patterns[each.name] = len(ready.expressions)
+            ready.expressions.append((_pattern_sql(each, ready.names), SQL["truth"]))
+    wrong += _unusable_patterns(ready, sandbox)
+    used = {name for rule in ready.rules for name in rule.uses} | {(name,) for name in ready.patterns}
+    ready.read = [name for name in ready.names.known.values() if name.written in used]
+    return ready, wrong
+
+
+def _rule(
+    ready: Compiled, rule: RuleText, parts: Sequence[tuple[tuple[Way, str, str], Expression | Refused]]
+) -> CompiledRule | None:
+    """One rule with its expressions put among those of the file; None where one is refused."""
+    places: dict[str, int] = {}
+    uses: set[tuple[str, ...]] = set()
+    names = [name for name in ("check", "observed", "when") if getattr(rule, name)]
+    for name, ((_, _, kind), each) in zip(names, parts, strict=True):
+        if isinstance(each, Refused):
+            return None
+        places[name] = len(ready.expressions)
+        ready.expressions.append((each.sql, SQL[kind]))
+        uses.update(each.uses)
+    return CompiledRule(rule, tuple(name for name in ready.names.known if name in uses), **places)
+
+
+def _pattern_sql(each: Field, names: Names) -> str:
+    """A regular expression over a field; of a path into a list, over every place."""
+    column, pattern = names.known[(each.name,)].column, "'" + each.pattern.replace("'", "''") + "'"
+    if each.path.many:
+        return f"list_bool_and(list_transform({column}, lambda place: regexp_full_match(place, {pattern})))"
+    return f"regexp_full_match({column}, {pattern})"
+
+
+def _unusable_patterns(ready: Compiled, sandbox: Sandbox) -> list[ConfigError]:
+    names = list(ready.patterns)
+    kinds = sandbox.bind(ready.names.columns(), [ready.expressions[ready.patterns[name]][0] for name in names])
+    return [
+        ready.file.document.error(
+            ("fields", name, "pattern"), f"is no regular expression: {kind['error'].partition(': ')[2].splitlines()[0]}"
+        )
+        for name, kind in zip(names, kinds, strict=True)
+        if "error" in kind
+    ]
+
+
+def _excerpt(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 120 else flat[:119] + "…"

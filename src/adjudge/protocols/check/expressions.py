@@ -1,0 +1,672 @@
+"""Expressions of a rule file: DuckDB's syntax tree of each is held to an allow-list, its names resolved, its type known."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.protocols.check import functions as f
+from adjudge.protocols.check.sandbox import OverLimit, Sandbox
+
+MOST_CHARACTERS = 4000
+MOST_NODES = 2000
+MOST_LIST = 1000
+_BEFORE = len("SELECT ")
+_FINITE = "list_filter([1], lambda v: isfinite(v))[1]"
+"""What stands around arithmetic that may give NaN or infinity, its value in place of the 1."""
+_NOWHERE = 18446744073709551615
+_PLAIN = ("class", "type", "alias", "query_location", "query_location_length")
+_KEYS: dict[str, tuple[str, ...]] = {
+    "COMPARISON": ("left", "right"),
+    "CONJUNCTION": ("children",),
+    "BETWEEN": ("input", "lower", "upper"),
+    "CASE": ("case_checks", "else_expr"),
+    "CAST": ("child", "type_expr", "try_cast"),
+    "CONSTANT": ("literal",),
+    "COLUMN_REF": ("column_names",),
+    "FUNCTION": ("function_name", "arguments", "is_operator", "qualified_name"),
+    "LAMBDA": ("lhs", "expr", "syntax_type"),
+    "OPERATOR": ("children",),
+    "TYPE": ("type_name", "children", "qualified_name"),
+}
+_STATEMENT = {
+    "where_clause": "WHERE", "group_expressions": "GROUP BY", "group_sets": "GROUP BY", "having": "HAVING",
+    "sample": "USING SAMPLE", "qualify": "QUALIFY", "modifiers": "DISTINCT, ORDER BY or LIMIT",
+}  # fmt: skip
+_NOT_EXPRESSIONS = {
+    "SUBQUERY": "a subquery (SELECT, EXISTS or ANY)",
+    "WINDOW": "a window function (OVER)",
+    "STAR": "a star",
+    "PARAMETER": "a parameter",
+    "POSITIONAL_REFERENCE": "a reference by position",
+    "DEFAULT": "DEFAULT",
+    "COLLATE": "a collation",
+}
+
+
+class Refused(Exception):
+    """An expression that is not allowed or not right: what is wrong, the word, and the character where it stands."""
+
+    def __init__(self, what: str, word: str = "", at: int | None = None) -> None:
+        super().__init__(what)
+        self.what, self.word, self.at = what, word, at
+
+    def __str__(self) -> str:
+        return self.what + ("" if self.at is None else f" (at character {self.at + 1})")
+
+
+@dataclass(frozen=True)
+class Name:
+    """One name that an expression may use: how it is written, its internal column, and its type in DuckDB and ours."""
+
+    written: tuple[str, ...]
+    column: str
+    sql: str
+    kind: str
+
+    @property
+    def text(self) -> str:
+        """The name as the author writes it."""
+        return ".".join(quoted(part) for part in self.written)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, the SQL over internal columns, and the names it uses, in the order of the file."""
+
+    text: str
+    sql: str
+    uses: tuple[tuple[str, ...], ...]
+    type: str
+
+
+@dataclass
+class Names:
+    """Every name that expressions of a rule file may use.
+
+    `open` are the blocks (`meta`, `input`) whose keys are not declared: any key of theirs is a text.
+    """
+
+    known: dict[tuple[str, ...], Name]
+    open: set[str] = field(default_factory=set)
+
+    def of_block(self, block: str, key: str) -> Name | None:
+        """A key of `meta` or `input`; one that is not declared becomes known where keys need no declaration."""
+        if (block, key) not in self.known and block in self.open:
+            place = sum(written[0] == block for written in self.known)
+            self.known[(block, key)] = Name((block, key), f"{block[0]}{place}", "VARCHAR", "text")
+        return self.known.get((block, key))
+
+    def columns(self) -> list[tuple[str, str]]:
+        """(internal column, type) of all."""
+        return [(name.column, name.sql) for name in self.known.values()]
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in an expression: in double quotes where it is no plain word."""
+    plain = name.isascii() and (name[:1].isalpha() or name[:1] == "_") and name.replace("_", "a").isalnum()
+    return name if plain and name.lower() not in KEYWORDS else '"' + name.replace('"', '""') + '"'
+
+
+KEYWORDS = frozenset(
+    [
+        "all",
+        "analyse",
+        "analyze",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "asymmetric",
+        "both",
+        "case",
+        "cast",
+        "check",
+        "collate",
+        "column",
+        "constraint",
+        "create",
+        "default",
+        "deferrable",
+        "desc",
+        "describe",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "except",
+        "false",
+        "fetch",
+        "for",
+        "foreign",
+        "from",
+        "group",
+        "having",
+        "in",
+        "initially",
+        "intersect",
+        "into",
+        "lateral",
+        "leading",
+        "limit",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "only",
+        "or",
+        "order",
+        "pivot",
+        "placing",
+        "primary",
+        "qualify",
+        "references",
+        "returning",
+        "select",
+        "show",
+        "some",
+        "summarize",
+        "symmetric",
+        "table",
+        "then",
+        "to",
+        "trailing",
+        "true",
+        "union",
+        "unique",
+        "unpivot",
+        "using",
+        "variadic",
+        "when",
+        "where",
+        "window",
+        "with",
+        "lambda",
+        "try",
+    ]
+)
+"""Words of SQL that a field may be called only in double quotes."""
+
+
+def check_expressions(
+    texts: Sequence[str], names: Names, sandbox: Sandbox, results: Sequence[str]
+) -> list[Expression | Refused]:
+    """Every text as a checked expression that gives one of the `results` (`truth` or `number`), or why it is refused."""
+    checked: list[Expression | Refused] = []
+    trees: list[dict[str, Any]] = []
+    uses: list[tuple[tuple[str, ...], ...]] = []
+    finite, *parsed = _parsed([_FINITE, *texts], sandbox)
+    for text, answer in zip(texts, parsed, strict=True):
+        walk = _Walk(text, names, finite["statements"][0]["node"]["select_list"][0])
+        try:
+            trees.append(walk.statement(answer))
+            uses.append(tuple(name for name in names.known if name in walk.uses))
+            checked.append(Expression(text, "", uses[-1], ""))
+        except Refused as refused:
+            checked.append(refused)
+    rendered = iter(zip(sandbox.render(trees), uses, strict=True))
+    bound: list[tuple[int, str, tuple[tuple[str, ...], ...]]] = [
+        (place, *next(rendered)) for place, each in enumerate(checked) if isinstance(each, Expression)
+    ]
+    kinds = _bound(names, [sql for _, sql, _ in bound], sandbox)
+    for (place, sql, used), kind in zip(bound, kinds, strict=True):
+        wrong = _wrong_type(kind, results[place], names)
+        checked[place] = wrong or Expression(texts[place], sql, used, kind["type"])
+    return checked
+
+
+def _bound(names: Names, expressions: Sequence[str], sandbox: Sandbox) -> list[dict[str, str]]:
+    """The type of each expression; one whose constants alone go over the limits has none."""
+    try:
+        return sandbox.bind(names.columns(), expressions)
+    except OverLimit:
+        if len(expressions) < 2:
+            return [{"error": f"its constants alone need more than {sandbox.memory_mb} MB or {sandbox.seconds} s"}]
+        return [each for sql in expressions for each in _bound(names, [sql], sandbox)]
+
+
+def _parsed(texts: Sequence[str], sandbox: Sandbox) -> list[dict[str, Any]]:
+    short = [text if len(text) <= MOST_CHARACTERS else "NULL" for text in texts]
+    try:
+        answers = sandbox.parse(short)
+    except OverLimit:
+        if len(texts) < 2:
+            return [{"error": True, "error_message": "it is more than the parser can take"}]
+        return [each for text in texts for each in _parsed([text], sandbox)]
+    long = {"error": True, "error_message": f"it is longer than {MOST_CHARACTERS} characters"}
+    return [answer if len(text) <= MOST_CHARACTERS else long for text, answer in zip(texts, answers, strict=True)]
+
+
+class _Walk:
+    """One pass over the tree of one expression: what is not allowed is refused, names become internal columns."""
+
+    def __init__(self, text: str, names: Names, finite: dict[str, Any]) -> None:
+        self.text, self.names = text, names
+        self.bytes = text.encode()
+        self.uses: set[tuple[str, ...]] = set()
+        self.nodes = 0
+        self.finite = finite
+
+    def statement(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The tree with our column names; a Refused says what is wrong."""
+        if not self.text.strip():
+            raise Refused("is empty; write an expression such as total >= 0")
+        if answer.get("error"):
+            raise self._syntax(answer)
+        statements = answer["statements"]
+        if len(statements) != 1:
+            raise Refused("is more than one statement: `;` ends an expression", ";", self._find(";"))
+        node = statements[0]["node"]
+        if statements[0].get("named_param_map"):
+            raise Refused("holds a parameter ($), which an expression has none of", "$", self._find("$"))
+        if node.get("type") != "SELECT_NODE":
+            word = str(node.get("setop_type", "UNION"))
+            raise Refused(f"is more than an expression: {word} is not allowed", word, self._find(word))
+        if node["from_table"].get("type") != "EMPTY":
+            raise Refused("is more than an expression: FROM is not allowed", "FROM", self._find("from"))
+        for key, word in _STATEMENT.items():
+            if node.get(key):
+                raise Refused(
+                    f"is more than an expression: {word} is not allowed", word, self._find(word.split(",")[0])
+                )
+        if node["cte_map"].get("map") or node.get("aggregate_handling") != "STANDARD_HANDLING":
+            raise Refused("is more than an expression: WITH and GROUP BY are not allowed", "WITH", None)
+        if len(node["select_list"]) != 1:
+            raise Refused("is more than one value: a comma stands outside of brackets", ",", self._find(","))
+        root = node["select_list"][0]
+        if root.get("alias"):
+            raise Refused(f"names its value ({root['alias']!r}), or a word is too much", root["alias"], None)
+        self._node(root, ())
+        return answer
+
+    def _syntax(self, answer: dict[str, Any]) -> Refused:
+        message = str(answer.get("error_message", "cannot be parsed")).replace("SELECT clause", "an expression")
+        position = answer.get("position")
+        at = None if position is None else self._characters(int(position))
+        fields = [name[0] for name in self.names.known if len(name) == 1]
+        return Refused(f"is no expression: {message}{_syntax_hint(self.text, fields)}", "", at)
+
+    def _node(self, node: dict[str, Any], scope: tuple[str, ...], *, alias: str = "", argument: bool = False) -> None:
+        """Hold one node to the list; `scope` are the variables of the lambdas around it."""
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            raise Refused(f"has more than {MOST_NODES} parts")
+        kind = str(node.get("class"))
+        if kind == "LAMBDA" and not argument:
+            raise Refused(_arrow_hint("an expression"), *self._word(node))
+        if kind not in f.KINDS:
+            what = _NOT_EXPRESSIONS.get(kind, kind)
+            raise Refused(f"{what} is not allowed in a rule", *self._word(node))
+        if node.get("alias") not in {"", None, alias}:
+            raise Refused(f"names a value ({node['alias']!r}), which an expression does not", *self._word(node))
+        if kind == "FUNCTION" and (node.get("schema") or node.get("catalog")):
+            path = [str(part) for part in (node.get("catalog"), node.get("schema"), node["function_name"]) if part]
+            raise Refused(_method_hint(path, node.get("arguments") or []), *self._word(node, ".".join(path)))
+        for key, value in node.items():
+            if key not in _KEYS[kind] and key not in _PLAIN and _says_something(key, value):
+                raise Refused(f"{_words(key)} is not allowed in a rule", *self._word(node))
+        getattr(self, f"_{kind.lower()}")(node, scope)
+
+    def _comparison(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        self._compared(node, [node["left"], node["right"]])
+        self._node(node["left"], scope)
+        self._node(node["right"], scope)
+
+    def _conjunction(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        for child in node["children"]:
+            self._node(child, scope)
+
+    def _between(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        self._compared(node, [node["input"], node["lower"], node["upper"]])
+        for key in _KEYS["BETWEEN"]:
+            self._node(node[key], scope)
+
+    def _case(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        for check in node["case_checks"]:
+            self._node(check["when_expr"], scope)
+            self._node(check["then_expr"], scope)
+        self._node(node["else_expr"], scope)
+
+    def _cast(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        self._type(node["type_expr"])
+        self._node(node["child"], scope)
+
+    def _type(self, node: dict[str, Any]) -> None:
+        word = str(node.get("type_name", ""))
+        path = (node.get("qualified_name") or {}).get("path", [word])
+        if node.get("class") != "TYPE" or len(path) != 1 or not word.isascii() or word.lower() not in f.CAST_TYPES:
+            raise Refused(f"a cast to {'.'.join(map(str, path))} is not allowed in a rule", *self._word(node))
+        for child in node.get("children") or ():
+            if child.get("class") == "TYPE":
+                self._type(child)
+            elif child.get("class") != "CONSTANT":
+                raise Refused(f"a cast to {word} with such a size is not allowed", *self._word(node))
+
+    def _constant(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        del scope
+        literal = node.get("literal") or {}
+        if literal.get("kind") not in {"INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL_LITERAL"}:
+            raise Refused(f"a constant of kind {literal.get('kind')} is not allowed in a rule", *self._word(node))
+
+    def _operator(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        if node["type"] not in f.OPERATOR_TYPES:
+            raise Refused(f"{_words(node['type'])} is not allowed in a rule", *self._word(node))
+        if len(node["children"]) > MOST_LIST:
+            raise Refused(f"a list of more than {MOST_LIST} values is not for a rule", *self._word(node))
+        if node["type"] in {"COMPARE_IN", "COMPARE_NOT_IN"}:
+            self._compared(node, node["children"])
+        for child in node["children"]:
+            self._node(child, scope)
+
+    def _function(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        name, arguments = str(node["function_name"]), node.get("arguments") or []
+        if (node.get("qualified_name") or {}).get("path", [name]) != [name]:
+            raise Refused(f"{name} is called through a schema, which a rule has none of", *self._word(node, name))
+        folded = name.lower() if name.isascii() else name
+        if folded not in f.ALLOWED:
+            raise Refused(_unknown_function(name), *self._word(node, name))
+        if len(arguments) > MOST_LIST:
+            raise Refused(f"{name} with more than {MOST_LIST} arguments is not for a rule", *self._word(node, name))
+        count, why = f.ARGUMENTS.get(folded, (len(arguments), ""))
+        if len(arguments) != count:
+            raise Refused(
+                f"{name} with {len(arguments)} argument is not allowed in a rule: {why}", *self._word(node, name)
+            )
+        self._sizes(folded, name, node, arguments)
+        sums_numbers = folded in {"+", "-"} and self._numbers(arguments)
+        self._arguments(folded, name, node, scope)
+        if sums_numbers or (folded in f.NOT_FINITE and not _of_time(arguments)):
+            self._guard(node)
+
+    def _numbers(self, arguments: Sequence[dict[str, Any]]) -> bool:
+        """Whether a sum or difference is one of numbers, as far as its parts tell."""
+        return any(self._plain_kind(argument["expression"]) == "number" for argument in arguments)
+
+    def _guard(self, node: dict[str, Any]) -> None:
+        """Put a guard around a node in its place: NULL where its value is NaN or infinite, which SQL would compare."""
+        guard = copy.deepcopy(self.finite)
+        (values, _) = guard["children"][0]["arguments"]
+        values["expression"]["arguments"][0]["expression"] = dict(node)
+        node.clear()
+        node.update(guard)
+
+    def _arguments(self, folded: str, name: str, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        for argument in node.get("arguments") or ():
+            label, child = argument.get("name", ""), argument["expression"]
+            if label and folded != "struct_pack":
+                raise Refused(f"{name} takes no argument by name ({label})", *self._word(node, name))
+            if child.get("class") == "LAMBDA" and folded not in f.LAMBDAS:
+                raise Refused(_arrow_hint(name), *self._word(child, "->"))
+            self._node(child, scope, alias=label, argument=True)
+
+    def _sizes(self, folded: str, name: str, node: dict[str, Any], arguments: Sequence[dict[str, Any]]) -> None:
+        """A function that makes a value of a given size gets a constant one, within the bound."""
+        sized = f.SIZED.get(folded)
+        for place in () if sized is None else sized.sizes:
+            if place >= len(arguments):
+                continue
+            size = _whole(arguments[place]["expression"])
+            if size is None or abs(size) > f.MOST_SIZE:
+                found = "not a constant" if size is None else f"{size:,}"
+                raise Refused(
+                    f"{name} makes a value as large as it is told: the size must be a constant of at most "
+                    f"{f.MOST_SIZE:,}, found {found}",
+                    *self._word(node, name),
+                )
+
+    def _lambda(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        variables = _variables(node["lhs"])
+        if variables is None:
+            raise Refused(_arrow_hint("the expression"), *self._word(node, "->"))
+        for name in variables:
+            if (name,) in self.names.known or name in RESERVED:
+                raise Refused(
+                    f"the variable {name!r} has the name of a field; call it otherwise", *self._word(node, name)
+                )
+        self._node(node["expr"], (*scope, *variables))
+
+    def _column_ref(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        names = [str(name) for name in node["column_names"]]
+        if names[0] in scope:
+            return
+        if len(names) > 1:
+            self.names.of_block(names[0], names[1])
+        for size in (2, 1):
+            name = self.names.known.get(tuple(names[:size]))
+            if name is not None and (size == 1 or len(names) >= size):
+                self.uses.add(name.written)
+                node["column_names"] = [name.column, *names[size:]]
+                return
+        raise Refused(_unknown_name(names, self.names, self.text), *self._word(node, ".".join(names)))
+
+    def _compared(self, node: dict[str, Any], sides: Sequence[dict[str, Any]]) -> None:
+        """Refuse a comparison with NULL, and one of a text with a number, which would be converted in silence."""
+        for side in sides:
+            if side.get("class") == "CONSTANT" and (side.get("literal") or {}).get("kind") == "NULL_LITERAL":
+                if "DISTINCT" in str(node["type"]):
+                    continue
+                raise Refused(
+                    "a comparison with null is never true; write `is null` or `is not null`", *self._word(side, "null")
+                )
+        kinds = [(side, self._plain_kind(side)) for side in sides]
+        texts = [side for side, kind in kinds if kind == "text"]
+        numbers = [side for side, kind in kinds if kind == "number"]
+        columns = [side for side, kind in kinds if kind in {"text", "number"} and side.get("class") == "COLUMN_REF"]
+        if texts and numbers and columns:
+            raise Refused(self._mixed(texts[0], numbers[0]), *self._word(columns[0]))
+
+    def _mixed(self, text: dict[str, Any], number: dict[str, Any]) -> str:
+        hint = ""
+        if text.get("class") == "CONSTANT":
+            hint = "; a number stands without quotes"
+        elif number.get("class") == "CONSTANT":
+            hint = "; a text stands in single quotes, and x::double turns a text into a number"
+        return f"compares a text ({self._source(text)}) with a number ({self._source(number)}){hint}"
+
+    def _plain_kind(self, side: dict[str, Any]) -> str | None:
+        if side.get("class") == "CONSTANT":
+            kind = (side.get("literal") or {}).get("kind")
+            return {"INTEGER": "number", "NUMERIC": "number", "STRING": "text"}.get(str(kind))
+        if side.get("class") == "COLUMN_REF":
+            name = self.names.known.get(tuple(str(part) for part in side["column_names"]))
+            return None if name is None else name.kind
+        return None
+
+    def _source(self, node: dict[str, Any]) -> str:
+        word, _ = self._word(node)
+        return word
+
+    def _word(self, node: dict[str, Any], word: str = "") -> tuple[str, int | None]:
+        """The words of a node as the author wrote them, and the character where they begin."""
+        start, length = node.get("query_location", _NOWHERE), node.get("query_location_length", 0)
+        if start == _NOWHERE:
+            return word, self._find(word) if word else None
+        begin = max(0, int(start) - _BEFORE)
+        text = word or self.bytes[begin : begin + int(length)].decode(errors="replace")
+        return text, self._characters(int(start))
+
+    def _characters(self, position: int) -> int:
+        return len(self.bytes[: max(0, position - _BEFORE)].decode(errors="replace"))
+
+    def _find(self, word: str) -> int | None:
+        place = self.text.lower().find(word.lower())
+        return None if place < 0 else place
+
+
+RESERVED = ("gold", "meta", "input", "id", "model", "previous")
+_CLOCK = {
+    "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "now", "today",
+}  # fmt: skip
+_MACHINE = {
+    "user",
+    "current_user",
+    "session_user",
+    "current_role",
+    "current_catalog",
+    "current_schema",
+    "current_database",
+}
+
+
+def _variables(node: dict[str, Any]) -> list[str] | None:
+    """The names of a lambda's variables: one, or several in brackets."""
+    if node.get("class") == "COLUMN_REF" and len(node["column_names"]) == 1:
+        return [str(node["column_names"][0])]
+    if node.get("class") == "FUNCTION" and node.get("function_name") == "row":
+        inner = [_variables(argument["expression"]) for argument in node["arguments"]]
+        return None if any(each is None for each in inner) else [name for each in inner for name in each or ()]
+    return None
+
+
+def _whole(node: dict[str, Any]) -> int | None:
+    """A whole constant, with its sign."""
+    if node.get("class") == "CONSTANT" and (node.get("literal") or {}).get("kind") == "INTEGER":
+        try:
+            return int(node["literal"]["text"])
+        except ValueError:
+            return None
+    if node.get("class") == "FUNCTION" and node.get("function_name") == "-" and len(node["arguments"]) == 1:
+        inner = _whole(node["arguments"][0]["expression"])
+        return None if inner is None else -inner
+    return None
+
+
+def _of_time(arguments: Sequence[dict[str, Any]]) -> bool:
+    """Whether an argument is a span of time, which is always finite."""
+    return any(str(argument["expression"].get("function_name", "")).startswith("to_") for argument in arguments)
+
+
+def _says_something(key: str, value: Any) -> bool:
+    if key == "order_bys":
+        return bool((value or {}).get("orders"))
+    return value not in ("", [], None, False, _NOWHERE)
+
+
+def _words(key: str) -> str:
+    return key.removeprefix("OPERATOR_").replace("_", " ").upper()
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    folded = {name.lower(): name for name in known}
+    if word.lower() in folded:
+        return folded[word.lower()]
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
+    return close[0] if close else ""
+
+
+def _unknown_function(name: str) -> str:
+    folded = name.lower()
+    if folded in f.INSTEAD:
+        return f"the function {name!r} is not allowed in a rule; write {f.INSTEAD[folded]}"
+    close = _near(name, list(f.ALLOWED))
+    hint = f". Did you mean {close!r}?" if close else ""
+    return f"the function {name!r} is not allowed in a rule{hint} (docs/check-functions.md lists those that are)"
+
+
+def _method_hint(path: Sequence[str], arguments: Sequence[Any]) -> str:
+    *before, last = (str(part) for part in path)
+    known = _near(f.INSTEAD.get(last.lower(), last).partition("(")[0], list(f.ALLOWED))
+    more = ", …" if arguments else ""
+    hint = f"; write {known}({'.'.join(before)}{more})" if known else ""
+    return f"{'.'.join(map(str, path))}() is a call through a schema or a method, which a rule has none of{hint}"
+
+
+def _arrow_hint(name: str) -> str:
+    return (
+        f"-> makes a lambda, which {name} does not take; of JSON write json_extract(x, '$.key') "
+        "or json_extract_string(x, '$.key')"
+    )
+
+
+def _unknown_name(parts: Sequence[str], names: Names, text: str) -> str:
+    """Why a name is none, with what may have been meant."""
+    first = parts[0]
+    if first in {"gold", "meta", "input", "previous"}:
+        known = [name[1] for name in names.known if name[0] == first and len(name) == 2]
+        if len(parts) == 1:
+            return f"{first} alone is no value; write {first}.NAME"
+        close = _near(parts[1], known)
+        hint = f" Did you mean {first}.{quoted(close)}?" if close else ""
+        if first == "previous" and not known:
+            return "previous needs `sequence:` and `order:` in the file"
+        return f"there is no {first}.{parts[1]}: {parts[1]!r} is no declared field.{hint}"
+    if first.lower() in _CLOCK:
+        return f"{first} reads the clock, and a rule gives the same result tomorrow; use a date from the answer, meta or input"
+    if first.lower() in _MACHINE:
+        return f"{first} is about this machine, not about the answer; a field of that name stands in `fields`"
+    fields = [name[0] for name in names.known if len(name) == 1]
+    close = _near(first, fields)
+    if close:
+        return f"there is no field {first!r}. Did you mean {quoted(close)}?"
+    in_quotes = f'"{first}"' in text
+    why = " (double quotes are for names)" if in_quotes else ""
+    return f"there is no field {first!r}{why}; a text stands in single quotes: '{first}'. Fields: {', '.join(fields[:12]) or 'none'}"
+
+
+def _syntax_hint(text: str, fields: Sequence[str]) -> str:
+    if text.count("'") % 2:
+        return "; a single quote is not closed"
+    if text.count('"') % 2:
+        return "; a double quote is not closed"
+    if text.count("(") != text.count(")"):
+        return f"; {text.count('(')} brackets open and {text.count(')')} close"
+    for wrong, right in (
+        ("=>", ">="),
+        ("=<", "<="),
+        ("===", "="),
+        ("!==", "!="),
+        ("&&", "and"),
+        ("≤", "<="),
+        ("≥", ">="),
+    ):
+        if wrong in text:
+            return f"; write {right} for {wrong}"
+    if "!" in text.replace("!=", "").replace("!~~", ""):
+        return "; write not for !"
+    words = re.findall(r"\w+", re.sub(r"'[^']*'|\"[^\"]*\"", " ", text))
+    keyword = next((word for word in words if word in fields and word.lower() in KEYWORDS), None)
+    if keyword is not None:
+        return f'; {keyword} is a word of SQL: write the field as "{keyword}", in double quotes'
+    if text.lower().lstrip().startswith("if "):
+        return "; write if(condition, a, b), or a rule with `when:`"
+    return ""
+
+
+def _wrong_type(result: dict[str, str], wanted: str, names: Names) -> Refused | None:
+    if "error" in result:
+        return Refused(f"does not fit its types: {_readable(result['error'], names)}")
+    kind = result["type"]
+    if wanted == "truth" and kind != "BOOLEAN":
+        return Refused(f"gives a value of type {kind}, expected true or false; compare it with something, such as > 0")
+    if wanted == "number" and not kind.startswith(
+        (
+            "DOUBLE",
+            "FLOAT",
+            "DECIMAL",
+            "INTEGER",
+            "BIGINT",
+            "HUGEINT",
+            "SMALLINT",
+            "TINYINT",
+            "UBIGINT",
+            "UINTEGER",
+            "UHUGEINT",
+        )
+    ):
+        return Refused(f"gives a value of type {kind}, expected a number to observe")
+    return None
+
+
+def _readable(error: str, names: Names) -> str:
+    """DuckDB's own words, in one line, with the author's names."""
+    first = error.partition("\n")[0].partition(": ")[2] or error
+    for name in names.known.values():
+        first = first.replace(f'"{name.column}"', name.text)
+        first = " ".join(name.text if word.strip("(),.;") == name.column else word for word in first.split(" "))
+    candidates = "No function matches" in error
+    return first.strip() + (" (are text and number mixed up?)" if candidates else "")

@@ -1,0 +1,392 @@
+"""Output and reference lines as columns: the answer taken out of the text, its fields by their types."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.errors import InputError
+from adjudge.protocols.check.compiled import Compiled
+from adjudge.protocols.check.expressions import Name
+from adjudge.protocols.check.values import Answers, Converted, column
+from adjudge.readers.blocks import Block
+from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as
+from adjudge.readers.wording import in_words
+
+STATUSES = ("answered", "unparsed", "abstained", "errored", "missing")
+ANSWERED, UNPARSED, ABSTAINED, ERRORED, MISSING = range(5)
+TEXT_LIMIT = 65_536
+MOST_CHARACTERS = 1_000_000
+NO_METHOD = 255
+EXPECTED = {
+    ("outputs", "json"): "an output line is a JSON object with `id`, `response` (the model's text) and `model`",
+    ("outputs", "none"): "with `extract: none` an output line is a JSON object with `id`, `model` and the fields",
+    ("reference", "json"): "a reference line is a JSON object with `id` and the right values, in `gold` or beside it",
+}
+_METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
+_ABSTAIN = re.compile(r'\{\s*"abstain"\s*:\s*true\s*[,}]')
+_any = msgspec.json.Decoder()
+_NAMES = pa.list_(pa.string())
+_astuple = msgspec.structs.astuple
+
+
+class Output(msgspec.Struct, kw_only=True, gc=False):
+    """An output line; `meta` and `input` are read where a rule file names keys of theirs."""
+
+    id: str | int | None = None
+    response: str | None = None
+    model: str | None = None
+    error: str | None = None
+
+
+class OutputWithBlocks(Output, kw_only=True, gc=False):
+    """An output line whose `meta` or `input` is read."""
+
+    meta: Any = None
+    input: Any = None
+
+
+def key_tree(compiled: Compiled, *, reference: bool) -> dict[str, Any]:
+    """The keys of a line that are read."""
+    known: dict[str, Any] = {"id": None}
+    if not reference:
+        known |= {"model": None, "error": None}
+        if compiled.file.extract == "json":
+            known["response"] = None
+    for block in ("meta", "input"):
+        if names := compiled.keys(block):
+            known[block] = {name.written[1]: None for name in names}
+    if reference or compiled.file.extract == "none":
+        known |= dict.fromkeys(str(each.path.first) for each in compiled.fields)
+    if reference:
+        known["gold"] = dict.fromkeys(str(each.path.first) for each in compiled.fields)
+    return known
+
+
+class OutputReader:
+    """Reads blocks of output lines into a table with a row an output.
+
+    `answer` columns are the fields; `mistyped` and `details` name the values of another type, and are null but for few.
+    """
+
+    def __init__(self, compiled: Compiled, *, repairs: bool, by_line: bool) -> None:
+        self.compiled, self.by_line = compiled, by_line
+        self.answers = Answers(compiled.fields)
+        self.names = [*compiled.keys("meta"), *compiled.keys("input")]
+        kind: Any = OutputWithBlocks if self.names else Output
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+        self._extractor = Extractor([str(key) for key in self.answers.keys], repairs=repairs)
+        self._quoted = [f'"{key}"' for key in self.answers.keys]
+
+    def read(self, block: Block) -> pa.Table:
+        """A row an output."""
+        return self._rows(block) if self.compiled.file.extract == "none" else self._texts(block)
+
+    def _texts(self, block: Block) -> pa.Table:
+        def loose(line: int, record: bytes) -> Any:
+            return self._loose(record, block.path, line)
+
+        outputs = block.decode(self._decoder, EXPECTED["outputs", "json"], loose)
+        texts = [output.response for output in outputs]
+        found = _Found(len(outputs))
+        rows = self._at_once(texts, found)
+        for row in [row for row, values in enumerate(rows) if values is None]:
+            rows[row] = self._searched(texts[row], row, found, outputs[row].error)
+        ids, models = [output.id for output in outputs], [output.model for output in outputs]
+        return self._table(block, ids, models, pa.array(texts, pa.string()), rows, found, outputs)
+
+    def _at_once(self, texts: Sequence[str | None], found: _Found) -> list[Any]:
+        """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
+        if self.answers.decoder is None:
+            return [None] * len(texts)
+        decode, nothing = self.answers.decoder.decode, self.answers.nothing
+        rows: list[tuple[Any, ...] | None] = []
+        for row, text in enumerate(texts):
+            if text is None:
+                rows.append(None)
+                continue
+            start, end = text.find("{"), text.rfind("}") + 1
+            body = text[start:end]  # empty where there is no object, and the text itself where there is nothing else
+            try:
+                values = _astuple(decode(body))
+            except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+                rows.append(None)
+                continue
+            if values == nothing or end - start > MOST_CHARACTERS or ("{" in body[1:] and not self._best(body, values)):
+                rows.append(None)
+                continue
+            if body is not text:
+                method = found_as(text[:start], text[end:])
+                if method is None:
+                    rows.append(None)
+                    continue
+                found.method[row], found.start[row] = _METHOD_CODES[method], start
+            found.end[row] = end
+            rows.append(values)
+        return rows
+
+    def _best(self, body: str, values: tuple[Any, ...]) -> bool:
+        """Whether no object inside this one can hold as many fields.
+
+        As many keys as this one lacks, and one more, must stand in the text once.
+        """
+        lacking, alone = values.count(None), 0
+        for key, value in zip(self._quoted, values, strict=True):
+            if value is not None and body.count(key) == 1:
+                alone += 1
+                if alone > lacking:
+                    return True
+        return False
+
+    def _searched(self, text: str | None, row: int, found: _Found, error: str | None) -> tuple[Any, ...]:
+        """The values of any text, wherever its answer stands; what is notable of it goes into `found`."""
+        if text is None:
+            note = "the output line has no response"
+            found.refuse(row, *((ERRORED, error[:200]) if error else (MISSING, note)))
+            return self.answers.nothing
+        extraction = self._extractor.extract(text)
+        if extraction.value is None:
+            found.refuse(row, *_refused(text, error, extraction))
+            return self.answers.nothing
+        found.take(row, extraction)
+        return found.converted(row, self.answers.convert(extraction.value))
+
+    def _rows(self, block: Block) -> pa.Table:
+        """Rows that are answers themselves."""
+        records = block.each(lambda _, record: _object(record), EXPECTED["outputs", "none"])
+        found = _Found(len(records))
+        rows = []
+        for row, record in enumerate(records):
+            converted = self.answers.convert(record)
+            error = record.get("error")
+            if error is not None and converted.values == self.answers.nothing:
+                found.refuse(row, ERRORED, str(error)[:200])
+                rows.append(self.answers.nothing)
+            else:
+                rows.append(found.converted(row, converted))
+        for line, record in zip(block.lines.tolist(), records, strict=True):
+            if not isinstance(record.get("id"), str | int | None) or isinstance(record.get("id"), bool):
+                raise InputError("`id` is neither text nor a whole number", file=block.path, line=line)
+        texts = pa.array([record.decode(errors="replace") for record in block.records()], pa.string())
+        outputs = [
+            OutputWithBlocks(
+                id=r.get("id"), model=_text_or_none(r.get("model")), meta=r.get("meta"), input=r.get("input")
+            )
+            for r in records
+        ]
+        return self._table(block, [o.id for o in outputs], [o.model for o in outputs], texts, rows, found, outputs)
+
+    def _table(
+        self,
+        block: Block,
+        ids: Sequence[Any],
+        models: Sequence[str | None],
+        texts: pa.StringArray,
+        rows: Sequence[tuple[Any, ...]],
+        found: _Found,
+        outputs: Sequence[Any],
+    ) -> pa.Table:
+        stem = Path(block.path).stem
+        characters = pc.utf8_length(texts)
+        if (pc.max(characters).as_py() or 0) > TEXT_LIMIT:
+            texts = pc.utf8_slice_codeunits(texts, 0, TEXT_LIMIT)
+        columns = {
+            "key": _keys(block, ids, by_line=self.by_line, hint=EXPECTED["outputs", self.compiled.file.extract]),
+            "group": pa.array([model or stem for model in models], pa.string()),
+            "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
+            "line": pa.array(block.lines),
+            "response": texts,
+            "characters": characters.cast(pa.int64()),
+            **found.columns(),
+            **dict(zip(_columns(self.compiled, "c"), self.answers.columns(rows), strict=True)),
+            **_blocks(self.names, outputs),
+        }
+        return with_cut(columns, self.compiled)
+
+    def _loose(self, record: bytes, path: str, line: int) -> Any:
+        """A line whose response is an object, or whose error is one; any other is refused."""
+        data = _any.decode(record)
+        if isinstance(data, dict):
+            for key, limit in (("response", None), ("error", 300)):
+                if key in data and not isinstance(data[key], str | None):
+                    data[key] = msgspec.json.encode(data[key]).decode()[:limit]
+            record = msgspec.json.encode(data)
+        try:
+            return self._decoder.decode(record)
+        except msgspec.ValidationError as error:
+            raise InputError(in_words(error), file=path, line=line, hint=EXPECTED["outputs", "json"]) from None
+
+
+class ReferenceReader:
+    """Reads reference lines: the right values of the fields, in `gold` or beside the id."""
+
+    def __init__(self, compiled: Compiled, *, by_line: bool) -> None:
+        self.compiled, self.by_line = compiled, by_line
+        self.answers = Answers(compiled.fields)
+        self.names = [*compiled.keys("meta"), *compiled.keys("input")]
+
+    def read(self, block: Block) -> pa.Table:
+        """A row a reference line. A value of the wrong type is refused: a reference is to be right."""
+        expected = EXPECTED["reference", "json"]
+        records = block.each(lambda _, record: _object(record), expected)
+        rows = []
+        for line, record in zip(block.lines.tolist(), records, strict=True):
+            gold = record.get("gold", record)
+            if isinstance(gold, str):
+                gold = _gold_text(gold, block.path, line)
+            if not isinstance(gold, dict):
+                raise InputError("`gold` is no object", file=block.path, line=line, hint=expected)
+            converted = self.answers.convert(gold)
+            if converted.mistyped:
+                field, why = converted.mistyped[0]
+                raise InputError(f"the gold value of {field} does not fit its type: {why}", file=block.path, line=line)
+            rows.append(converted.values)
+        outputs = [OutputWithBlocks(id=r.get("id"), meta=r.get("meta"), input=r.get("input")) for r in records]
+        columns = {
+            "key": _keys(block, [output.id for output in outputs], by_line=self.by_line, hint=expected),
+            "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
+            "line": pa.array(block.lines),
+            **dict(zip(_columns(self.compiled, "g"), self.answers.columns(rows), strict=True)),
+            **_blocks(self.names, outputs),
+        }
+        return with_cut(columns, self.compiled)
+
+
+class _Found:
+    """What is notable of the outputs of a block, beside their values."""
+
+    def __init__(self, n: int) -> None:
+        self.status = bytearray(n)
+        self.method, self.start, self.end = bytearray(n), [0] * n, [0] * n
+        self.notes: list[str | None] = [None] * n
+        self.repairs: list[str | None] = [None] * n
+        self.mistyped: list[list[str] | None] = [None] * n
+        self.details: list[list[str] | None] = [None] * n
+
+    def take(self, row: int, extraction: Extraction) -> None:
+        """An answer that was searched for, and what was repaired."""
+        self.method[row], self.start[row], self.end[row] = (
+            _METHOD_CODES[extraction.method],
+            extraction.start,
+            extraction.end,
+        )
+        self.repairs[row] = ",".join(extraction.repairs) or None
+
+    def refuse(self, row: int, status: int, note: str) -> None:
+        """An output without an answer."""
+        self.status[row], self.notes[row] = status, note
+        self.method[row], self.start[row], self.end[row] = NO_METHOD, -1, -1
+
+    def converted(self, row: int, converted: Converted) -> tuple[Any, ...]:
+        """The values of an answer, with what is mistyped noted."""
+        if converted.mistyped:
+            self.mistyped[row] = [each.field for each in converted.mistyped]
+            self.details[row] = [each.why for each in converted.mistyped]
+        return converted.values
+
+    def columns(self) -> dict[str, pa.Array]:
+        """All of it as columns."""
+        return {
+            "status": pa.array(np.frombuffer(bytes(self.status), dtype=np.uint8)),
+            "method": pa.array(np.frombuffer(bytes(self.method), dtype=np.uint8)),
+            "start": pa.array(self.start, pa.int32()),
+            "end": pa.array(self.end, pa.int32()),
+            "note": pa.array(self.notes, pa.string()),
+            "repairs": pa.array(self.repairs, pa.string()),
+            "mistyped": pa.array(self.mistyped, _NAMES),
+            "details": pa.array(self.details, _NAMES),
+        }
+
+
+def with_cut(columns: dict[str, Any], compiled: Compiled) -> pa.Table:
+    """A role's table; a sequence stays together, whatever the ids of its samples."""
+    if compiled.file.sequence:
+        source = columns.get(compiled.label(compiled.file.sequence).column)
+        columns["cut"] = columns["key"] if source is None else source.cast(pa.string()).fill_null("")
+    return pa.table(columns)
+
+
+def _columns(compiled: Compiled, letter: str) -> list[str]:
+    return [f"{letter}{place}" for place in range(len(compiled.fields))]
+
+
+def _keys(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:
+    if by_line:
+        return pa.array(block.lines).cast(pa.string())
+    if None in ids:
+        line = int(block.lines[list(ids).index(None)])
+        more = f"; {hint}. Another key is named by --column id=KEY, and --match line takes the line number"
+        raise InputError(f"the record has no `id`{more}", file=block.path, line=line)
+    return pa.array([str(key) for key in ids], pa.string())
+
+
+def _blocks(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa.Array]:
+    """The keys of `meta` and `input` that are read."""
+    columns = {}
+    for name in names:
+        block, key = name.written
+        convert = _of_kind(name)
+        values = [getattr(output, block) for output in outputs]
+        columns[name.column] = column(
+            [
+                convert(value[key]) if isinstance(value, dict) and value.get(key) is not None else None
+                for value in values
+            ],
+            _ARROW.get(name.kind, pa.string()),
+        )
+    return columns
+
+
+_ARROW = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
+
+
+def _of_kind(name: Name) -> Callable[[Any], Any]:
+    kinds: dict[str, Any] = {"number": float, "boolean": bool, "date": dt.date}
+    kind = kinds.get(name.kind)
+    if kind is None:
+        return lambda value: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+    def convert(value: Any) -> Any:
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            return None
+
+    return convert
+
+
+def _object(record: bytes) -> dict[str, Any]:
+    value = _any.decode(record)
+    if not isinstance(value, dict):
+        raise msgspec.ValidationError(f"Expected `object`, got `{'array' if isinstance(value, list) else 'str'}`")
+    return value
+
+
+def _gold_text(text: str, path: str, line: int) -> Any:
+    try:
+        return _any.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InputError(f"`gold` is a text that is no JSON: {in_words(error)}", file=path, line=line) from None
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _refused(text: str, error: str | None, extraction: Extraction) -> tuple[int, str]:
+    """What became of an output without an answer, and why."""
+    if not text.strip() and not error:
+        return ABSTAINED, "the response is empty"
+    if _ABSTAIN.search(text[:4000]):
+        return ABSTAINED, 'the response says {"abstain": true}'
+    if error:
+        return ERRORED, error[:200]
+    return UNPARSED, extraction.error

@@ -1,0 +1,391 @@
+"""The rules of a run: those on every declared field, and those of the rule file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.evidence.rule import Condition, Finding, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import Limits as Bounds
+from adjudge.evidence.vocabulary import Scope
+from adjudge.protocols.check.batch import CheckBatch, Mask, answered, place_names
+from adjudge.protocols.check.compiled import Compiled, CompiledRule
+from adjudge.protocols.check.rulefile import Field, Limits, Range
+
+_TYPED = ("field.present", "field.type")
+NO_VALUE = "the expression has no value here (NULL, or not a finite number)"
+_OPTIONAL = "the field is optional, and not in the answer"
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """What the rules are built from."""
+
+    compiled: Compiled
+
+
+def build(context: CheckContext) -> list[Rule]:
+    """All rules, in the order in which their atoms stand."""
+    compiled = context.compiled
+    single = [each for each in compiled.fields if not each.path.many]
+    rules = [_answer(), *_field_rules(compiled.fields, compiled)]
+    rules += _place_rules([each for each in compiled.fields if each.path.many])
+    rules += (
+        [_value_rule("one_of", [each for each in single if each.one_of], _one_of, compiled)]
+        if any(each.one_of for each in single)
+        else []
+    )
+    rules += [_range([each for each in single if each.range is not None])] if any(each.range for each in single) else []
+    patterns = [each for each in compiled.fields if each.pattern]
+    rules += [_pattern(patterns, compiled)] if patterns else []
+    return [*rules, *(_user_rule(rule, compiled) for rule in compiled.rules)]
+
+
+RULES = RuleSet("check", "check", build)
+
+
+def _answer() -> Rule:
+    def check(batch: CheckBatch) -> Finding:
+        failed = (~answered(batch))[None]
+        details = {(0, row): text for row, text in batch.notes.items()}
+        variant = np.maximum(batch.status.astype(np.int8) - 1, 0)[None]
+        return Finding(failed, failed, variant=variant, details=details)
+
+    return Rule(
+        code="answer.json",
+        title="the output holds a JSON object with at least one of the fields",
+        passed="an answer was extracted",
+        failed="no answer could be read from the text: {why}",
+        check=check,
+        variants=(
+            Variant("answer.abstained", "the model answered", "the model abstained: {why}"),
+            Variant("answer.api_error", "the call to the model succeeded", "the call to the model failed: {why}"),
+            Variant("answer.missing_output", "there is an output for the sample", "there is no output: {why}"),
+        ),
+    )
+
+
+def _field_rules(fields: Sequence[Field], compiled: Compiled) -> list[Rule]:
+    """Every declared field is there, and of its type."""
+    del compiled
+    critical = np.array([each.severity == "critical" for each in fields])[:, None]
+    optional = np.array([not each.required for each in fields])
+
+    def missing(batch: CheckBatch) -> Mask:
+        return np.stack([~batch.present(each) for each in fields])
+
+    def present(batch: CheckBatch) -> Finding:
+        failed = missing(batch)
+        return Finding(failed, failed & critical)
+
+    def wanted(batch: CheckBatch) -> Mask:
+        if not optional.any():
+            return np.ones((len(fields), 1), dtype=bool)
+        kept: Mask = ~(missing(batch) & optional[:, None])
+        return kept
+
+    def typed(batch: CheckBatch) -> Finding:
+        failed = np.stack([batch.bad_type(each) for each in fields])
+        details = {
+            (place, row): text
+            for place, each in enumerate(fields)
+            for (name, row), text in batch.details.items()
+            if name == each.name
+        }
+        for place, each in enumerate(fields):
+            if each.path.many:
+                for (name, row), text in batch.details.items():
+                    if name.startswith(f"{each.name}["):
+                        details.setdefault((place, row), f"{name}: {text}")
+        return Finding(failed, failed & critical, details=details)
+
+    slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
+    return [
+        Rule(
+            code="field.present",
+            title="every declared field is in the answer",
+            scope=Scope.FIELD,
+            slots=slots,
+            needs=("answer",),
+            passed="{field} is there",
+            failed="{field} is missing from the answer, or null",
+            check=present,
+            conditions=(Condition(wanted, _OPTIONAL),) if optional.any() else (),
+        ),
+        Rule(
+            code="field.type",
+            title="every value is of its declared type",
+            scope=Scope.FIELD,
+            slots=slots,
+            needs=("field.present",),
+            unit=tuple(str(each.type) for each in fields),
+            passed="{field} is of type {unit}",
+            failed="{field} is not of type {unit}: {why}",
+            check=typed,
+        ),
+    ]
+
+
+def _place_rules(fields: Sequence[Field]) -> list[Rule]:
+    """Every place of a path into a list has a value of its type; the places after the last slot share one atom."""
+    if not fields:
+        return []
+    slots = tuple(Slot(name, 0, ((each.name, 0),)) for each in fields for name in place_names(each))
+    critical = np.array([each.severity == "critical" for each in fields for _ in place_names(each)])[:, None]
+
+    def places(batch: CheckBatch) -> Mask:
+        rows = []
+        for each in fields:
+            lengths = batch.lengths(each)
+            rows += [lengths > place for place in range(each.places + 1)]
+        return np.stack(rows)
+
+    def bad(batch: CheckBatch, judge: Callable[[CheckBatch, Field, int], Mask]) -> Mask:
+        rows = []
+        for each in fields:
+            longest = int(batch.lengths(each).max(initial=0))
+            masks = [judge(batch, each, place) for place in range(min(longest, each.places))]
+            masks += [np.zeros(batch.n, dtype=bool)] * (each.places - len(masks))
+            rest = np.zeros(batch.n, dtype=bool)
+            for place in range(each.places, longest):
+                rest |= judge(batch, each, place)
+            rows += [*masks, rest]
+        return np.stack(rows)
+
+    def rule(code: str, title: str, failed: str, judge: Callable[[CheckBatch, Field, int], Mask]) -> Rule:
+        def check(batch: CheckBatch) -> Finding:
+            failing = bad(batch, judge)
+            return Finding(failing, failing & critical)
+
+        return Rule(
+            code=code,
+            title=title,
+            scope=Scope.FIELD,
+            slots=slots,
+            needs=("answer",),
+            passed="{field} is as declared",
+            failed=failed,
+            check=check,
+            conditions=(Condition(places, "the list has no such place"),),
+        )
+
+    def missing(batch: CheckBatch, each: Field, place: int) -> Mask:
+        there, values = batch.place(each, place)
+        empty: Mask = ~pc.is_valid(values).to_numpy()
+        return there & empty & ~batch.is_mistyped(f"{each.name}[{place}]")
+
+    def mistyped(batch: CheckBatch, each: Field, place: int) -> Mask:
+        return batch.is_mistyped(f"{each.name}[{place}]")
+
+    def outside(batch: CheckBatch, each: Field, place: int) -> Mask:
+        if each.range is None and not each.one_of:
+            return np.zeros(batch.n, dtype=bool)
+        _, values = batch.place(each, place)
+        wrong = np.zeros(batch.n, dtype=bool)
+        if each.range is not None:
+            numbers = pc.fill_null(values, np.nan).to_numpy()
+            wrong |= (numbers < each.range.low) | (numbers > each.range.high)
+        if each.one_of:
+            wrong |= _none_of(values, each)
+        return wrong
+
+    rules = [
+        rule("place.present", "every place of a list has a value", "{field} is missing, or null", missing),
+        rule("place.type", "every place of a list has a value of its type", "{field} is of another type", mistyped),
+    ]
+    if any(each.range is not None or each.one_of for each in fields):
+        rules.append(
+            rule(
+                "place.value", "every place of a list has an allowed value", "{field} is not an allowed value", outside
+            )
+        )
+    return rules
+
+
+def _value_rule(
+    name: str, fields: Sequence[Field], judge: Callable[[CheckBatch, Field], Mask], compiled: Compiled
+) -> Rule:
+    del compiled
+    critical = np.array([each.severity == "critical" for each in fields])[:, None]
+
+    def check(batch: CheckBatch) -> Finding:
+        failed = np.stack([judge(batch, each) for each in fields])
+        return Finding(failed, failed & critical)
+
+    return Rule(
+        code=f"field.{name}",
+        title="every value is one of those allowed",
+        scope=Scope.FIELD,
+        slots=tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields),
+        needs=_TYPED,
+        unit=tuple(_listed(each) for each in fields),
+        passed="{field} is one of {unit}",
+        failed="{field} is not one of {unit}",
+        check=check,
+    )
+
+
+def _one_of(batch: CheckBatch, each: Field) -> Mask:
+    return _none_of(batch.column(each), each)
+
+
+def _none_of(values: pa.ChunkedArray, each: Field) -> Mask:
+    """Where a value is there and is none of those allowed."""
+    allowed = pc.is_in(values, value_set=pa.array(list(each.one_of), values.type))
+    wrong: Mask = pc.and_(pc.is_valid(values), pc.invert(allowed)).to_numpy()
+    return wrong
+
+
+def _range(fields: Sequence[Field]) -> Rule:
+    ranges: list[Range] = [each.range for each in fields if each.range is not None]
+    bounds: dict[str, Any] = {
+        name: np.array([getattr(each, name) for each in ranges])
+        for name in ("low", "high", "critical_low", "critical_high")
+    }
+
+    def quantity(batch: CheckBatch) -> np.ndarray:
+        return np.stack([pc.fill_null(batch.column(each), np.nan).to_numpy() for each in fields])
+
+    def check(batch: CheckBatch) -> Finding:
+        observed = quantity(batch)
+        limits = Bounds(**bounds)
+        failed = limits.failed(observed)
+        warn = np.array([each.severity == "warning" for each in fields])[:, None]
+        return Finding(failed, failed & limits.critical(observed) & ~warn, observed)
+
+    return Rule(
+        code="field.range",
+        title="every number lies in its range",
+        scope=Scope.FIELD,
+        slots=tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields),
+        needs=_TYPED,
+        unit=tuple(each.unit for each in fields),
+        passed="{field} is {observed} {unit}, within {low} to {high}",
+        failed="{field} is {observed} {unit}, outside {low} to {high}",
+        check=check,
+        nominal=Bounds(**bounds),
+    )
+
+
+def _pattern(fields: Sequence[Field], compiled: Compiled) -> Rule:
+    places = [compiled.patterns[each.name] for each in fields]
+    critical = np.array([each.severity == "critical" for each in fields])[:, None]
+
+    def check(batch: CheckBatch) -> Finding:
+        failed = np.stack([~batch.truth(place)[0] for place in places])
+        errors = [(slot, *error) for slot, place in enumerate(places) for error in batch.results[place].errors]
+        return Finding(failed, failed & critical, errors=errors)
+
+    return Rule(
+        code="field.pattern",
+        title="every text has its form",
+        scope=Scope.FIELD,
+        slots=tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields),
+        needs=_TYPED,
+        unit=tuple(each.pattern for each in fields),
+        passed="{field} has the form {unit}",
+        failed="{field} has not the form {unit}",
+        check=check,
+    )
+
+
+def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
+    text = rule.text
+    limits = text.severity if isinstance(text.severity, Limits) else None
+
+    def known(batch: CheckBatch) -> Mask:
+        """Where every part of the rule has a value, or could not be evaluated."""
+        there = np.ones(batch.n, dtype=bool)
+        if rule.check >= 0:
+            there &= batch.truth(rule.check)[1]
+        if rule.observed >= 0:
+            there &= ~np.isnan(batch.number(rule.observed))
+        return (there | batch.raised(rule.check, rule.observed))[None]
+
+    def holds(batch: CheckBatch) -> Mask:
+        return (batch.truth(rule.when)[0] | batch.raised(rule.when))[None]
+
+    def typed(batch: CheckBatch) -> Mask:
+        """Where an optional field is missing or of its type."""
+        wrong = [batch.bad_type(compiled.file.fields[name]) for name in text.optional]
+        right: Mask = ~np.any(np.stack(wrong), axis=0)
+        return right[None]
+
+    def check(batch: CheckBatch) -> Finding:
+        observed = batch.number(rule.observed)[None] if rule.observed >= 0 else None
+        if rule.check >= 0 or limits is None:
+            failed = ~batch.truth(rule.check)[0][None]
+        else:
+            failed = _over(observed, limits.first, signed=text.signed)
+        if limits is not None:
+            critical = failed & _over(observed, limits.critical, signed=text.signed)
+        else:
+            critical = failed & (text.severity == "critical")
+        errors = [(0, *error) for part in rule.parts for error in batch.results[part].errors]
+        return Finding(failed, critical, observed, errors=errors)
+
+    conditions = [Condition(holds, f"when: {text.when}")] if rule.when >= 0 else []
+    conditions += [Condition(typed, f"needs field.type on {', '.join(text.optional)}")] if text.optional else []
+    conditions += [Condition(_given(name), f"there is no {'.'.join(name)}") for name in rule.uses if len(name) == 2]
+    conditions.append(Condition(known, NO_VALUE))
+    fields = [name[0] for name in rule.uses if name[0] in compiled.file.fields and len(name) == 1]
+    units = list(dict.fromkeys(compiled.file.fields[name].unit for name in fields))
+    title = text.title or " ".join((text.check or text.observed).split())
+    measured = " (observed {observed} {unit})" if rule.observed >= 0 else ""
+    return Rule(
+        code=text.code,
+        title=title,
+        scope=Scope.CROSS_FIELD if len(fields) > 1 else Scope.SAMPLE,
+        slots=(Slot(None, 0, tuple((name, 0) for name in fields if name not in text.optional)),),
+        needs=("answer", *_TYPED, *text.needs),
+        unit=text.unit if text.unit is not None else units[0] if len(units) == 1 else "",
+        passed=text.passed or _escaped(title) + measured,
+        failed=text.failed or f"does not hold: {_escaped(title)}{measured}",
+        check=check,
+        conditions=tuple(conditions),
+        nominal=_nominal(limits, signed=text.signed),
+    )
+
+
+def _given(name: tuple[str, ...]) -> Callable[[CheckBatch], Mask]:
+    """Where a value of gold, meta, input or the previous sample is there."""
+
+    def given(batch: CheckBatch) -> Mask:
+        column = batch.columns[batch.compiled.names.known[name].column]
+        there: Mask = pc.is_valid(column).to_numpy()
+        return there[None]
+
+    return given
+
+
+def _over(observed: np.ndarray | None, limit: float | None, *, signed: bool) -> Mask:
+    if limit is None or observed is None:
+        return np.zeros((1, 0 if observed is None else observed.shape[1]), dtype=bool)
+    over: Mask = (observed if signed else np.abs(observed)) > limit
+    return over
+
+
+def _nominal(limits: Limits | None, *, signed: bool) -> Bounds | None:
+    if limits is None:
+        return None
+    critical = limits.critical
+    return Bounds(
+        low=None if signed else -limits.first,
+        high=limits.first,
+        critical_low=None if signed or critical is None else -critical,
+        critical_high=critical,
+    )
+
+
+def _listed(each: Field) -> str:
+    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in each.one_of]
+    return ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

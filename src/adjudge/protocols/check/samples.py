@@ -1,0 +1,100 @@
+"""samples.parquet of the check protocol: what is stored of a sample, and how a batch is restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.protocols.check.batch import CheckBatch, ReadBatch
+from adjudge.protocols.check.compiled import Compiled, column_type
+from adjudge.protocols.check.expressions import Name
+from adjudge.protocols.check.rows import STATUSES
+from adjudge.protocols.check.sandbox import Sandbox
+from adjudge.protocols.common.columns import coded, codes
+from adjudge.readers.extract import METHODS
+
+_BLOCKS = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
+
+
+def table(read: ReadBatch, decided: Mapping[str, pa.Array], compiled: Compiled, *, gold: bool) -> pa.Table:
+    """The rows of one batch."""
+    batch, outputs = read.batch, read.outputs
+    models = np.tile(np.arange(len(read.groups), dtype=np.int32), batch.n // len(read.groups))
+    columns = {
+        "sample": read.samples,
+        "model": pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
+        "status": coded(batch.status.astype(np.int8), STATUSES),
+        **decided,
+        "method": coded(np.asarray(outputs.column("method")).view(np.int8), METHODS),
+        "start": outputs.column("start"),
+        "end": outputs.column("end"),
+        "repairs": outputs.column("repairs").combine_chunks().dictionary_encode(),
+        "has_gold": pa.array(read.has_gold),
+        "mistyped": outputs.column("mistyped"),
+    }
+    for name in stored(compiled, gold=gold):
+        columns[stored_name(name)] = batch.columns[name.column]
+    return pa.table(columns)
+
+
+def outputs(read: ReadBatch, files: tuple[str, ...]) -> pa.Table:
+    """The raw responses, each cut at a bound, and the file and line that each stands on."""
+    indices = read.outputs.column("file").combine_chunks()
+    return pa.table(
+        {
+            "response": read.outputs.column("response"),
+            "characters": read.outputs.column("characters"),
+            "file": pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), pa.array(list(files), pa.string())),
+            "line": read.outputs.column("line"),
+        }
+    )
+
+
+def stored(compiled: Compiled, *, gold: bool) -> list[Name]:
+    """The names whose values are stored: all fields, all gold values where there is a reference, what else is read."""
+    read = {name.written for name in compiled.read}
+    return [
+        name
+        for written, name in compiled.names.known.items()
+        if (len(written) == 1 and written[0] in compiled.file.fields)
+        or (len(written) == 2 and (written[0] in {"meta", "input"} or (written[0] == "gold" and gold)))
+        or (len(written) == 2 and written[0] == "previous" and written in read)
+    ]
+
+
+def stored_name(name: Name) -> str:
+    """The column of samples.parquet that holds the values of a name."""
+    return f"answer.{name.written[0]}" if len(name.written) == 1 else ".".join(name.written)
+
+
+def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox, *, gold: bool) -> CheckBatch:
+    """The batch as it was, from what is stored."""
+    n = samples.num_rows
+    known = {name.written: stored_name(name) for name in stored(compiled, gold=gold)}
+    columns: dict[str, pa.ChunkedArray] = {}
+    for written, name in compiled.names.known.items():
+        if written in known:
+            columns[name.column] = samples.column(known[written])
+        elif written in {("id",), ("model",)}:
+            columns[name.column] = samples.column("sample" if written == ("id",) else "model").cast(pa.string())
+        else:
+            field = compiled.file.fields.get(written[-1])
+            kind = column_type(field).arrow if field is not None else _BLOCKS.get(name.kind, pa.string())
+            columns[name.column] = pa.chunked_array([pa.nulls(n, kind)])
+    mistyped: dict[str, list[int]] = {}
+    wrong = samples.column("mistyped")
+    if wrong.null_count < n:
+        for row in np.flatnonzero(pc.is_valid(wrong).to_numpy()).tolist():
+            for field_name in wrong[row].as_py():
+                mistyped.setdefault(field_name, []).append(row)
+    return CheckBatch(
+        compiled=compiled,
+        sandbox=sandbox,
+        n=n,
+        status=codes(samples, "status", STATUSES).astype(np.uint8),
+        columns=columns,
+        mistyped={name: np.array(rows, dtype=np.intp) for name, rows in mistyped.items()},
+    )

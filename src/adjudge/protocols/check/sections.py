@@ -1,0 +1,108 @@
+"""The tables that every report of a check run shows: models, rules, fields against gold, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.layout import Layout
+from adjudge.protocols.check.compiled import Compiled
+from adjudge.protocols.check.rulefile import Limits
+from adjudge.runs.section import Column, Section
+from adjudge.stats.estimate import Estimate
+
+Estimates = Mapping[tuple[str, str], Estimate]
+
+
+def sections(
+    estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, compiled: Compiled, models: Sequence[str]
+) -> list[Section]:
+    """All tables of a run, without those that would have no row."""
+    tables = [
+        _models(estimates, compiled, models),
+        _rules(estimates, outcomes, layout, compiled),
+        _fields(estimates, outcomes, layout, compiled),
+        _slices(estimates, compiled),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _models(estimates: Estimates, compiled: Compiled, models: Sequence[str]) -> Section:
+    """Models in the order of their pass rate."""
+    rows: list[list[Any]] = [
+        [
+            model,
+            estimates[f"model={model}", "pass_rate"],
+            *(estimates[f"model={model}", f"score.{name}"] for name in compiled.file.scores),
+        ]
+        for model in models
+        if (f"model={model}", "pass_rate") in estimates
+    ]
+    rows.sort(key=lambda row: (-(row[1].value or 0.0), row[0]))
+    return Section(
+        "models",
+        "Models by pass rate",
+        ["model", Column("pass rate", "%"), *(f"score {name}" for name in compiled.file.scores)],
+        rows,
+        note="Overlapping intervals do not rank; `adjudge compare` pairs the samples.",
+        place="first",
+    )
+
+
+def _rules(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, compiled: Compiled) -> Section:
+    """Every rule of the file with its outcomes, the lowest pass rate first."""
+    position = {str(place.rule["code"]): index for index, place in enumerate(layout.positions)}
+    rows: list[list[Any]] = []
+    for rule in compiled.rules:
+        code, severity = rule.text.code, rule.text.severity
+        rate = estimates["", f"{code}.pass_rate"]
+        words = "by limits" if isinstance(severity, Limits) else severity
+        rows.append([code, rule.text.title, words, rate, *outcomes[position[code]].tolist()])
+    rows.sort(key=lambda row: (row[3].value is None, row[3].value or 0.0, row[0]))
+    return Section(
+        "rules",
+        "Rules",
+        ["rule", "title", "severity", Column("pass rate", "%"), "pass", "fail", "not applicable", "error"],
+        rows,
+        note="The pass rate is over the samples on which a rule could be applied.",
+    )
+
+
+def _fields(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, compiled: Compiled) -> Section:
+    """Every declared field: how often it failed a check of its own, and how often it is the gold value."""
+    failed: dict[tuple[str, str], int] = {}
+    for index, place in enumerate(layout.positions):
+        if place.slot["field"] is not None:
+            failed[str(place.rule["code"]), str(place.slot["field"])] = int(outcomes[index][1])
+    rows: list[list[Any]] = []
+    for each in compiled.fields:
+        kinds = [failed.get((f"field.{kind}", each.name)) for kind in ("present", "type", "one_of", "range", "pattern")]
+        rows.append([each.name, str(each.type), *kinds, estimates.get(("", f"{each.name}.accuracy"))])
+    return Section(
+        "fields",
+        "Fields",
+        [
+            "field",
+            "type",
+            "missing",
+            "mistyped",
+            "not allowed",
+            "out of range",
+            "wrong form",
+            Column("equals gold", "%"),
+        ],
+        rows,
+        note="Samples on which a field fails a check of its own; a dash is a check that is not declared.",
+    )
+
+
+def _slices(estimates: Estimates, compiled: Compiled) -> Section:
+    rows: list[list[Any]] = [
+        [label.partition("=")[0], label.partition("=")[2], estimate, estimate.n]
+        for (label, name), estimate in estimates.items()
+        if name == "pass_rate" and any(label.startswith(f"{source}=") for source in compiled.file.slices)
+    ]
+    return Section("slices", "Pass rate by slice", ["slice", "value", Column("pass rate", "%"), "n"], rows)

@@ -1,0 +1,177 @@
+"""The types of fields: `number`, `text`, `boolean`, `date`, `json`, `list(…)`, `object(…)`, and what each is elsewhere."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import pyarrow as pa
+
+MOST_PARTS = 200
+_TOKEN = re.compile(r'\s*(?:([(),])|"((?:[^"]|"")+)"|([^\s(),"]+))')
+_OTHERS = {
+    **dict.fromkeys(("int", "integer", "float", "double", "decimal", "numeric", "real", "bigint"), "number"),
+    **dict.fromkeys(("str", "string", "varchar", "char", "enum"), "text"),
+    "bool": "boolean",
+    **dict.fromkeys(("datetime", "timestamp", "time"), "text"),
+    **dict.fromkeys(("array", "sequence"), "list(…)"),
+    **dict.fromkeys(("dict", "struct", "map", "table", "record"), "object(…)"),
+    "any": "json",
+}
+"""What other tools call our types."""
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """A type: `kind` is one of the words; `parts` are the named members of an object, or of the objects in a list.
+
+    `item` is the type of the items of a list of plain values.
+    """
+
+    kind: str
+    parts: tuple[tuple[str, FieldType], ...] = ()
+    item: FieldType | None = None
+
+    def __str__(self) -> str:
+        if self.item is not None:
+            return f"list({self.item})"
+        if self.parts:
+            return f"{self.kind}({', '.join(f'{_quoted(name)} {part}' for name, part in self.parts)})"
+        return self.kind
+
+    @property
+    def decoded(self) -> Any:
+        """What msgspec decodes a value of this type into."""
+        if self.kind == "list":
+            inner = self.item.decoded if self.item is not None else _members(self.parts)
+            return list[inner | None]  # type: ignore[valid-type]
+        if self.kind == "object":
+            return _members(self.parts)
+        return _SCALARS[self.kind][0]
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The column type."""
+        if self.kind == "list":
+            return pa.list_(self.item.arrow if self.item is not None else _struct(self.parts))
+        return _struct(self.parts) if self.kind == "object" else _SCALARS[self.kind][1]
+
+    @property
+    def sql(self) -> str:
+        """The type in DuckDB."""
+        if self.kind == "list":
+            return f"{self.item.sql if self.item is not None else _sql_struct(self.parts)}[]"
+        return _sql_struct(self.parts) if self.kind == "object" else _SCALARS[self.kind][2]
+
+    def numbers(self) -> bool:
+        """Whether a value of the type holds numbers, which must be finite."""
+        inner = [part for _, part in self.parts] + ([self.item] if self.item is not None else [])
+        return self.kind == "number" or any(part.numbers() for part in inner)
+
+
+_SCALARS: dict[str, tuple[Any, pa.DataType, str]] = {
+    "number": (float, pa.float64(), "DOUBLE"),
+    "text": (str, pa.string(), "VARCHAR"),
+    "boolean": (bool, pa.bool_(), "BOOLEAN"),
+    "date": (dt.date, pa.date32(), "DATE"),
+    "json": (Any, pa.string(), "JSON"),
+}
+WORDS = (*_SCALARS, "list(…)", "object(…)")
+
+
+def parse_type(text: str) -> FieldType:
+    """A type from its words; a ValueError says what is wrong and what to write instead."""
+    tokens = _tokens(text)
+    kind = _type(tokens, text, [0])
+    if (rest := next(tokens, None)) is not None:
+        raise ValueError(f"{rest[0]!r} stands after the end of the type {text!r}")
+    return kind
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """(text, kind) of every word, quoted name or sign."""
+    position = 0
+    end = len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"{text[position:].strip()!r} is no type: a quote is not closed")
+        sign, name, word = match.groups()
+        yield (sign, "sign") if sign else (name.replace('""', '"'), "name") if name else (word, "word")
+        position = match.end()
+
+
+def _type(tokens: Iterator[tuple[str, str]], text: str, count: list[int]) -> FieldType:
+    word, kind = next(tokens, ("", "end"))
+    count[0] += 1
+    if count[0] > MOST_PARTS:
+        raise ValueError(f"has more than {MOST_PARTS} parts")
+    if kind == "word" and word in _SCALARS:
+        return FieldType(word)
+    if kind != "word" or word not in {"list", "object"}:
+        raise ValueError(_unknown(word or "nothing"))
+    if next(tokens, ("", ""))[0] != "(":
+        raise ValueError(f"{word} has its parts in brackets, such as {word}(sku text, qty number)")
+    parts: list[tuple[str, FieldType]] = []
+    while True:
+        name, kind = next(tokens, ("", "end"))
+        if kind == "end" or (name in {")", ","} and kind == "sign"):
+            raise ValueError(f"{text!r} ends or continues too early: expected `name type` in {word}(…)")
+        if kind == "word" and word == "list" and not parts and name in {*_SCALARS, "list", "object"}:
+            # A list of plain values: list(number). A part that is called like a type is quoted.
+            item = _inner(FieldType(name)) if name in _SCALARS else _type(_again(name, tokens), text, count)
+            sign = next(tokens, ("", ""))[0]
+            if sign != ")":
+                raise ValueError(f"expected `)` after list({item}; a part that is called {name!r} is quoted")
+            return FieldType("list", item=item)
+        parts.append((name, _inner(_type(tokens, text, count))))
+        sign = next(tokens, ("", ""))[0]
+        if sign == ")":
+            break
+        if sign != ",":
+            raise ValueError(f"expected `,` or `)` after {name} {parts[-1][1]} in {text!r}")
+    folded = [name.lower() for name, _ in parts]
+    if len(set(folded)) < len(folded):
+        raise ValueError(f"two parts of {word}(…) have the same name but for case, which SQL does not tell apart")
+    return FieldType(word, parts=tuple(parts))
+
+
+def _inner(kind: FieldType) -> FieldType:
+    if kind.kind == "json":
+        raise ValueError("json holds a whole field, not a part of a list or object")
+    return kind
+
+
+def _again(word: str, tokens: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    yield word, "word"
+    yield from tokens
+
+
+def _unknown(word: str) -> str:
+    ours = _OTHERS.get(word.lower()) or next((name for name in _SCALARS if name == word.lower()), None)
+    hint = f"; write {ours}" if ours else ""
+    return f"{word!r} is no type{hint}. The types are {', '.join(WORDS)}"
+
+
+def _members(parts: tuple[tuple[str, FieldType], ...]) -> Any:
+    # A missing member is null; unknown ones are passed over.
+    return TypedDict("Members", {name: part.decoded | None for name, part in parts}, total=False)  # type: ignore[operator]
+
+
+def _struct(parts: tuple[tuple[str, FieldType], ...]) -> pa.DataType:
+    return pa.struct([pa.field(name, part.arrow) for name, part in parts])
+
+
+def _sql_struct(parts: tuple[tuple[str, FieldType], ...]) -> str:
+    return f"STRUCT({', '.join(f'{_always_quoted(name)} {part.sql}' for name, part in parts)})"
+
+
+def _always_quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name not in _SCALARS else _always_quoted(name)

@@ -1,0 +1,168 @@
+"""The values of declared fields in an answer: decoded by msgspec into the declared types, whichever way the answer came."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from adjudge.protocols.check.compiled import column_type
+from adjudge.protocols.check.paths import ABSENT, EVERY
+from adjudge.protocols.check.rulefile import Field
+from adjudge.readers.wording import in_words
+
+_TRUTHS = {"true": True, "false": False}
+
+
+class Mistyped(NamedTuple):
+    """A value that is not of its field's type: the field (with its place in a list), and why."""
+
+    field: str
+    why: str
+
+
+class Converted(NamedTuple):
+    """The values of one answer in the order of the fields, None for what is missing, and what is mistyped."""
+
+    values: tuple[Any, ...]
+    mistyped: tuple[Mistyped, ...]
+
+
+class Answers:
+    """Reads the declared fields out of answers.
+
+    `decoder` decodes an answer at once where all its values have the declared types; `flat` makes a tuple of what it
+    gives. `convert` takes any object, and says what is mistyped. For an answer that both can read they give the same.
+    """
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self.fields = tuple(fields)
+        self.keys = tuple(dict.fromkeys(each.path.steps[0] for each in fields if isinstance(each.path.steps[0], str)))
+        self.plain = all(_plain(each) for each in fields) and len(self.keys) == len(self.fields)
+        self.struct = self._struct() if self.plain else None
+        self.decoder = None if self.struct is None else msgspec.json.Decoder(self.struct)
+        self.nothing = (None,) * len(self.fields)
+        self._converters: list[Callable[[Any], Any]] = [_converter(each) for each in fields]
+
+    def _struct(self) -> type[msgspec.Struct]:
+        """A struct of fields that are keys of the answer; values of another type do not decode."""
+        return msgspec.defstruct(
+            "Answer",
+            [(f"f{place}", each.type.decoded | None, None) for place, each in enumerate(self.fields)],
+            rename={f"f{place}": str(each.path.first) for place, each in enumerate(self.fields)},
+            gc=False,
+        )
+
+    def convert(self, answer: dict[str, Any]) -> Converted:
+        """The values of any object."""
+        values: list[Any] = []
+        mistyped: list[Mistyped] = []
+        for each, converter in zip(self.fields, self._converters, strict=True):
+            if not each.path.many:
+                value, why = _one(each.path.value(answer), converter)
+                values.append(value)
+                if why:
+                    mistyped.append(Mistyped(each.name, why))
+                continue
+            places = each.path.values(answer)
+            if places is ABSENT:
+                values.append(None)
+                above = each.path.steps[: each.path.steps.index(EVERY)]
+                if above and each.path.value_at(answer, above) not in (ABSENT, None):
+                    mistyped.append(Mistyped(each.name, "what holds it is no list"))
+                continue
+            items = [_one(value, converter) for value in places]
+            values.append([value for value, _ in items])
+            mistyped += [Mistyped(place_name(each, place), why) for place, (_, why) in enumerate(items) if why]
+        return Converted(tuple(values), tuple(mistyped))
+
+    def columns(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
+        """Tuples of values as a column a field."""
+        if not rows:
+            return [pa.array([], column_type(each).arrow) for each in self.fields]
+        return [
+            column(values, column_type(each).arrow)
+            for each, values in zip(self.fields, zip(*rows, strict=True), strict=True)
+        ]
+
+
+def place_name(each: Field, place: int) -> str:
+    """A place in a list, as atoms name it."""
+    return f"{each.name}[{place}]"
+
+
+def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values as a column; text that is no Unicode has its odd characters replaced."""
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([_mended(value) for value in values], kind)
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return {key: _mended(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _plain(each: Field) -> bool:
+    """Whether a field is a key of the answer whose values msgspec alone can judge."""
+    return len(each.path.steps) == 1 and not each.path.many and not each.lenient and each.type.kind != "json"
+
+
+def _one(value: Any, converter: Callable[[Any], Any]) -> tuple[Any, str]:
+    """A value of the right type, None where there is none, and why it is mistyped."""
+    if value is ABSENT or value is None:
+        return None, ""
+    try:
+        return converter(value), ""
+    except (msgspec.ValidationError, ValueError) as error:
+        words = in_words(error) if isinstance(error, msgspec.ValidationError) else str(error)
+        return None, words.replace("the record", "it")
+
+
+def _converter(each: Field) -> Callable[[Any], Any]:
+    """From a JSON value to the field's type; raises where it is of another."""
+    kind, lenient, finite = each.type.decoded, each.lenient, each.type.numbers()
+    if each.type.kind == "json":
+        return lambda value: msgspec.json.encode(value).decode()
+
+    def convert(value: Any) -> Any:
+        if lenient and isinstance(value, str):
+            value = _unquoted(value.strip(), each.type.kind)
+        converted = msgspec.convert(value, kind)
+        if finite and not _finite(converted):
+            raise ValueError("it is not a finite number")
+        return converted
+
+    return convert
+
+
+def _unquoted(text: str, kind: str) -> Any:
+    """A value that stands in quotes, where the field is lenient."""
+    if kind == "number":
+        try:
+            number = float(text) if text.isascii() and "_" not in text else None
+        except ValueError:
+            number = None
+        return text if number is None else number
+    if kind == "boolean":
+        return _TRUTHS.get(text.lower(), text)
+    try:
+        return dt.date.fromisoformat(text[:10]) if kind == "date" and text[10:11] in {"", "T", " "} else text
+    except ValueError:
+        return text
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, list):
+        return all(_finite(item) for item in value)
+    return all(_finite(item) for item in value.values()) if isinstance(value, dict) else True
