@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types tests bench bench-quick fuzz docs lock clean
+.PHONY: demo test quick lint types tests bench bench-quick fuzz docs lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.run
@@ -21,6 +21,14 @@ types: $(VENV)/.dev
 
 tests: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# What a change breaks first: lint, the imports, readers, evidence, verdicts, the heart of the statistics, two protocols' cases. Under a minute.
+QUICK := test_rooms.py test_plugins.py evidence verdict stability report/test_numbers.py triage/test_cases.py consistency/test_cases.py \
+  readers/test_extract.py readers/test_records.py readers/test_shape.py readers/test_blocks.py \
+  stats/test_metric.py stats/test_proportions.py stats/test_confusion.py stats/test_agreement.py stats/test_exact.py
+quick: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -x -q $(wildcard $(addprefix tests/,$(QUICK)))
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -125,6 +125,13 @@ RULES: tuple[tuple[str, Callable[[State], float], float, float], ...] = (
 )
 
 
+FIELD_OF_RULE = {
+    "safety_constraint.rapid_descent": FIELDS[CLIMB],
+    "safety_constraint.extreme_speed": FIELDS[AIRSPEED],
+    "safety_constraint.extreme_altitude": FIELDS[GPS],
+}
+
+
 def number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, float | int | str):
         return nan
@@ -193,7 +200,10 @@ def evidence(key: str, answer: dict[str, Any] | None, state: State, shown: State
         outside = max(low - value, value - high) if not math.isnan(value) else nan
         atoms.append(above(key, "range_sanity.out_of_range", name, outside, 0, 0.5 * (high - low)))
         atoms.append(above(key, "jump_dynamics.mutation_violation", name, change, jump, 1.5 * jump))
-    atoms += [above(key, rule, None, measure(state), warning, critical) for rule, measure, warning, critical in RULES]
+    atoms += [
+        above(key, rule, FIELD_OF_RULE.get(rule), measure(state), warning, critical)
+        for rule, measure, warning, critical in RULES
+    ]
     return atoms
 
 
@@ -242,7 +252,7 @@ def judge(output: Any, truth: Any) -> Record:
         protocol = grade(atoms, 0.05, 0.15, "numeric_validity")
         grades = [
             "D" if protocol == "C" and completeness < 0.9 else protocol,
-            grade(atoms, 0.05, 0.15, "range_sanity", "jump_dynamics"),
+            None if truth.current_state is None else grade(atoms, 0.05, 0.15, "range_sanity", "jump_dynamics"),
             grade(atoms, 0.10, 0.25, "cross_field_consistency", "physics_constraint"),
             grade(atoms, 0.10, 0.25, "safety_constraint"),
             None if quality is None else "ABCD"[(quality < 90) + (quality < 70) + (quality < 50)],

@@ -70,7 +70,7 @@ def job(monkeypatch):
     class Stub:
         name, group = "triage", "triage"
 
-        def rows(self, folder, *, quick, turns):  # noqa: ARG002 -- as the real ones
+        def rows(self, folder, *, quick, turns):
             found = rows.pop(0)
             if isinstance(found, Exception):
                 raise found

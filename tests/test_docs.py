@@ -14,7 +14,9 @@ docs = importlib.util.module_from_spec(SPEC)
 sys.modules["docs_tool"] = docs
 SPEC.loader.exec_module(docs)
 
-PAGES = [page for page in docs.pages() if "```console" in page.read_text(encoding="utf-8")]
+PAGES = [
+    page for page in docs.pages() if any(mark in page.read_text("utf-8") for mark in ("```console", "<!-- imports"))
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

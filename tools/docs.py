@@ -1,13 +1,14 @@
 """The documentation's commands and generated pages: run and compared by a test, written again by `make docs`.
 
-A block that opens with ```console holds commands after `$ ` and their output, both streams together. The blocks of a page
-run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
+A block that opens with ```console holds commands after `$ ` and their output, both streams together; one that opens with
+```python FILE is a script that is written to that file first. The blocks of a page run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_IMPORTS = re.compile(r"(<!-- imports: [^>]*-->).*?(<!-- /imports -->)", re.DOTALL)
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_BLOCK = re.compile(r"^```(?:console|python (?P<file>\S+))\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -54,7 +57,8 @@ def run(command: str, folder: Path) -> str:
         timeout=300,
         env={**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"},
     )
-    lines = [line.rstrip() for line in done.stdout.rstrip().splitlines()]
+    printed = _DIGEST.sub("sha256:…", done.stdout)  # of a manifest, which has the time in it
+    lines = [line.rstrip() for line in printed.rstrip().splitlines()]
     return "\n".join([*lines, f"(exit {done.returncode})"] if done.returncode else lines)
 
 
@@ -64,28 +68,45 @@ def rendered(page: Path) -> str:
     with tempfile.TemporaryDirectory() as name:
 
         def again(match: re.Match[str]) -> str:
+            if match["file"]:
+                (Path(name) / match["file"]).write_text(match["text"], encoding="utf-8")
+                return match[0]
             parts = []
-            for command, expected in commands(match[1]):
+            for command, expected in commands(match["text"]):
                 found = run(command, Path(name))
                 if expected.strip() == "…":
                     found = "…"  # the command runs, its output is not shown
                 parts.append(f"$ {command}\n" + (f"{found}\n" if found else ""))
             return "```console\n" + "".join(parts) + "```"
 
-        return _BLOCK.sub(again, text)
+        return _BLOCK.sub(again, _IMPORTS.sub(lambda match: f"{match[1]}\n{import_table()}{match[2]}", text))
+
+
+def import_table() -> str:
+    """What each room may import, from the table that tests/test_rooms.py holds the code to."""
+    rooms = runpy.run_path(str(ROOT / "tests" / "test_rooms.py"))
+    lower = rooms["LOWER"]
+    protocols = {"protocols.X": lower | {"protocols.base", "protocols.common"}, "cli, api, extend": {"everything"}}
+    lines = ["| room | may import |", "|---|---|"]
+    for room, may in {**rooms["TABLE"], **protocols}.items():
+        shown = ["all of the lower rooms", *sorted(may - lower)] if lower <= may else sorted(may)
+        lines.append(f"| {room} | {', '.join(shown) or '–'} |")
+    return "\n".join(["The lower rooms are " + ", ".join(sorted(lower)) + ".", "", *lines]) + "\n"
 
 
 def cli_reference() -> str:
     """docs/cli.md: the help of every command."""
     import click
 
-    from adjudge.cli.main import main
+    from adjudge.cli.main import PLUGIN, main
 
     parts = ["# Command line\n\nGenerated from the commands; `make docs` writes it again.\n"]
 
     def walk(command: click.Command, words: list[str]) -> None:
         context = click.Context(command, info_name=" ".join(words), max_content_width=100, terminal_width=100)
-        parts.append(f"## `{' '.join(words)}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+        lines = command.get_help(context).rstrip().splitlines()
+        text = "\n".join(line for line in lines if PLUGIN not in line)  # which packages are installed here is no matter
+        parts.append(f"## `{' '.join(words)}`\n\n```text\n{text}\n```\n")
         if isinstance(command, click.Group):
             for name in command.list_commands(context):
                 child = command.get_command(context, name)
@@ -98,7 +119,8 @@ def cli_reference() -> str:
 
 def _ours(command: object) -> bool:
     callback = getattr(command, "callback", None)
-    return callback is None or callback.__module__.startswith("adjudge.")
+    module = "adjudge." if callback is None else callback.__module__
+    return module.startswith("adjudge.") and module != "adjudge.cli.installed"  # the command made for a plugin
 
 
 def rule_reference() -> str:

@@ -8,7 +8,7 @@ import pytest
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.anomaly.attacks import ACCELERATION, GYRO, POSITION, VELOCITY, inject
 from adjudge.protocols.anomaly.catalog import EXAMPLE, PARAMETERS, Attack, parse_catalog
-from adjudge.protocols.anomaly.flights import Flight
+from adjudge.protocols.anomaly.rows import Flight
 
 GROUPS = {"p": POSITION, "v": VELOCITY, "a": ACCELERATION, "w": GYRO}
 

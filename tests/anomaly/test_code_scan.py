@@ -188,7 +188,7 @@ def test_what_cannot_be_read_is_listed(tmp_path):
     (tmp_path / "bad.ipynb").write_text("[]")
     report = scan_paths([tmp_path])
     assert len(report.unread) == 2
-    assert "bad.py: not scanned: SyntaxError" in report.unread[1]
+    assert "bad.py: cannot be parsed: SyntaxError" in report.unread[1]
 
 
 def test_unit_tests_of_a_folder_are_left_out(tmp_path):

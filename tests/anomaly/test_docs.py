@@ -32,7 +32,7 @@ def test_commands_print_what_the_page_shows(tmp_path):
 
 def test_own_detector_of_the_page_works(tmp_path, monkeypatch):
     import adjudge
-    from adjudge.protocols.anomaly.simulate import write_example
+    from adjudge.protocols.anomaly.example import write_example
 
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "my_detector.py").write_text(code)

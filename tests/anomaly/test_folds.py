@@ -10,9 +10,9 @@ import pytest
 
 import adjudge
 from adjudge.errors import ConfigError
-from adjudge.protocols.anomaly.flights import Flight
+from adjudge.protocols.anomaly.example import write_example
 from adjudge.protocols.anomaly.folds import folds_of
-from adjudge.protocols.anomaly.simulate import write_example
+from adjudge.protocols.anomaly.rows import Flight
 
 
 def test_every_flight_is_test_once_and_in_one_split_of_its_fold():

@@ -15,8 +15,8 @@ import adjudge
 from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError, VerificationFailed
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
-from adjudge.protocols.anomaly.measure import PRIMARY
-from adjudge.protocols.anomaly.simulate import GRAVITY, simulate, write_example
+from adjudge.protocols.anomaly.config import PRIMARY
+from adjudge.protocols.anomaly.example import GRAVITY, simulate, write_example
 
 CATALOG = {
     "bias": {"parameters": {"position_bias_m": 5.0}, "duration": 10.0, "seed": 1},
@@ -55,7 +55,11 @@ def test_simulator_is_seeded():
 
 
 def test_residual_detector_sees_bias_and_drift(residual):
-    assert residual.metrics["stamp"] == "VALID"
+    assert residual.metrics["stamp"] == "VALID WITH OPEN ITEMS"
+    assert [item["item"] for item in residual.metrics["open_items"]] == [
+        "code leakage check passes",
+        "one-command reproduction tested",
+    ]
     rows = {row["attack"]: row["auroc"] for row in residual.metrics["per_attack"] if row["magnitude"] is None}
     assert rows["bias"] >= 0.9
     assert rows["drift"] >= 0.9
@@ -317,9 +321,9 @@ def test_of_several_detectors_one_crashes_and_the_others_go_on(example, residual
     run = adjudge.evaluate("anomaly", {**config, "detectors": listed}, out=tmp_path / "r")
     tops = run.metrics["detectors"]
     assert {name: top["stamp"] for name, top in tops.items()} == {
-        "residual": "VALID",
+        "residual": "VALID WITH OPEN ITEMS",
         "own_detectors:Crash": "INVALID",
-        "mean": "VALID",
+        "mean": "VALID WITH OPEN ITEMS",
     }
     assert [(item["model"], item["code"]) for item in run.metrics["violations"]] == [
         ("own_detectors:Crash", "detector.scores")
@@ -415,3 +419,20 @@ def test_inject_and_catalog_commands(example, tmp_path):
     assert set(table.column("attack").to_pylist()) == {"bias", "drift"}
     bias = table.filter(pa.compute.equal(table.column("attack"), "bias")).column("label").to_numpy()
     assert bias.sum() == 200 * len(set(table.column("flight").to_pylist()))
+
+
+def test_reproduce_imports_code_only_when_told_and_names_the_file(tmp_path, monkeypatch):
+    from adjudge.protocols.base import protocol
+
+    monkeypatch.chdir(tmp_path)
+    config = protocol("anomaly").example(tmp_path / "data", 1)
+    run = adjudge.evaluate("anomaly", {**config, "resamples": 100}, out=tmp_path / "run", report=False).path
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["config"]["detector"] = "planted_detector:Detector"
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "planted_detector.py").write_text("open('imported', 'w').close()\n")
+    with pytest.raises(ConfigError, match=r"imported from .*planted_detector\.py; read it, then --trust-code"):
+        CliRunner().invoke(main, ["anomaly", "reproduce", str(run)], standalone_mode=False, catch_exceptions=False)
+    assert not (tmp_path / "imported").exists()
+    CliRunner().invoke(main, ["anomaly", "reproduce", str(run), "--trust-code"], standalone_mode=False)
+    assert (tmp_path / "imported").exists()

@@ -74,9 +74,11 @@ def last_line(run):
 
 def test_reproduction_fills_the_checklist_and_the_run_still_holds(made):
     run = made()
-    assert last_line(run) == {"line": "one-command reproduction tested", "outcome": "unknown", "atoms": []}
+    before = last_line(run)
+    assert (before["outcome"], before["closed_by"]) == ("unknown", "adjudge anomaly reproduce RUN")
     assert reproduced(run).return_value == 0
     assert last_line(run)["outcome"] == "pass"
+    assert "evaluation alone" in last_line(run)["why"]
     adjudge.verify(adjudge.load_run(run.path))
     kept = json.loads((run.path / "reproduction.json").read_bytes())
     assert all(row["first"] == row["again"] for row in kept["differences"])

@@ -12,18 +12,28 @@ from click.testing import CliRunner
 
 from adjudge.cli.main import main
 from adjudge.errors import InputError
-from adjudge.protocols.anomaly.flights import Columns, Flight, read_flights
 from adjudge.protocols.anomaly.leakage import (
     check_allowed,
     check_banned,
-    check_circular,
     check_covers,
     check_disjoint,
     check_no_shuffle,
+    circular,
+    content_of,
+    correlations,
 )
+from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights
 from adjudge.protocols.anomaly.splits import Splits, parse_splits
 
 COLUMNS = Columns()
+
+
+def check_content(splits, flights):
+    return check_disjoint(splits, content_of(flights, COLUMNS))
+
+
+def check_circular(flights, features, threshold):
+    return circular(*correlations(flights, features, COLUMNS), threshold)
 
 
 def flight(name: str, seed: int, n: int = 50, **columns) -> Flight:
@@ -40,22 +50,26 @@ def test_flight_1_in_train_and_text_1_in_test_is_no_disjoint_split():
 
 def test_same_rows_under_two_names_are_no_disjoint_split():
     one, val = flight("a", 1), flight("b", 2)
-    check = check_disjoint(Splits(("a",), ("b",), ("c",)), [one, val, Flight("c", one.time + 100, one.columns)])
+    check = check_content(Splits(("a",), ("b",), ("c",)), [one, val, Flight("c", one.time + 100, one.columns)])
     assert check.reasons == ["flights a (train) and c (test) hold the same rows under two names"]
 
 
 def test_flight_contained_in_another():
     one, val = flight("a", 1), flight("b", 2)
     part = Flight("c", one.time[10:30], {key: column[10:30] for key, column in one.columns.items()})
-    check = check_disjoint(Splits(("a",), ("b",), ("c",)), [one, val, part])
+    check = check_content(Splits(("a",), ("b",), ("c",)), [one, val, part])
     assert check.reasons == ["flight c (test) is contained in flight a (train)"]
 
 
-def test_same_content_within_one_split_is_no_leak():
+def test_same_content_within_train_is_noted_and_within_test_refused():
     one = flight("a", 1)
     twin = Flight("d", one.time, one.columns)
     splits = Splits(("a", "d"), ("b",), ("c",))
-    assert check_disjoint(splits, [one, twin, flight("b", 2), flight("c", 3)]).outcome == "pass"
+    train = check_content(splits, [one, twin, flight("b", 2), flight("c", 3)])
+    text = "flights a ({0}) and d ({0}) hold the same rows under two names; a flight counts once"
+    assert (train.outcome, train.notes) == ("pass", [text.format("train")])
+    test = check_content(Splits(("c",), ("b",), ("a", "d")), [one, twin, flight("b", 2), flight("c", 3)])
+    assert test.reasons == [text.format("test")]
 
 
 def test_empty_split():
@@ -113,11 +127,11 @@ def test_circular_feature_and_groups():
     leaking = Flight(
         "a", base.time, {**base.columns, "x": label * 2 + 1, "label": label, "imu_ay": base.columns["gps_x"] ** 3}
     )
-    check = check_circular([leaking], ["gps_x", "imu_ax", "x", "imu_ay"], COLUMNS, 0.95)
+    check = check_circular([leaking], ["gps_x", "imu_ax", "x", "imu_ay"], 0.95)
     assert check.reasons == [
-        "x and label: Pearson correlation 1.000 within flights, allowed 0.95",
-        "x and label: Spearman correlation 1.000 within flights, allowed 0.95",
-        "gps_x and imu_ay: Spearman correlation 1.000 within flights, allowed 0.95",
+        "x and label: Pearson correlation 1.000 within flights, allowed 0.95 (n=50)",
+        "x and label: Spearman correlation 1.000 within flights, allowed 0.95 (n=50)",
+        "gps_x and imu_ay: Spearman correlation 1.000 within flights, allowed 0.95 (n=50)",
     ]
 
 
@@ -133,16 +147,16 @@ def test_correlation_between_flights_is_none_within():
         )
         for seed, name in enumerate("abcd")
     ]
-    assert check_circular(flights, ["gps_x", "imu_ax"], COLUMNS, 0.9).outcome == "pass"
+    assert check_circular(flights, ["gps_x", "imu_ax"], 0.9).outcome == "pass"
 
 
 def test_constant_and_nan_columns_are_reported_not_passed():
     nan = np.full(50, np.nan)
     given = flight("a", 1, label=np.repeat([0.0, 1.0], 25), still=np.ones(50), holes=nan)
-    check = check_circular([given], ["still", "holes"], COLUMNS, 0.9)
+    check = check_circular([given], ["still", "holes"], 0.9)
     assert check.outcome == "not_applicable"
     assert check.notes == [
-        "holes: not tested, 50 rows are no number",
+        "holes: 50 rows are no number; pairs are tested on the others",
         "still: not tested, it is constant within every flight",
     ]
 
@@ -223,4 +237,4 @@ def test_reader_names_a_missing_column(tmp_path):
 def test_folder_of_files_takes_the_flight_from_the_name(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.csv").write_text("t,gps_x\n0,1\n1,2\n")
-    assert [item.id for item in read_flights(tmp_path, COLUMNS)] == ["a", "b"]
+    assert [item.id for item in read_flights(tmp_path, COLUMNS).flights] == ["a", "b"]

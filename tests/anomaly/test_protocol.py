@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import adjudge
 from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError, ProtocolViolation, VerificationFailed
-from adjudge.protocols.anomaly import measure
+from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.provenance.canonical import file_digest
 
 
@@ -27,8 +27,8 @@ def failed(run) -> set[str]:
 
 def test_valid_run_has_every_primary_metric_and_every_file(made):
     run = made()
-    assert (run.metrics["valid"], run.metrics["stamp"]) == (True, "VALID")
-    assert set(measure.PRIMARY) <= set(run.metrics["metrics"])
+    assert (run.metrics["valid"], run.metrics["stamp"]) == (True, "VALID WITH OPEN ITEMS")
+    assert set(PRIMARY) <= set(run.metrics["metrics"])
     assert set(run.metrics["metrics"]["detection_latency_ms"]) == {
         "median",
         "p95",
@@ -315,9 +315,11 @@ def test_what_scores_cannot_show_is_not_applicable(made):
 
 def test_poor_attack_is_among_the_negative_results(made):
     found = made().metrics["negative_results"]
-    assert [item["attack"] for item in found["attacks_with_recall_below_half"]] == ["bias", "drift"]
+    missed = [(item["attack"], item["magnitude"]) for item in found["attacks_with_recall_below_half"]]
+    assert missed == [("bias", 1.0), ("drift", 1.0)]
     assert found["min_detectable_magnitude"]["bias"]["recall_0.5"] == 5.0
-    assert found["min_detectable_magnitude"]["drift"] == {"recall_0.5": None, "recall_0.9": None}
+    drift = {"recall_0.5": None, "recall_0.9": None, "tried": [1.0], "unit": ""}
+    assert found["min_detectable_magnitude"]["drift"] == drift
     assert found["shifted_condition"] == "unknown: no shifted condition in the data"
 
 
@@ -326,6 +328,7 @@ def test_report_without_its_negative_results_cannot_be_written(made, monkeypatch
 
     def without(rows, smallest, shifted):
         return {
+            "attacks_judged": 2,
             "attacks_with_recall_below_half": rows[:0],
             "min_detectable_magnitude": smallest,
             "shifted_condition": "",
@@ -367,7 +370,7 @@ def test_altered_scores_are_found_though_digests_fit(made, tmp_path):
     run = made()
     table = pq.read_table(run.path / "scores.parquet")
     score = table.column("score").to_numpy().copy()
-    score[table.column("label").to_numpy()] += 5
+    score[table.column("label").to_numpy() == 1] += 5
     table = table.set_column(table.schema.get_field_index("score"), "score", pa.array(score))
     pq.write_table(table, tmp_path / "new.parquet")
     forge(run, "scores.parquet", (tmp_path / "new.parquet").read_bytes())

@@ -1,6 +1,9 @@
 """verify, export, query, schema, run, demo: each through the command line."""
 
+import hashlib
 import json
+import shutil
+import subprocess
 
 import jsonschema
 import pytest
@@ -13,7 +16,10 @@ def test_verify_passes_and_fails_with_exit_1(adjudge_cli, run, tmp_path):
     done = adjudge_cli("verify", run)
     assert done.returncode == 0
     assert "holds" in done.stderr
-    assert json.loads(adjudge_cli("verify", run, "--json").stdout) == {
+    outcome = json.loads(adjudge_cli("verify", run, "--json").stdout)
+    assert outcome.pop("checked")
+    assert outcome.pop("not_checked")
+    assert outcome == {
         "run": str(run),
         "holds": True,
         "problems": [],
@@ -133,15 +139,47 @@ def test_a_users_package_adds_a_protocol_and_a_rule_without_touching_ours(
 
 
 @pytest.mark.parametrize(
-    "agent, reason",
-    [
-        ("uncited", "agent 'uncited' on falcon-a/F01-0000: the verdict cites no evidence"),
-        ("wrongly-cited", "agent 'wrongly-cited' on"),
-        ("beyond", "the verdict eligible cites atom 67, which does not exist (the sample has 67 atoms)"),
-    ],
+    "words",
+    [("gate", "RUN"), ("report", "RUN"), ("compare", "RUN"), ("export", "RUN", "--records", "jsonl"), ("sign", "RUN")],
+    ids=lambda words: words[0],
 )
-def test_a_verdict_without_or_with_wrong_citations_is_refused_by_name(adjudge_cli, flags, tmp_path, agent, reason):
-    done = adjudge_cli("flight", *flags, "--agent", agent, "--out", tmp_path / "run")
+def test_a_run_whose_files_were_altered_is_refused_unless_that_is_asked_for(adjudge_cli, run, tmp_path, words):
+    copy = shutil.copytree(run, tmp_path / "run")
+    metrics = json.loads((copy / "metrics.json").read_text())
+    metrics["estimates"][0]["value"] = 0.99
+    (copy / "metrics.json").write_text(json.dumps(metrics))
+    (tmp_path / "key").write_text("no key")
+    words = [str(copy) if word == "RUN" else word for word in words]
+    words += ["--key", tmp_path / "key"] if words[0] == "sign" else []
+    done = adjudge_cli(*words)
     assert done.returncode == 2
-    assert reason in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert "metrics.json: its content is not the one in the manifest" in done.stderr
+    assert done.stdout == ""
+    if words[0] != "sign":
+        assert adjudge_cli(*words, "--unverified").returncode in {0, 1}
+
+
+def test_a_signature_and_the_printed_digest_are_checked_by_verify(adjudge_cli, run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    done = adjudge_cli("sign", copy, "--key", key)
+    assert done.returncode == 0
+    digest = done.stderr.strip().rpartition("sha256:")[2]
+    assert adjudge_cli("verify", copy, "--key", f"{key}.pub", "--expect", digest, "--quiet").returncode == 0
+    assert adjudge_cli("verify", run, "--key", f"{key}.pub", "--quiet").returncode == 1
+    assert adjudge_cli("verify", copy, "--expect", "f" * 64, "--quiet").returncode == 1
+
+
+def test_the_in_toto_statement_names_every_file_and_gate(adjudge_cli, run):
+    statement = json.loads(adjudge_cli("export", run, "--in-toto").stdout)
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    manifest = json.loads((run / "manifest.json").read_text())
+    digests = {entry["name"]: entry["digest"]["sha256"] for entry in statement["subject"]}
+    assert digests.pop("manifest.json") == hashlib.sha256((run / "manifest.json").read_bytes()).hexdigest()
+    assert digests == {entry["path"]: entry["sha256"] for entry in manifest["files"]}
+    gates = json.loads((run / "metrics.json").read_text())["gates"]
+    predicate = statement["predicate"]
+    assert {*predicate["passedTests"], *predicate["failedTests"]} == set(gates)
+    assert predicate["result"] == ("WARNED" if not gates else "FAILED" if predicate["failedTests"] else "PASSED")

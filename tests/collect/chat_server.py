@@ -171,7 +171,7 @@ class Connection(asyncio.Protocol):
         finally:
             OPEN["now"] -= 1
 
-    def connection_lost(self, exc):  # noqa: ARG002 -- the name is asyncio's
+    def connection_lost(self, exc):
         if self.task is not None:
             self.task.cancel()
 

@@ -42,7 +42,7 @@ def test_a_hit_is_marked_and_its_old_latency_stands_apart(calls, collect, datase
         old = first[key]
         assert record["cache"]["key"] == old["cache"]["key"]
         if old["error"] is not None:
-            assert record["cache"]["hit"] is False
+            assert record["cache"]["hit"] is None
             continue
         assert record["cache"]["hit"] is True
         assert (record["prediction"], record["attempts"]) == ("real", 0)
@@ -79,7 +79,7 @@ def test_a_torn_entry_is_a_miss_and_is_written_again(calls, collect, dataset, re
     collect(*base, "--output", "2.jsonl")
     assert calls() == 2
     assert entry.read_bytes() != whole[:30]
-    assert [record["cache"]["hit"] for record in results("2.jsonl").values()] == [False]
+    assert [record["cache"]["hit"] for record in results("2.jsonl").values()] == [None]
 
 
 def test_every_part_of_the_key_matters():

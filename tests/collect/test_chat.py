@@ -97,7 +97,7 @@ def test_what_is_sent_and_what_is_recorded(server, collect, dataset, results, tm
     assert record["meta"] == {"source": "secret-hint"}
     assert record["models"] == {"agent": "echo-2026-01", "vision": "echo-2026-01"}
     assert record["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    assert record["cache"] == {"hit": False, "key": None}
+    assert record["cache"] == {"hit": None, "key": None}
     assert record["run_config"]["temperature"] == 0.5
     assert record["run_config"]["base_url"] == server.url
     assert record["attempts"] == 1
@@ -139,7 +139,7 @@ def test_verdicts_are_taken_as_said_and_never_guessed(server, collect, dataset, 
     assert (unsure["prediction"], unsure["confidence"], unsure["parse"]["method"]) == ("uncertain", 0.4, "embedded")
     assert (prose["prediction"], prose["confidence"]) == (None, None)
     assert prose["parse"]["error"] == "no JSON object found"
-    assert "2 answered, 1 abstained, 0 errors" in done.stderr
+    assert "1 answered, 1 abstained, 1 unparsed, 0 errored" in done.stderr
 
 
 def test_at_most_so_many_requests_are_in_flight(server, collect, dataset):

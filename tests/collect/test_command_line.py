@@ -21,7 +21,10 @@ def answer(request):
     "arguments, words",
     [
         ((), "--dataset is missing"),
-        (("--modes", "both"), "'both' is not one of tools, no-tools"),
+        (("--modes", "maybe"), "'maybe' is not one of tools, no-tools"),
+        (("--modes", "both,on"), "each once"),
+        (("--models", "a,b", "--subject", "cmd:cat"), "the models of one --subject"),
+        (("--disable-tool-cache", "--cache", "store"), "contradict each other"),
         (("--trials", 0), "--trials is 0, expected 1 or more"),
         (("--timeout", 0), "--timeout is 0"),
         (("--temperature", "warm"), "neither a number nor none"),

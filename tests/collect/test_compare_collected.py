@@ -12,7 +12,7 @@ def answer(request):
     # Tools halve the noise; everything else is the same in both modes.
     seen = request["sample"]["trace"] + draw.gauss(0.0, 0.5 if request["use_tools"] else 1.0)
     verdict = "uncertain" if abs(seen) < 0.1 else "fake" if seen > 0 else "real"
-    return {"prediction": verdict, "confidence": 0.8}
+    return {"prediction": verdict, "confidence": 0.8, "cache": {"hit": False}}
 """
 
 

@@ -3,7 +3,7 @@
 import base64
 import json
 
-from adjudge.collect.redact import Redactor, secrets_of_url
+from adjudge.provenance.redact import Redactor, secrets_of_url
 
 KEY = "sk-test-3f9a77e1c0ffee"
 OTHER = 'pass"word\\with/signs-99'

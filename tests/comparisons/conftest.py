@@ -100,7 +100,19 @@ def make_run(tmp_path: Path) -> MakeRun:
             writer.add_samples(part.samples)
             writer.write_json(
                 METRICS,
-                {"schema_version": SCHEMA_VERSION, "protocol": protocol, "pass": None, "estimates": [], **(top or {})},
+                {
+                    "schema_version": SCHEMA_VERSION,
+                    "protocol": protocol,
+                    "protocol_version": version,
+                    "digests": stated,
+                    "pass": None,
+                    "gates": {},
+                    "buckets": {},
+                    "metrics": {},
+                    "estimates": [],
+                    "notes": [],
+                    **(top or {}),
+                },
             )
             writer.write_json(CHARTS, [])
             writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": rules})

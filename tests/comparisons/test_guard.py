@@ -162,7 +162,9 @@ def test_a_factor_nobody_recorded_is_a_note(make_run):
 
 
 def test_a_factor_that_is_none(make_run):
-    with pytest.raises(ConfigError, match="'colour' is not one of model, tools, vision, prompt"):
+    with pytest.raises(
+        ConfigError, match="'colour' is not one of model, tools, vision, structuring, prompt, temperature"
+    ):
         guard_of(make_run, {}, {}, factor="colour")
 
 

@@ -44,7 +44,7 @@ def test_full_agreement_on_valid_has_no_kappa_but_ac1_of_one(write, pair, run):
 
 
 def test_an_undefined_kappa_passes_only_when_asked_and_never_without_items(write, pair, run):
-    agreed = write("agreed.jsonl", [pair(i) for i in range(50)])
+    agreed = write("agreed.jsonl", [pair(i, flags={"provenance_violation": False}) for i in range(50)])
     _, metrics = run({"pairs": [agreed], "kappa_undefined": "pass"})
     assert metrics["gates"]["kappa"]["outcome"] == "pass"
     assert metrics["pass"] is True
@@ -169,7 +169,8 @@ def test_every_combination_of_labels_flags_and_citation_scope(write, run):
 
 
 def test_exit_code_and_json_agree_in_a_real_process(write, pair, tmp_path):
-    rows = [pair(i, V if i % 3 else R, V if i % 3 else R) for i in range(60)]
+    clean = {"flags": {"provenance_violation": False, "constraints_mismatch": False}}
+    rows = [pair(i, V if i % 3 else R, V if i % 3 else R, **clean) for i in range(60)]
     failing = write("failing.jsonl", [*rows, *(pair(f"x{i}", V, R) for i in range(30))])
     passing = write("passing.jsonl", rows)
     for path, code in ((failing, 1), (passing, 0)):
@@ -187,3 +188,7 @@ def test_exit_code_and_json_agree_in_a_real_process(write, pair, tmp_path):
         assert done.returncode == code, done.stderr
         assert json.loads(done.stdout)["pass"] is (code == 0)
         assert done.stdout == (tmp_path / f"run{code}" / "metrics.json").read_bytes()
+        lines = [line for line in done.stderr.decode().splitlines() if line.startswith("gate ")]
+        failed = [name for name, gate in json.loads(done.stdout)["gates"].items() if gate["outcome"] != "pass"]
+        assert [line.split()[1].rstrip(":") for line in lines] == failed
+        assert all("≥" in line for line in lines)

@@ -88,15 +88,6 @@ def test_ordered_labels_add_weighted_kappa(three, run):
     assert metrics["kappa"] == pytest.approx(cohen_kappa_score(said["ann"], said["ben"]))
 
 
-def test_pairs_with_labels_of_ones_own_measure_agreement_only(write, run):
-    rows = [{"qid": i, "scholar": {"label": "yes"}, "auditor": {"label": "no" if i == 3 else "yes"}} for i in range(4)]
-    _, metrics = run({"pairs": [write("p.jsonl", rows)], "labels": ["yes", "no"]})
-    assert metrics["raters"] == ["scholar", "auditor"]
-    assert metrics["percent_agreement"] == 0.75
-    assert metrics["pass"] is None
-    assert "finals_by_why" not in metrics
-
-
 def test_a_judge_against_the_truth(write, run):
     # Human knows 100 of 300: judge has Se 45/50, Sp 40/50 there, and passes 165 of 300.
     human = [{"item": i, "label": "pass" if i < 50 else "fail"} for i in range(100)]
@@ -141,6 +132,33 @@ def test_one_rater_and_double_ratings_are_refused_or_skipped(write, run):
         run({"raters": [lonely, twice], "labels": ["a", "b"]})
     _, metrics = run({"raters": [lonely, twice], "labels": ["a", "b"], "on_bad_row": "skip"})
     assert [entry["at"] for entry in metrics["bad_rows"]["listed"]] == ["two.jsonl:2", "two.jsonl:3"]
+    # Item 1 is labelled by one, and twice by two; item 2 has only a row that cannot be used: every item once.
+    assert metrics["buckets"]["all"] | {"unparsed": 2, "missing": 0, "n": 2} == metrics["buckets"]["all"]
+
+
+def test_every_item_is_counted_once_when_bad_rows_are_skipped(write, run):
+    labels = {"ann": "aab", "ben": "aab", "cy": "aax"}
+    paths = [
+        write(f"{name}.jsonl", [{"item": item, "label": label} for item, label in zip("pqr", said, strict=True)])
+        for name, said in labels.items()
+    ]
+    lone = write("dan.jsonl", [{"item": "p", "label": "x"}, {"item": "s", "label": "x"}, {"label": "a"}])
+    path, metrics = run({"raters": [*paths, lone], "labels": ["a", "b"], "on_bad_row": "skip"})
+    buckets = metrics["buckets"]["all"]
+    # p, q and r have two good ratings or more; s has only a bad row, and one row names no item.
+    assert (buckets["passed"], buckets["unparsed"], buckets["missing"], buckets["n"]) == (3, 2, 0, 5)
+    assert metrics["n"] == 3
+    assert metrics["bad_rows"]["count"] == 4
+    assert verify(Run(path)).problems == []
+
+
+def test_the_first_bad_line_of_ratings_is_the_one_reported(write, run):
+    good = write("one.jsonl", [{"item": 1, "label": "a"}])
+    rows = [{"item": 1, "label": "a"}, {"item": 2, "label": None}, '{"item": ', {"item": 3, "label": "x"}]
+    with pytest.raises(InputError, match=r"two.jsonl:2: two has no label"):
+        run({"raters": [good, write("two.jsonl", rows)], "labels": ["a", "b"]})
+    with pytest.raises(InputError, match=r"two.jsonl:2: is not JSON"):
+        run({"raters": [good, write("two.jsonl", [rows[0], *rows[2:]])], "labels": ["a", "b"]})
 
 
 def pandalm(data, write):

@@ -146,27 +146,6 @@ def test_names_that_differ_only_in_case_are_different(write, pair, run):
     assert verify(Run(path)).problems == []
 
 
-def test_bad_rows_of_agents_with_labels_of_ones_own_are_skipped_too(write, run):
-    rows = [
-        {"qid": 1, "scholar": {"label": "yes"}, "auditor": {"label": "no"}},
-        {"qid": 2, "scholar": {"label": "yes"}, "auditor": {"label": "maybe"}},
-        {"qid": 3, "scholar": {"label": "yes"}},
-        {"scholar": {"label": "yes"}, "auditor": {"label": "no"}},
-        "[1]",
-    ]
-    config = {"pairs": [write("p.jsonl", rows)], "labels": ["yes", "no"]}
-    with pytest.raises(InputError, match=r"p.jsonl:2: label 'maybe' is not one of yes, no.*--on-bad-row skip"):
-        run(config)
-    _, metrics = run({**config, "on_bad_row": "skip"})
-    assert metrics["n"] == 1
-    assert [(entry["at"], entry["what"].split(";")[0]) for entry in metrics["bad_rows"]["listed"]] == [
-        ("p.jsonl:2", "label 'maybe' is not one of yes, no. (--labels yes,no,maybe declares it)"),
-        ("p.jsonl:3", "auditor has no label"),
-        ("p.jsonl:4", "the record has no `item`"),
-        ("p.jsonl:5", "the record is a list, expected an object"),
-    ]
-
-
 def test_more_labels_than_a_code_holds_are_refused(run):
     with pytest.raises(ConfigError, match="labels are 128; a label space has at most 127"):
         run({"raters": ["a", "b"], "labels": [str(number) for number in range(128)]})

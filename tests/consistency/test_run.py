@@ -78,7 +78,7 @@ def test_gates_are_adjustable_under_both_spellings(cli, example):
     loose = ("--pa_gate", "0.5", "--kappa-gate", "0.5", "--abstain-gate", "0.5")
     result = cli("consistency", "--pairs", example, "--json", "--out", "loose", *loose)
     assert result.return_value == 0
-    assert set(json.loads(result.stdout)["gates"]) == {"pa", "kappa", "abstain", "red_flags"}
+    assert set(json.loads(result.stdout)["gates"]) == {"pa", "kappa", "abstain", "paired", "red_flags"}
 
 
 def test_a_policy_that_ships_a_red_flag_fails_its_gate(write, pair, run, tmp_path):

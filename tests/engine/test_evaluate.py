@@ -47,6 +47,8 @@ def test_a_run_has_the_files_of_the_design(run):
         "charts.json",
         "intake.json",
         "outputs",
+        "agent",
+        "agent.json",
     }
     assert len(list(run.parts())) == 16
     assert not list(run.path.parent.glob(".*"))

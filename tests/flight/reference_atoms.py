@@ -268,38 +268,42 @@ class _Checks:
         roll, pitch, up = (self.values[step][name] for name in (ROLL, PITCH, VELOCITY_U))
         if roll is None or pitch is None or up is None:
             return _not_applicable(ATTITUDE_VELOCITY, None, step)
-        observed = max(abs(roll), abs(pitch))
-        if observed > 60.0:
-            return Atom(ATTITUDE_VELOCITY, None, step, FAIL, CRITICAL, observed, observed / 60.0 - 1.0)
-        if abs(pitch) > 15.0 and abs(up) < 0.05 * abs(pitch):
-            return Atom(ATTITUDE_VELOCITY, None, step, FAIL, WARNING, observed, observed / 15.0 - 1.0)
-        return Atom(ATTITUDE_VELOCITY, None, step, PASS, INFO, observed)
+        steepest = max(abs(roll), abs(pitch))
+        if steepest > 60.0:
+            return Atom(ATTITUDE_VELOCITY, None, step, FAIL, CRITICAL, steepest, steepest / 60.0 - 1.0)
+        if not abs(pitch) > 15.0:
+            return Atom(ATTITUDE_VELOCITY, None, step, PASS, INFO, steepest)
+        # With the nose that far up or down, what decides is the climb for each degree of it.
+        per_degree = abs(up) / abs(pitch)
+        if abs(up) < 0.05 * abs(pitch):
+            return Atom(ATTITUDE_VELOCITY, None, step, FAIL, WARNING, per_degree, (0.05 - per_degree) / 0.05)
+        return Atom(ATTITUDE_VELOCITY, None, step, PASS, INFO, per_degree)
 
     def rapid_descent(self, step: int) -> Atom:
         vertical = self.values[step][VERTICAL_SPEED]
         if vertical is None:
-            return _not_applicable(RAPID_DESCENT, None, step)
+            return _not_applicable(RAPID_DESCENT, VERTICAL_SPEED, step)
         if not vertical < -2000.0:
-            return Atom(RAPID_DESCENT, None, step, PASS, INFO, vertical)
+            return Atom(RAPID_DESCENT, VERTICAL_SPEED, step, PASS, INFO, vertical)
         severity = CRITICAL if vertical < -3000.0 else WARNING
-        return Atom(RAPID_DESCENT, None, step, FAIL, severity, vertical, -vertical / 2000.0 - 1.0)
+        return Atom(RAPID_DESCENT, VERTICAL_SPEED, step, FAIL, severity, vertical, -vertical / 2000.0 - 1.0)
 
     def extreme_speed(self, step: int) -> Atom:
         airspeed = self.values[step][AIRSPEED]
         if airspeed is None or (airspeed < 30.0 and self._on_ground()):
-            return _not_applicable(EXTREME_SPEED, None, step)
+            return _not_applicable(EXTREME_SPEED, AIRSPEED, step)
         if airspeed < 30.0:
-            return Atom(EXTREME_SPEED, None, step, FAIL, CRITICAL, airspeed, (30.0 - airspeed) / 30.0)
-        return _above(EXTREME_SPEED, None, step, airspeed, 180.0, None)
+            return Atom(EXTREME_SPEED, AIRSPEED, step, FAIL, CRITICAL, airspeed, (30.0 - airspeed) / 30.0)
+        return _above(EXTREME_SPEED, AIRSPEED, step, airspeed, 180.0, None)
 
     def extreme_altitude(self, step: int) -> Atom:
         altitude = self.values[step][GPS_ALTITUDE]
         if altitude is None:
-            return _not_applicable(EXTREME_ALTITUDE, None, step)
+            return _not_applicable(EXTREME_ALTITUDE, GPS_ALTITUDE, step)
         if altitude < 0.0:
             # A limit of 0 has no multiples, so the distance is taken relative to the 15,000 ft between the two limits.
-            return Atom(EXTREME_ALTITUDE, None, step, FAIL, CRITICAL, altitude, -altitude / 15000.0)
-        return _above(EXTREME_ALTITUDE, None, step, altitude, 15000.0, None)
+            return Atom(EXTREME_ALTITUDE, GPS_ALTITUDE, step, FAIL, CRITICAL, altitude, -altitude / 15000.0)
+        return _above(EXTREME_ALTITUDE, GPS_ALTITUDE, step, altitude, 15000.0, None)
 
     def stall(self, step: int) -> Atom:
         airspeed, pitch, vertical = (self.values[step][name] for name in (AIRSPEED, PITCH, VERTICAL_SPEED))
@@ -307,7 +311,9 @@ class _Checks:
             return _not_applicable(STALL, None, step)
         if airspeed < 50.0 and pitch > 15.0 and vertical < 500.0:
             return Atom(STALL, None, step, FAIL, CRITICAL, airspeed, (50.0 - airspeed) / 50.0)
-        return Atom(STALL, None, step, PASS, INFO, airspeed)
+        # What keeps a slow aircraft from stalling: its pitch, or else its climb.
+        saved_by = airspeed if not airspeed < 50.0 else pitch if not pitch > 15.0 else vertical
+        return Atom(STALL, None, step, PASS, INFO, saved_by)
 
     def _over_ground(self, step: int) -> float | None:
         """Speed over ground in knots from the east and north velocities."""

@@ -109,7 +109,7 @@ class Rubric:
     """The five grades and the mean over those that exist, times 100."""
 
     protocol: str
-    field: str
+    field: str | None
     physics: str
     safety: str
     quality: str | None
@@ -183,7 +183,15 @@ def evaluate(
         normalised_mae=normalised_mae,
         normalised_rmse=normalised_rmse,
         scores=_scores(atoms, verdict, completeness, mae, rmse),
-        rubric=_rubric(atoms, completeness, mae, rmse, answered=answer is not None, has_reference=has_reference),
+        rubric=_rubric(
+            atoms,
+            completeness,
+            mae,
+            rmse,
+            answered=answer is not None,
+            has_reference=has_reference,
+            has_state=any(value is not None for value in numbers(shown).values()),
+        ),
     )
 
 
@@ -303,6 +311,7 @@ def _rubric(
     *,
     answered: bool,
     has_reference: bool,
+    has_state: bool,
 ) -> Rubric:
     if not answered:
         return Rubric("D", "D", "D", "D", "D", 0.0)
@@ -312,7 +321,10 @@ def _rubric(
         protocol = "D"
     grades = (
         protocol,
-        _grade([_failure_rate(atoms, "range_sanity"), _failure_rate(atoms, "jump_dynamics")], 0.05, 0.15),
+        # Local dynamics compare with a shown state; without one there is no grade.
+        _grade([_failure_rate(atoms, "range_sanity"), _failure_rate(atoms, "jump_dynamics")], 0.05, 0.15)
+        if has_state
+        else None,
         _grade(
             [_failure_rate(atoms, "cross_field_consistency"), _failure_rate(atoms, "physics_constraint")], 0.10, 0.25
         ),

@@ -15,14 +15,7 @@ from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.plan import FlightPlan
 from adjudge.readers.blocks import block_of
-from adjudge.verdict.attribution import attribute
-from adjudge.verdict.checklist import checklist
-
-# Where the limit of a failure depends on the sample, the rule table has no single number to rank it by.
-NO_SINGLE_LIMIT = {
-    "physics_constraint.velocity_altitude_consistency",
-    "physics_constraint.attitude_velocity_consistency",
-}
+from adjudge.verdict.agent_table import stored_reasons, stored_statuses
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +27,13 @@ def plans():
                 content = load(DEFAULT).content
                 content["rules"]["altitude_consistency"]["relative_to_shown"] = relative
                 content["airborne_only"]["enabled"] = airborne
-                config = {"task": task, "outputs": ["outputs"], "reference": ["reference"], "library": content}
+                config = {
+                    "task": task,
+                    "outputs": ["outputs"],
+                    "reference": ["reference"],
+                    "library": content,
+                    "top_k": 1000,
+                }
                 made[task, relative, airborne] = FlightPlan(config)
     return made
 
@@ -56,6 +55,14 @@ def near(a, b):
     return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) or (b > 1e299 and a >= 1e299)
 
 
+def outside(atom):
+    """Whether the observed value lies outside the limits that the atom itself names."""
+    low, high = atom.limits.get("low", -math.inf), atom.limits.get("high", math.inf)
+    # Climb per degree of pitch is compared as a product: a quotient may round onto the limit.
+    edge = atom.failed and math.isclose(atom.observed, low, rel_tol=1e-15)
+    return not low <= atom.observed <= high or edge
+
+
 @pytest.mark.parametrize("task", TASKS)
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -67,7 +74,7 @@ def test_same_atoms_verdicts_and_scores(task, data, plans, reference, strategies
     plan = plans[task, case.relative_altitude, case.airborne_only]
     output, gold = case.output_line("s"), case.reference_line("s")
     given = [output] if output else [], [gold] if gold else []
-    samples, evidence, *_ = judge(plan, *given)
+    samples, evidence, _, _, tables = judge(plan, *given)
     row = samples.to_pylist()[0]
     found = list(atoms(evidence, 0, "model", "s"))
 
@@ -78,6 +85,8 @@ def test_same_atoms_verdicts_and_scores(task, data, plans, reference, strategies
         assert near(atom.observed, other.observed), (atom, other)
         if atom.outcome == "not_applicable":
             assert atom.why
+        elif atom.observed is not None:
+            assert atom.failed == outside(atom), atom
     assert (row["verdict"], row["bucket"]) == (expected.verdict, expected.bucket)
     assert tuple(unpack_citations(row["cites"], len(found))) == expected.citations
     assert near(row["completeness"], expected.completeness)
@@ -95,15 +104,14 @@ def test_same_atoms_verdicts_and_scores(task, data, plans, reference, strategies
     )
     assert tuple(row[name] for name in DIMENSIONS) == grades
     assert near(row["rubric"], expected.rubric.overall)
-    items = {item.constraint_id: item.status for item in checklist(found, plan.rules)}
+    stored = tables["agent"].to_pylist()[0]
+    items = dict(zip((item.rules[0] for item in plan.adjudicator.items), stored_statuses(stored), strict=True))
     for item in expected.checklist:
         assert items[item.constraint_id] == item.status
-    reasons = attribute(found, 1000)
-    assert {(r.rule, r.field, r.severity, r.count) for r in reasons} == {
+    reasons = stored_reasons(stored, found)
+    assert [(r.worst.rule, r.worst.field, r.severity, len(r.atoms)) for r in reasons] == [
         (c.rule, c.field, c.severity, c.count) for c in expected.attribution
-    }
-    ranked = [(r.rule, r.field) for r in reasons if r.rule not in NO_SINGLE_LIMIT]
-    assert ranked == [(c.rule, c.field) for c in expected.attribution if c.rule not in NO_SINGLE_LIMIT]
+    ]
 
 
 @settings(

@@ -168,7 +168,7 @@ def test_an_id_that_stands_twice_is_refused_with_both_places(judge):
 def test_numbers_and_texts_are_the_same_id(judge):
     run = judge([RIGHT | {"id": 7}], [{"sample_id": "7", "next_second": STATE, "current_state": STATE}])
     assert bucket(run, "7") == "passed"
-    assert run.metrics["unmatched"] == {}
+    assert run.metrics["unmatched_ids"] == {}
 
 
 def test_an_answer_that_is_an_object_instead_of_text_is_read(judge):

@@ -67,6 +67,17 @@ def judge(tmp_path):
 
 
 @pytest.fixture
+def evaluated(tmp_path):
+    """`evaluated(**config)` judges files that are there already."""
+    count = iter(range(1000))
+
+    def evaluated(**config):
+        return Run(evaluate(protocol("gui"), config, Options(out=tmp_path / f"evaluated-{next(count)}")))
+
+    return evaluated
+
+
+@pytest.fixture
 def measured(judge):
     """`measured(episodes, predictions, **config)` is the flat `metrics`."""
     return lambda *args, **config: judge(*args, **config).metrics["metrics"]

@@ -37,8 +37,9 @@ def judged(tmp_path):
 
 EXPECTED = (
     "Worst attack: drift; best: bias.",
-    "Mostly missed: drift, recall 0 %.",
-    "Smallest detectable drift: none of those tried (recall 50 %), none of those tried (recall 90 %).",
+    "Mostly missed: drift of 2, recall 0 %.",
+    "Smallest detectable drift: none of those tried (up to 2) (recall 50 %), none of those tried (up to 2) (recall 90 %).",
+    "Smallest detectable bias: at most 2 (smallest tried) (recall 50 %), at most 2 (smallest tried) (recall 90 %).",
     "False alarms under a shifted condition: unknown: no shifted condition in the data.",
 )
 
@@ -63,5 +64,5 @@ def test_invalid_run_says_so_first_and_shows_no_numbers(judged):
     assert text.splitlines()[2].startswith("INVALID")
     assert "violates threshold.clean_val_only: the threshold 0.5 was given from outside" in text
     assert "the contract was violated, so there is no result" in page
-    assert "**❌ INVALID**" in mark
+    assert "**❌ INVALID: the contract was violated" in mark
     assert "Worst attack" not in text + page + mark

@@ -42,7 +42,7 @@ def shown_and_true(text, value):
 def test_the_main_table_holds_the_metrics_to_the_digits_shown(flight_run):
     table = parsed(latex.latex([flight_run]))["main-S1"]
     assert table[0] == ["Model", *(label for _, label in latex.MAIN)]
-    estimates = flight_run.estimates()
+    estimates = flight_run.estimates
     assert [row[0] for row in table[1:]] == [name for name in flight_run.metrics["buckets"] if name != "all"]
     checked = 0
     for row in table[1:]:
@@ -59,12 +59,14 @@ def test_the_main_table_holds_the_metrics_to_the_digits_shown(flight_run):
 
 def test_every_table_of_the_protocol_is_there_with_its_counts(flight_run):
     tables = parsed(latex.latex([flight_run]))
-    assert set(tables) == {f"{name}-S1" for name in ("main", "constraints", "failure-modes", "tail-risk", "rubric")}
+    of_task = {f"{name}-S1" for name in ("main", "compact", "constraints", "failure-modes")}
+    assert set(tables) == of_task | {"ceiling", "tail_risk", "score_statistics", "field_errors", "rubric"} & set(tables)
+    assert {"ceiling", "tail_risk", "rubric"} <= set(tables)
     for profile, row in zip(flight_run.metrics["model_profiles"], tables["constraints-S1"][1:], strict=True):
         counts = [int(cell.partition(" ")[0].replace(",", "")) for cell in row[1:]]
         assert counts == [item["violations"] for item in profile["violations"].values()]
-    for profile, row in zip(flight_run.metrics["model_profiles"], tables["tail-risk-S1"][1:], strict=True):
-        assert row[5] == numbers.count(profile["tail_risk"]["high_risk"]["count"])
+    for profile, row in zip(flight_run.metrics["model_profiles"], tables["tail_risk"][1:], strict=True):
+        assert row[6] == numbers.count(profile["tail_risk"]["high_risk"]["count"])
 
 
 def test_the_version_hashes_stand_under_the_main_table(flight_run):
@@ -72,6 +74,20 @@ def test_the_version_hashes_stand_under_the_main_table(flight_run):
     digests = flight_run.manifest.digests
     for name in ("config", "schema", "constraint_library", "rules"):
         assert digests[name][:16] in main.split(r"\bottomrule")[1]
+    assert f"evaluator adjudge {flight_run.manifest.environment['adjudge']}" in main
+
+
+def test_the_compact_table_has_the_best_of_every_column_in_bold(flight_run):
+    rows = parsed(latex.latex([flight_run]))["compact-S1"]
+    assert rows[0] == ["Model", *(label for _, label in latex.COMPACT)]
+    estimates = flight_run.estimates
+    for place, (name, _) in enumerate(latex.COMPACT, 1):
+        values = {row[0]: estimates[name, f"model={row[0]}"].value for row in rows[1:]}
+        best = (min if name == "mae_p95" else max)(value for value in values.values() if value is not None)
+        assert {row[0] for row in rows[1:] if row[place].startswith(r"\textbf")} == {
+            model for model, value in values.items() if value == best
+        }
+        assert not any("[" in row[place] for row in rows[1:])
 
 
 def test_several_runs_get_the_table_over_tasks(flight_run):
@@ -108,7 +124,7 @@ def test_markdown_has_gates_warnings_and_a_fold(flight_run):
     assert "| ✅ pass |" in text
     assert "| ⚠️ unknown |" in text
     assert text.count("<details>") == text.count("</details>") == 1
-    estimates = flight_run.estimates()
+    estimates = flight_run.estimates
     for model in (name for name in flight_run.metrics["buckets"] if name != "all"):
         cell = numbers.estimate(estimates["total_score", f"model={model}"])
         assert re.search(rf"\| {model} \|.*\| {re.escape(cell)} \|", text)
@@ -123,7 +139,7 @@ def test_markdown_shows_text_as_text():
 
 def test_csv_holds_every_estimate_at_full_precision(flight_run):
     rows = list(csv.DictReader(io.StringIO(estimates_csv(flight_run))))
-    estimates = flight_run.estimates()
+    estimates = flight_run.estimates
     assert len(rows) == len(estimates)
     for row in rows:
         item = estimates[row["name"], row["slice"]]
@@ -134,9 +150,9 @@ def test_csv_holds_every_estimate_at_full_precision(flight_run):
 
 @pytest.mark.parametrize("kind, magic", [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF")])
 def test_charts_become_figures(flight_run, kind, magic):
-    assert draw(flight_run, "eligibility_rate", kind).startswith(magic)
+    assert draw(flight_run, "violations", kind).startswith(magic)
 
 
 def test_an_unknown_chart_is_an_error_that_names_those_there_are(flight_run):
-    with pytest.raises(ConfigError, match="eligibility_rate"):
+    with pytest.raises(ConfigError, match="violations"):
         draw(flight_run, "nonsense", "png")

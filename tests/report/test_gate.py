@@ -121,6 +121,7 @@ def pairs(folder, agree, prefix="q"):
             "qid": f"{prefix}{n}",
             "scholar": {"label": scholar, "reason": "r"},
             "auditor": {"label": auditor, "reason": "r"},
+            "flags": {"provenance_violation": False},
         }
         for n, (scholar, auditor) in enumerate(labels)
     ]

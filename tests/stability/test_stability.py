@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import time
@@ -132,6 +133,12 @@ def test_verify_sees_an_altered_measure(score):
     table = pq.read_table(path / "samples.parquet")
     place = table.schema.get_field_index("acr_hits")
     pq.write_table(table.set_column(place, "acr_hits", pa.array([0])), path / "samples.parquet")
+    assert verify(Run(path)).problems == ["samples.parquet: its content is not the one in the manifest"]
+    manifest = json.loads((path / "manifest.json").read_text())
+    for entry in manifest["files"]:
+        data = (path / entry["path"]).read_bytes()
+        entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (path / "manifest.json").write_text(json.dumps(manifest))
     problems = verify(Run(path)).problems
     assert any("evidence/part-00000.parquet" in text for text in problems)
     assert any("metrics.json: acr is 1.0, recomputed 0.0" in text for text in problems)

@@ -20,8 +20,18 @@ def test_overlapping_groups_get_letters():
     assert ranking(["C", "A", "B"], [0.7, 0.9, 0.8], p) == [
         Ranked(rank=1, name="A", score=0.9, letters=("a",)),
         Ranked(rank=1, name="B", score=0.8, letters=("a", "b")),
-        Ranked(rank=2, name="C", score=0.7, letters=("b",)),
+        Ranked(rank=3, name="C", score=0.7, letters=("b",)),
     ]
+
+
+def test_ranks_follow_tie_groups():
+    """Who stands in a better group first counts, so ranks 1, 1, 3, 3, 5 for the groups a, a, b, bc, c."""
+    names = ["A", "B", "C", "D", "E"]
+    tied = {("A", "B"), ("C", "D"), ("D", "E")}
+    p = {pair: 0.5 if pair in tied else 0.001 for pair in combinations(names, 2)}
+    ranked = ranking(names, [5.0, 4.0, 3.0, 2.0, 1.0], p)
+    assert ["".join(row.letters) for row in ranked] == ["a", "a", "b", "bc", "c"]
+    assert [row.rank for row in ranked] == [1, 1, 3, 3, 5]
 
 
 def test_all_different_and_all_tied():

@@ -6,7 +6,6 @@ import pytest
 
 import adjudge
 from adjudge.protocols.base import protocol
-from adjudge.protocols.triage.comparable import factors
 from adjudge.report.comparison import text
 
 A, B = "wren-mini|tools", "hawk-1|tools"
@@ -84,10 +83,3 @@ def test_the_text_of_several_pairs_has_a_paragraph_and_a_row_for_each(run):
 def test_model_and_tools_together_are_two_factors(run):
     with pytest.raises(adjudge.NotComparable, match="more than one factor varies"):
         adjudge.compare(f"{run.path}::{A}", f"{run.path}::hawk-1|no-tools")
-
-
-def test_factors_by_the_name_of_a_configuration():
-    assert factors(["m|tools", "m|no-tools"]) == {
-        "m|tools": {"model": "m", "tools": True},
-        "m|no-tools": {"model": "m", "tools": False},
-    }

@@ -15,6 +15,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from adjudge.errors import ConfigError
 from adjudge.stats.proportions import wilson
 
 KEY = "m|no-tools"
@@ -266,3 +267,43 @@ def test_every_verdict_cites_its_evidence(judge, record, label, said, verdict, c
 def test_metrics_are_json_without_nan(judge, noisy):
     text = (judge(noisy).path / "metrics.json").read_text()
     json.loads(text, parse_constant=pytest.fail)
+
+
+def test_what_no_record_says_is_told_apart_from_what_some_say(judge, record):
+    rows = [
+        record(n, "fake", "fake", models={"agent": "a"} if n < 3 else None, timestamp="2026-01-01") for n in range(10)
+    ]
+    notes = judge(rows).metrics["notes"]
+    assert "m|no-tools: no record carries models.vision, models.structuring, prompt_hashes, cache, temperature" in notes
+    assert "m|no-tools: only some records carry models.agent (3 of 10)" in notes
+    assert not any("timestamp" in note for note in notes)
+
+
+def test_the_title_says_what_the_judgements_are(judge, record):
+    from adjudge.report.view import title
+
+    rows = [
+        record(n, "fake", "fake", model=model, use_tools=tools, trial=trial)
+        for n in range(4)
+        for model in ("hawk", "wren")
+        for tools in (False, True)
+        for trial in range(3)
+    ]
+    assert title(judge(rows)) == "triage · 48 judgements · 2 models × 2 modes × 3 trials on 4 samples"
+    assert title(judge(rows[:6])) == "triage · 6 judgements · 2 modes × 3 trials on 1 sample"
+
+
+@pytest.mark.parametrize("key", ["meta.sorce", "sorce", "meta.source.kind"])
+def test_a_slice_that_no_record_has_is_refused_with_the_near_ones(judge, record, key):
+    rows = [record(n, "fake", "fake", meta={"source": "web", "size": 3}) for n in range(4)]
+    with pytest.raises(ConfigError, match=rf"no record has '{key}' to slice by; .*meta\.source"):
+        judge(rows, slices=[key])
+    assert judge(rows, slices=["meta.source"]).metrics["slices"]["meta.source"]["values"] == {"web": 4}
+
+
+def test_a_slice_that_only_the_manifest_has(judge, record, tmp_path, write_lines):
+    manifest = write_lines(tmp_path / "m.jsonl", [{"id": "s0000", "label": "fake", "meta": {"source": "web"}}])
+    run = judge([record(0, "fake", "fake")], slices=["source"], manifest=[manifest])
+    assert run.metrics["slices"]["source"]["values"] == {"web": 1}
+    with pytest.raises(ConfigError, match=r"did you mean meta\.source"):
+        judge([record(0, "fake", "fake")], slices=["sauce"], manifest=[manifest])

@@ -171,6 +171,7 @@ def test_keys_that_nothing_reads_are_named(judge, record, tmp_path, write_lines)
     )
     more = {
         "rationale": "smooth",
+        "verbosity": 3,
         "image": "a.jpg",
         "timings": {"total_seconds": 1.0, "upload_seconds": 2.0},
         "run_config": {"temperature": 0.0, "top_p": 1.0},
@@ -179,7 +180,7 @@ def test_keys_that_nothing_reads_are_named(judge, record, tmp_path, write_lines)
         "meta": {"anything": 1},
     }
     notes = judge([record(0, "fake", "fake", **more)], manifest=[manifest]).manifest.notes
-    unread = ("image", "rationale", "run_config.top_p", "timings.upload_seconds", "tool_details.tool")
+    unread = ("timings.upload_seconds", "verbosity")
     assert (
         f"results: keys that nothing reads: {', '.join(f'`{key}` (100 %)' for key in unread)}, by their share of the records"
         in notes
@@ -207,7 +208,7 @@ def test_a_broken_character_costs_itself_and_not_the_run(tmp_path, record):
 
 def test_names_that_differ_in_case_alone_are_different_names(judge, record):
     rows = [
-        record(n, label, answer, model=model, meta={"source": source}, models={"agent": model, "Agent": source})
+        record(n, label, answer, model=model, meta={"source": source}, models={"agent": model, "Agent": "x"})
         for model in ("Login", "login")
         for n, (label, answer, source) in enumerate([("Login", "LOGIN", "Web"), ("Logout", "logout", "web")])
     ]

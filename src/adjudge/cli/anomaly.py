@@ -16,6 +16,7 @@ from adjudge.cli.common import (
     say,
     settings_and_run_flags,
 )
+from adjudge.cli.leakage import pairs, read_sensors, reading_options
 from adjudge.errors import ConfigError
 
 
@@ -37,10 +38,7 @@ from adjudge.errors import ConfigError
 @click.option("--check-code", "code", multiple=True, help="Code to scan for leaks; repeat.")
 @click.option("--name", help="Name of the detector in the report.")
 @click.option("--show-invalid", is_flag=True, default=None, help="Show the numbers of an INVALID run, watermarked.")
-@click.option("--flight-column", help="[flight]")
-@click.option("--time-column", help="[t]")
-@click.option("--label-column", help="[label]")
-@click.option("--target-column", help="The column that a feature must not be derived from.")
+@reading_options
 @click.option("--shift-column", help="A condition of whole flights: false alarms under those that validation lacks.")
 @click.option("--leave-one-flight-out", is_flag=True, default=None, help="Also judge every flight as test once.")
 @click.option("--no-scores", is_flag=True, default=None, help="Keep partials in place of scores; nothing to verify.")
@@ -55,7 +53,15 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
+    sensors, columns = flags.pop("sensors"), flags.pop("columns")
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("splits",))
+    if run_flags["limit"] is not None or "limit" in settings:
+        raise ConfigError("--limit would cut flights short: leave flights out of splits.json instead")
+    listed = settings.pop("columns", {})
+    settings["rename"] = {**(listed if isinstance(listed, dict) else {}), **settings.get("rename", {})}
+    settings["rename"] |= pairs(columns, "--column", "OURS=THEIRS")
+    if sensors is not None or isinstance(settings.get("sensors"), str):
+        settings["sensors"] = read_sensors(sensors or settings["sensors"])
     wanted = flags["detectors"]
     if wanted:
         # Options and name in the file belong to the file's own detector.
@@ -93,12 +99,12 @@ def inject(
     data: Path, catalog: Path, splits: Path | None, output: Path, flight_column: str, time_column: str, force: bool
 ) -> int:
     """Write attacked copies of clean flights, with labels, for use elsewhere."""
+    from adjudge.protocols.anomaly.attacks import write_attacked
     from adjudge.protocols.anomaly.catalog import read_catalog
-    from adjudge.protocols.anomaly.flights import Columns, read_flights
-    from adjudge.protocols.anomaly.inject_files import write_attacked
+    from adjudge.protocols.anomaly.rows import Columns, read_flights
     from adjudge.protocols.anomaly.splits import read_splits
 
-    flights = read_flights(data, Columns(flight_column, time_column))
+    flights = read_flights(data, Columns(flight_column, time_column)).flights
     if splits is not None:
         chosen = set(read_splits(splits).test)
         flights = [flight for flight in flights if flight.id in chosen]
@@ -150,7 +156,7 @@ def catalog_check(file: Path) -> int:
 def init(out: Path, seed: int, flights: int, seconds: float, rate: float) -> int:
     """Write simulated flights and a commented eval.yaml that judges a detector on them; edit it for your own."""
     from adjudge.errors import OutputError
-    from adjudge.protocols.anomaly.simulate import write_example
+    from adjudge.protocols.anomaly.example import write_example
 
     target = out / "eval.yaml"
     if target.exists():
@@ -182,33 +188,63 @@ seed: {seed}
 @anomaly.command()
 @click.argument("run", type=PATH)
 @click.option("--tolerance", type=float, default=0.02, show_default=True, help="Largest relative difference.")
+@click.option("--root", type=PATH, help="The folder in which the run's data (and detector) lie now.")
+@click.option("--trust-code", is_flag=True, help="Import and run a detector of somebody's own that the run names.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def reproduce(run: Path, tolerance: float, quiet: bool) -> int:
+def reproduce(run: Path, tolerance: float, root: Path | None, trust_code: bool, quiet: bool) -> int:
     """Run a RUN again from its recorded configuration and hold every headline metric to it; a difference exits 1.
 
-    The outcome is kept in the run: reproduction.json, and the last line of its checklist.
+    Data are looked for under --root, where the command runs, and in every folder above the run. Flights, detector sources,
+    parameters and package versions are held against the recorded ones. The outcome is kept in the run:
+    reproduction.json, and the last line of its checklist. A detector that is no part of adjudge, PyOD or scikit-learn is a
+    program; it is imported with --trust-code alone.
     """
+    import sys
     import tempfile
 
     import adjudge
-    from adjudge.protocols.anomaly.reproduce import differences, keep, listed
+    from adjudge.engine.verify import ENGINE_KEYS
+    from adjudge.protocols.anomaly import reproduce as reproduction
+    from adjudge.protocols.anomaly.detectors import code_of
     from adjudge.runs.writer import REPORT
 
     first = adjudge.load_run(run)
     if first.manifest.protocol != "anomaly":
         raise ConfigError(f"{run} is a run of {first.manifest.protocol}, not of anomaly")
-    config = {key: value for key, value in first.manifest.config.items() if key not in {"limit", "gates"}}
+    if not first.metrics["valid"]:
+        raise ConfigError(f"{run} is INVALID: it has no result that could be reproduced")
+    kept = {key: value for key, value in first.manifest.config.items() if key not in ENGINE_KEYS}
+    bases = [*([root] if root is not None else []), Path.cwd(), *run.resolve().parents]
+    config, base = reproduction.located(kept, first.manifest.inputs, bases)
+    if str(base) not in sys.path:
+        sys.path.insert(0, str(base))
+    entries = [config.get("detector"), *(config.get("detectors") or ())]
+    names = [entry["detector"] if isinstance(entry, dict) else entry for entry in entries if entry is not None]
+    for name, file in code_of(names).items():
+        if not trust_code:
+            raise ConfigError(
+                f"{run} names the detector {name}, code that would be imported from {file}; read it, then --trust-code"
+            )
+        say(f"runs {name} from {file}")
     with tempfile.TemporaryDirectory() as folder:
         again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again")
-        rows = differences(first.metrics, again.metrics, tolerance)
-    manifest = keep(run, rows, tolerance)
+        rows = reproduction.differences(first.metrics, again.metrics, tolerance)
+        both = zip(reproduction.records(run), reproduction.records(again.path), strict=True)
+        changed = list(dict.fromkeys(item for pair in both for item in reproduction.changes(*pair)))
+    only = config.get("scores") is not None
+    manifest = reproduction.keep(run, rows, changed, tolerance, evaluation_only=only)
     if (run / REPORT).is_file():
         page, manifest.digests["report_data"] = report_writer(run)
         (run / REPORT).write_bytes(page)
-        listed(manifest, run, REPORT)
-    failed = [row for row in rows if not row.holds]
+        reproduction.listed(manifest, run, REPORT)
+    holds = reproduction.held(rows, changed)
+    if only and not quiet:
+        say("note the detector ran elsewhere: its scores were read again, so this reproduces the evaluation only")
+    for item in changed:
+        say(f"{'FAIL' if item.fails else 'note'} {item.text}")
     for row in rows:
-        if row.holds and quiet:
-            continue
-        say(f"{'ok  ' if row.holds else 'FAIL'} {row.name}: {row.text}")
-    return 1 if failed else 0
+        if row.holds is False or not quiet:
+            say(f"{ {True: 'ok  ', False: 'FAIL', None: 'n/a '}[row.holds] } {row.name}: {row.text}")
+    if not holds and all(row.holds is not False for row in rows) and not changed:
+        say("FAIL no headline metric is a number, so nothing was reproduced")
+    return 0 if holds else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from adjudge.collect.templates import Template
 
 _DEFAULTS: dict[str, Any] = {
+    "output": "eval_results.jsonl",
     "modes": "no-tools",
     "trials": 1,
     "temperature": "0",
@@ -29,23 +30,32 @@ _DEFAULTS: dict[str, Any] = {
     "key_env": "OPENAI_API_KEY",
 }
 _KNOWN = frozenset(
-    {*_DEFAULTS, "dataset", "subjects", "output", "metrics_output", "out", "limit", "shuffle", "seed", "prompt"}
+    {*_DEFAULTS, "dataset", "subjects", "models", "metrics_output", "out", "limit", "shuffle", "seed", "prompt"}
     | {"base_url", "tools", "json_mode", "max_tokens", "resume", "retry_errors", "force", "quiet"}
+    | {"vision_model", "structuring_model", "max_iterations", "reasoning_effort", "disable_tool_cache"}
 )
+_TOLD = ("vision_model", "structuring_model", "max_iterations", "reasoning_effort")
+"""Settings that subjects are told as they are."""
 
 
 @click.command()
 @click.option("--dataset", help="Data set (JSONL, CSV, Parquet …) with `id`; `label` and `meta` are never shown.")
 @click.option("--subject", "subjects", multiple=True, metavar="[NAME=]KIND:…", help="System under test; repeat.")
-@click.option("--output", type=click.Path(), help="Results (JSONL), one record a line.")
-@click.option("--modes", help="tools, no-tools, or both: tools,no-tools [no-tools].")
+@click.option("--models", help="Names, by commas: the subject is asked as each; without one, models of --base-url.")
+@click.option("--output", type=click.Path(), help="Results (JSONL), one record a line [eval_results.jsonl].")
+@click.option("--modes", "--tools", "modes", help="on (or tools), off (or no-tools), or both [no-tools].")
 @click.option("--trials", type=int, help="Ask every question so often [1].")
 @click.option("--temperature", help="Sampling temperature, or none to leave it to the server [0].")
 @click.option("--seed", type=int, help="Seed of --shuffle; the request of trial t carries seed + t [none].")
-@click.option("--workers", type=int, help="Requests in flight [6].")
+@click.option("--workers", "--num-workers", "workers", type=int, help="Requests in flight [6].")
 @click.option("--timeout", type=float, help="Seconds that an answer may take [60].")
 @click.option("--retries", type=int, help="Times to ask again after 429, 5xx or a broken connection [3].")
 @click.option("--cache", metavar="DIR|off", help="Folder of answers to reuse; every hit is marked [off].")
+@click.option("--disable-tool-cache", is_flag=True, default=None, help="Tell subjects to use no cache of their own.")
+@click.option("--vision-model", help="Told to the subject, and recorded; so are the next three.")
+@click.option("--structuring-model", help="The model that brings an answer into form.")
+@click.option("--max-iterations", type=int, help="Most rounds of tool calls.")
+@click.option("--reasoning-effort", help="low, medium, high, or what the model knows.")
 @click.option("--limit", type=int, help="Only so many samples.")
 @click.option("--shuffle", is_flag=True, default=None, help="In an order drawn with --seed.")
 @click.option("--prompt", metavar="FILE.j2|NAME", help="Prompt template: a file, or triage, flight … of a protocol.")
@@ -77,10 +87,10 @@ def collect(config_file: str | None, **flags: Any) -> int:
     from adjudge.collect.cache import Cache
     from adjudge.collect.dataset import Dataset
     from adjudge.collect.output import Output
-    from adjudge.collect.redact import Redactor, secrets_of_environment, secrets_of_url
     from adjudge.collect.runner import Runner, run_configs
     from adjudge.collect.settings import Settings, modes_of
     from adjudge.collect.subjects import subject_of
+    from adjudge.provenance.redact import Redactor, secrets_in, secrets_of_environment, secrets_of_url
 
     asked = configuration(config_file, flags)
     # A file says `subject` and `tool`, as the flags do.
@@ -89,8 +99,8 @@ def collect(config_file: str | None, **flags: Any) -> int:
     if unknown:
         raise ConfigError(f"{config_file}: there is no setting {unknown[0]!r}")
     chosen = {**_DEFAULTS, **asked}
-    for name in ("dataset", "subjects", "output"):
-        if not chosen.get(name):
+    for name in ("dataset", "subjects"):
+        if not chosen.get(name) and not (name == "subjects" and chosen.get("models")):
             raise ConfigError(f"--{name.removesuffix('s')} is missing (adjudge collect --help shows an example)")
     output = Path(chosen["output"])
     quiet, force, resume = (bool(chosen.get(name)) for name in ("quiet", "force", "resume"))
@@ -106,8 +116,12 @@ def collect(config_file: str | None, **flags: Any) -> int:
         workers=chosen["workers"],
         timeout=float(chosen["timeout"]),
         retries=chosen["retries"],
+        settings=_told(chosen),
     )
-    redactor = Redactor([*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url"))])
+    spelled = [secret for text in _listed(chosen["subjects"]) for secret in secrets_in(text)]
+    redactor = Redactor(
+        [*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url")), *spelled]
+    )
     template = _template(chosen.get("prompt"))
     subjects = [
         subject_of(
@@ -118,7 +132,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
             json_mode=bool(chosen.get("json_mode")),
             max_tokens=chosen.get("max_tokens"),
         )
-        for text in _listed(chosen["subjects"])
+        for text in _subjects(chosen)
     ]
     dataset = Dataset(
         chosen["dataset"], limit=chosen.get("limit"), shuffle=bool(chosen.get("shuffle")), seed=settings.seed or 0
@@ -140,6 +154,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
             configs=configs,
             on_progress=progress,
             on_interrupt=_say_stopping,
+            bucket=_buckets_of_triage(),
         ).run()
     written = tally.done - tally.earlier
     if tally.interrupted:
@@ -152,7 +167,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
         say(_summary(tally, written, output))
     if chosen.get("metrics_output"):
         return _measure(chosen, output, quiet=quiet, force=force)
-    if written and tally.errors == written and not tally.earlier:
+    if written and tally.buckets["errored"] == written and not tally.earlier:
         say(f"adjudge: no question was answered; `error` in {output} says why")
         return 1
     return 0
@@ -191,10 +206,63 @@ def _template(name: str | None) -> Template | None:
     return template
 
 
+def _counts(tally: Tally) -> list[str]:
+    """How many records ended where, in the words of the triage protocol; unparsed only where there are any."""
+    names = ("answered", "abstained", *(["unparsed"] if tally.buckets["unparsed"] else []), "errored")
+    return [f"{tally.buckets[name]} {name}" for name in names]
+
+
 def _summary(tally: Tally, written: int, output: Path) -> str:
-    text = f"{written} records written to {output}: {tally.answered} answered, {tally.abstained} abstained, "
-    text += f"{tally.errors} errors; {tally.hits} from the cache or a file"
-    return text + (f"; {tally.earlier} were there before" if tally.earlier else "")
+    text = f"{written} records written to {output}: {', '.join(_counts(tally))}; {tally.hits} from the cache or a file"
+    if tally.earlier:
+        text += f"; {tally.earlier} were there before"
+    if tally.possibly_cached:
+        text += (
+            f"\n{tally.possibly_cached} answers came ten times faster than another to the same question and do not say why: "
+            "possibly cached"
+        )
+    return text
+
+
+def _subjects(chosen: dict[str, Any]) -> list[str]:
+    """The subjects that --subject and --models name together."""
+    texts = _listed(chosen.get("subjects") or ())
+    models = [name.strip() for text in _listed(chosen.get("models") or ()) for name in text.split(",") if name.strip()]
+    if not models:
+        return texts
+    if not texts:
+        return [f"openai:{model}" for model in models]
+    if len(texts) > 1 or "=" in texts[0].partition(":")[0]:
+        raise ConfigError("--models names the models of one --subject, which then has no name of its own")
+    if any("=" in model for model in models):
+        raise ConfigError("a model of --models has no = in its name")
+    return [f"{model}={texts[0]}" for model in models]
+
+
+def _told(chosen: dict[str, Any]) -> dict[str, Any]:
+    """What subjects are told beside the question."""
+    told = {name: chosen[name] for name in _TOLD if chosen.get(name) is not None}
+    if chosen.get("disable_tool_cache"):
+        if chosen["cache"] not in {"off", False}:
+            raise ConfigError("--disable-tool-cache and --cache contradict each other")
+        told["tool_cache"] = False
+    return told
+
+
+def _buckets_of_triage() -> Callable[[Mapping[str, Any]], str]:
+    """Where a record ended, by the words that the triage protocol declares."""
+    from adjudge.collect.record import answered_or_errored
+    from adjudge.protocols.triage.words import UNCERTAIN, Classes, normal, verdict_words
+
+    words = verdict_words(Classes(), {})
+
+    def bucket(record: Mapping[str, Any]) -> str:
+        if record["error"] is not None or "prediction" not in record:
+            return answered_or_errored(record)
+        meaning = words.get(normal(record["prediction"] or ""))
+        return "unparsed" if meaning is None else "abstained" if meaning == UNCERTAIN else "answered"
+
+    return bucket
 
 
 def _say_stopping(tally: Tally) -> None:
@@ -216,9 +284,7 @@ def _bar(*, quiet: bool) -> Iterator[Callable[[Tally], None] | None]:
 
         def update(tally: Tally) -> None:
             speed = bar.tasks[0].speed
-            counts = (
-                f"{tally.answered} answered · {tally.abstained} abstained · {tally.errors} errors · {tally.hits} hits"
-            )
+            counts = " · ".join([*_counts(tally), f"{tally.hits} hits"])
             bar.update(
                 task,
                 completed=tally.done,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from adjudge.errors import ConfigError
+
+if TYPE_CHECKING:
+    from adjudge.runs.run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +27,21 @@ def place(text: str) -> str | Path:
     from adjudge.readers.remote import is_url
 
     return text if is_url(text) else Path(text)
+
+
+def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """For an argument that names runs: logs of other tools are judged first, for as long as the command runs.
+
+    A command with an eager option `keep` leaves the runs in that folder.
+    """
+    from adjudge.engine.from_logs import as_runs, names_log
+
+    del parameter
+    words = [str(word) for word in (value if isinstance(value, tuple) else (value,))]
+    if not any(names_log(word) for word in words):
+        return value
+    runs = ctx.with_resource(as_runs(words, ctx.params.get("keep")))
+    return tuple(runs) if isinstance(value, tuple) else runs[0]
 
 
 class Spread(click.Command):
@@ -109,6 +127,36 @@ def run_options(command: F) -> F:
     return command
 
 
+unverified_option = click.option(
+    "--unverified", is_flag=True, help="Take a run whose files are not those of its manifest all the same."
+)
+
+
+def open_intact(path: str | Path, *, unverified: bool) -> Run:
+    """A run as it was written: one whose files are not those of its manifest is refused, unless that is asked for."""
+    import adjudge
+    from adjudge.runs.shapes import refuse_altered
+
+    run = adjudge.load_run(path)
+    if not unverified:
+        refuse_altered(run)
+    return run
+
+
+def refuse_altered_runs(words: Sequence[str], *, unverified: bool) -> None:
+    """Hold every run that words such as RUN or RUN::MODEL name to its manifest."""
+    from adjudge.readers.remote import is_url
+    from adjudge.runs.run import Run
+    from adjudge.runs.shapes import refuse_altered
+
+    if unverified:
+        return
+    places = dict.fromkeys(word if Path(word).is_dir() else word.rpartition("::")[0] or word for word in words)
+    for place in places:
+        if not is_url(place) and Path(place).is_dir():
+            refuse_altered(Run(Path(place)))
+
+
 def settings_and_run_flags(
     ctx: click.Context, flags: dict[str, Any], needs: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -175,9 +223,10 @@ def write_file(path: Path, data: bytes) -> None:
 
 def say(text: str, *, err: bool = True) -> None:
     """Print a message for people; nothing that came from outside moves their cursor or hides in it."""
+    from adjudge.provenance.redact import redacted
     from adjudge.report.untrusted import terminal
 
-    click.echo(terminal(text), err=err)
+    click.echo(terminal(redacted(text) if err else text), err=err)
 
 
 @contextmanager
@@ -235,6 +284,14 @@ def evaluate_and_show(
     limit = settings.pop("limit", None) if limit is None else limit
     for flag in ("limit", "workers", "cluster"):
         settings.pop(flag, None)
+    if cluster == "local" and not quiet:
+        from adjudge.engine.cluster import encrypted
+
+        if not encrypted():
+            say(
+                "--cluster local listens on this machine without credentials: every user of it could run code as you. "
+                "With the package `cryptography` it talks TLS; --workers needs neither"
+            )
     with progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),
@@ -265,6 +322,11 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
     run = Run(path)
     if as_json:
         print_bytes((path / METRICS).read_bytes())
+        if not quiet:
+            from adjudge.report.view import failed_gates
+
+            for text in failed_gates(run):
+                say(text)
     elif not quiet:
         from adjudge.report.text import summary
 

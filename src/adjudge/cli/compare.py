@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, print_bytes, say
+from adjudge.cli.common import PATH, logs_as_runs, print_bytes, refuse_altered_runs, say, unverified_option
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN[::MODEL] …")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_LOG[::MODEL] …", callback=logs_as_runs)
 @click.option("--model", help="The model to take from every run.")
 @click.option("--model-a", help="The model to take from the first run.")
 @click.option("--model-b", help="The model to take from the second run (or from the only one).")
@@ -38,8 +38,8 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also compare within each value; repeat.")
 @click.option(
     "--factor",
-    type=click.Choice(["model", "tools", "vision", "prompt"]),
-    help="The one thing that may vary; of one run, pairs what differs in it alone.",
+    metavar="model|tools|vision|structuring|prompt|temperature|KEY",
+    help="The one thing that may vary, KEY being any recorded setting; of one run, pairs what differs in it alone.",
 )
 @click.option(
     "--margin",
@@ -55,18 +55,24 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 @click.option("--fail-on-worse", is_flag=True, help="Exit 1 when any metric is worse.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON on stdout and nothing else.")
 @click.option("-o", "--output", type=PATH, help="Write it to a file: .html a page, .md a summary, else JSON.")
+@click.option(
+    "--out", "keep", type=PATH, is_eager=True, help="Folder for the runs that logs are judged into [they are not kept]."
+)
+@unverified_option
 def compare(
     runs: tuple[str, ...],
     margin: dict[str | None, float],
     fail_on_worse: bool,
     as_json: bool,
     output: Path | None,
+    keep: Path | None,
+    unverified: bool,
     **asked: Any,
 ) -> int:
     """Compare runs of any protocol on the samples they share; the first is the baseline.
 
     A run with several models is named RUN::MODEL; one run alone is compared model by model. Runs on different data, or
-    judged differently, are not compared (exit 3).
+    judged differently, are not compared (exit 3). A log of another tool is judged first, as by adjudge score.
 
     \b
     Examples:
@@ -74,12 +80,15 @@ def compare(
       adjudge compare runs/demo::falcon-a runs/demo::owl-c --json
       adjudge compare runs/before runs/after --margin 0.02 -o compared.html
       adjudge compare demo/triage/run --factor tools
+      adjudge compare a.eval b.eval
     """
     from adjudge.provenance.canonical import pretty
     from adjudge.report.comparison import text
     from adjudge.report.render import COMPARISONS, render_comparison
     from adjudge.runs.new_file import write_whole
 
+    del keep  # the runs are there already
+    refuse_altered_runs(runs, unverified=unverified)
     plain = margin.pop(None, None)
     named = {name: value for name, value in margin.items() if name is not None}
     document = held(runs, margin=plain, margins=named, **asked)

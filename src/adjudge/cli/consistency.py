@@ -37,7 +37,11 @@ from adjudge.errors import ConfigError, InputError, OutputError
 @click.option("--auditor", multiple=True, help="The Auditor's labels: qid, label, reason.")
 @click.option("--answers", multiple=True, help="Answers to the same qids: answer_json, retrieved_ids, flags.")
 @click.option("--raters", multiple=True, help="Labels of more raters: a file each, or one table item,rater,label.")
-@click.option("--labels", help="Label space of your own, comma separated (agreement only).")
+@click.option(
+    "--map", "map", multiple=True, metavar="WORD=LABEL", help="Count another word as one of the four labels; repeat."
+)
+@click.option("--flag", multiple=True, metavar="NAME", help="A further flag that rejects what carries it; repeat.")
+@click.option("--labels", help="Label space of your own, comma separated (with --raters: agreement only).")
 @click.option("--ordered", is_flag=True, default=None, help="The labels are in order: adds weighted κ.")
 @click.option("--reference", help="The rater that is the truth: adds sensitivity, specificity, corrected pass rate.")
 @click.option("--positive", help="The label that passes, for --reference [the first].")
@@ -45,6 +49,9 @@ from adjudge.errors import ConfigError, InputError, OutputError
 @click.option("--pa-gate", "--pa_gate", "pa_gate", type=float, help="Percent agreement at least [0.90].")
 @click.option("--kappa-gate", "--kappa_gate", "kappa_gate", type=float, help="Cohen's κ at least [0.75].")
 @click.option("--abstain-gate", "--abstain_gate", "abstain_gate", type=float, help="Abstain rate at most [0.02].")
+@click.option(
+    "--paired-gate", "--paired_gate", "paired_gate", type=float, help="Share of items with both labels at least [0.99]."
+)
 @click.option(
     "--kappa-undefined",
     "--kappa_undefined",
@@ -82,9 +89,18 @@ def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
             settings[name] = [settings[name]]
     if isinstance(settings.get("labels"), str):
         settings["labels"] = [label.strip() for label in settings["labels"].split(",")]
+    if isinstance(settings.get("map"), list):
+        settings["map"] = dict(_mapping(word) for word in settings["map"])
     if tsv is not None:
         _writable(tsv)
     return evaluate_and_show("consistency", settings, **run_flags, on_run=lambda run: _copy(run, tsv))
+
+
+def _mapping(text: str) -> tuple[str, str]:
+    word, equals, label = text.rpartition("=")
+    if not equals or not word or not label:
+        raise ConfigError(f"--map {text!r} is not WORD=LABEL, such as OK=VALID")
+    return word, label
 
 
 def _writable(path: Path) -> None:
@@ -194,8 +210,8 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
             if not item.question:
                 raise InputError("has no question to jitter", file=gold, line=line)
             items.append({"qid": str(item.qid), "question": item.question})
-    made = list(jittered(iter(items), kinds, _seeds(seeds)))
-    rows = [row for row in made if row["question"] is not None]
+    prompts = list(jittered(iter(items), kinds, _seeds(seeds)))
+    rows = [row for row in prompts if row["question"] is not None]
     data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     if output is None:
         print_bytes(data)
@@ -204,7 +220,7 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
 
         _writable(output)
         write_whole(output, data)
-    left = sorted({f"{row['qid']} ({row['jitter']})" for row in made if row["question"] is None})
+    left = sorted({f"{row['qid']} ({row['jitter']})" for row in prompts if row["question"] is None})
     say(f"{len(rows)} prompts of {len(items)} questions")
     if left:
         more = f" and {len(left) - 10} more" if len(left) > 10 else ""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import place, say
+from adjudge.cli.common import logs_as_runs, place, say
 
 
 @click.command()
-@click.argument("run", type=place)
+@click.argument("run", type=place, callback=logs_as_runs)
 @click.argument("sample")
 @click.option("--model", help="Which model's answer, where the run has several.")
 @click.option("--all", "everything", is_flag=True, help="List every atom that passed, and the whole answer.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from adjudge.cli.common import PATH, say
+from adjudge.cli.common import PATH, open_intact, say, unverified_option
 from adjudge.errors import ConfigError
 from adjudge.runs.new_file import whole_file
 
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 )
 @click.option("--sample", help="Only this sample.")
 @click.option("--model", help="Only this model.")
+@click.option(
+    "--in-toto", is_flag=True, help="The run as an in-toto statement (test-result), to be signed by other tools."
+)
 @click.option("-o", "--output", type=PATH, help="File to write [stdout].")
+@unverified_option
 def export(
     run: str,
     records: str | None,
@@ -40,23 +44,28 @@ def export(
     about: tuple[str, ...],
     sample: str | None,
     model: str | None,
+    in_toto: bool,
     output: Path | None,
+    unverified: bool,
 ) -> int:
     """Write a RUN's records, with evidence rendered, or its evaluation JSON, to stdout or a file.
 
     --eee DIR writes, for every model, its numbers as JSON and its samples as JSON Lines, for collections of evaluations.
     """
-    import adjudge
-
-    if [records is not None, eval_json, eee is not None].count(True) != 1:
-        raise ConfigError("say what to export: --records jsonl, --eee DIR, or --eval-json for a gui run")
-    loaded = adjudge.load_run(run)
+    if [records is not None, eval_json, eee is not None, in_toto].count(True) != 1:
+        raise ConfigError("say what to export: --records jsonl, --eee DIR, --in-toto, or --eval-json for a gui run")
+    loaded = open_intact(run, unverified=unverified)
     if eee is not None:
         if output is not None or sample is not None or model is not None:
             raise ConfigError("--eee writes a whole run into its own folder: leave out -o, --sample and --model")
         return _eee(loaded, eee, about)
     shown = output is None and sys.stdout.isatty()
     with _sink(output) as sink:
+        if in_toto:
+            from adjudge.report.in_toto import statement
+
+            sink.write(statement(loaded))
+            return 0
         if eval_json:
             sink.write(_evaluation(loaded, about))
             return 0

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, say, settings_and_run_flags
-from adjudge.errors import ConfigError
 
 _TASK = click.Choice(["S1", "M1", "M3"])
 
@@ -19,15 +18,20 @@ _TASK = click.Choice(["S1", "M1", "M3"])
         "--task S1|M1|M3 --outputs FILE … --reference FILE [OPTIONS]",
         "make-tasks | predict | generate | library …",
     ),
-    spread=("--outputs", "--reference"),
+    spread=("--outputs", "--reference", "--confidence"),
 )
 @click.option("--task", help="S1, M1 or M3.")
 @click.option("--outputs", multiple=True, help="Model outputs (JSONL …); several files may follow.")
 @click.option("--reference", multiple=True, help="Reference (JSONL …) with the true next states.")
-@click.option("--confidence", type=click.Path(), help='Confidence prior: {"results": [{"model_name", "c_score"}]}.')
+@click.option(
+    "--confidence",
+    multiple=True,
+    help="Confidence priors: a file a task ([S1=]FILE), or one with the ModelConfidence of every model.",
+)
 @click.option("--library", help="Constraint library, by name or file [ga-light/1].")
 @click.option("--scores", type=click.Choice(["fixed", "rubric", "both"]), help="Scoring profile [both].")
 @click.option("--match", type=click.Choice(["id", "line"]), help="Match rows by id, or old files by line [id].")
+@click.option("--offset", type=int, help="With --match line: output 1 belongs to line 1 + N of the reference [0].")
 @click.option("--top-k", type=int, help="Reasons listed per sample [5].")
 @click.option("--repairs/--no-repairs", default=None, help="Whether broken JSON may be repaired [repairs].")
 @click.option("--rules", multiple=True, help="Add the rule set of an installed package; repeat.")
@@ -45,8 +49,11 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     if ctx.invoked_subcommand is not None:
         return None
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("task", "outputs"))
-    if isinstance(settings.get("confidence"), str):
-        settings["confidence"] = _confidence(settings["confidence"])
+    if settings.get("confidence") and not isinstance(settings["confidence"], dict):
+        from adjudge.protocols.flight.priors import read_priors
+
+        files = settings["confidence"]
+        settings["confidence"] = read_priors([files] if isinstance(files, str) else files, settings["task"].split(","))
     return evaluate_and_show("flight", settings, **run_flags)
 
 
@@ -127,16 +134,3 @@ def library_check(name: str) -> int:
     loaded = load(name)
     say(f"{loaded.library.name}: constraint_lib_version {short(loaded.content)}", err=False)
     return 0
-
-
-def _confidence(path: str) -> dict[str, float]:
-    """The prior of every model from a confidence file."""
-    import msgspec
-
-    try:
-        data = msgspec.json.decode(Path(path).read_bytes())
-        return {str(item["model_name"]): float(item["c_score"]) for item in data["results"]}
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-        raise ConfigError(f'{path}: expected {{"results": [{{"model_name": …, "c_score": …}}]}}') from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, place, read_yaml, say, write_file
+from adjudge.cli.common import PATH, logs_as_runs, open_intact, place, read_yaml, say, unverified_option, write_file
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @click.command()
-@click.argument("run", type=place)
+@click.argument("run", type=place, callback=logs_as_runs)
 @click.option("--gates", "file", type=PATH, help="YAML file: a list of gates.")
 @click.option("--gate", "texts", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat.")
 @click.option("--baseline", type=PATH, help="Fail where the run is worse than this baseline.")
@@ -37,6 +37,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--metric", "metrics", multiple=True, help="Estimates in the baseline [the headline ones]; repeat.")
 @click.option("--junit", type=PATH, help="Write JUnit XML.")
 @click.option("--sarif", type=PATH, help="Write SARIF 2.1.0.")
+@unverified_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def gate(
     run: str | Path,
@@ -48,6 +49,7 @@ def gate(
     metrics: tuple[str, ...],
     junit: Path | None,
     sarif: Path | None,
+    unverified: bool,
     quiet: bool,
 ) -> int:
     """Hold a RUN to gates, or to a baseline. Exit code 0 passed, 1 failed, 2 bad input, 3 not comparable.
@@ -59,14 +61,14 @@ def gate(
     Examples:
       adjudge gate runs/a --gate 'falcon-a/eligibility_rate.low >= 0.8'
       adjudge gate runs/a --write-baseline baseline.json
+      adjudge gate a.eval --baseline baseline.json
       adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
     """
-    import adjudge
     from adjudge.comparisons import baseline as base
     from adjudge.report.junit import Case
     from adjudge.verdict.gates import Gate, judge
 
-    loaded = adjudge.load_run(run)
+    loaded = open_intact(run, unverified=unverified)
     if target is not None:
         write_file(target, base.write(base.baseline_of(loaded, metrics)))
         if not quiet:
@@ -78,24 +80,24 @@ def gate(
     if not wanted and baseline is None:
         outcomes = loaded.metrics["gates"]
     try:
-        held = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
+        regressions = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
     except NotComparable as error:
         if junit is not None:
             _write_junit(junit, loaded, [Case("baseline", "comparable", "error", str(error))])
         raise
-    cases = _cases(loaded, outcomes, held)
+    cases = _cases(loaded, outcomes, regressions)
     if junit is not None:
         _write_junit(junit, loaded, cases)
     if sarif is not None:
         from adjudge.report.sarif import sarif as log
 
         write_file(sarif, log(loaded))
-    text = _markdown(loaded, outcomes, held)
+    text = _markdown(loaded, outcomes, regressions)
     if os.environ.get(_STEP_SUMMARY):
         with Path(os.environ[_STEP_SUMMARY]).open("a", encoding="utf-8") as stream:
             stream.write(text)
     passed = all(item["outcome"] == "pass" for item in outcomes.values()) and all(
-        item.outcome == "pass" for item in held
+        item.outcome == "pass" for item in regressions
     )
     if not quiet:
         if not outcomes and baseline is None:
@@ -125,8 +127,8 @@ def _say(cases: Sequence[Case]) -> None:
         if case.kind != "pass" or case.suite == "gates":
             message = f": {case.message}" if case.message else ""
             say(f"{marks[case.kind]:<8} {case.suite}: {case.name}{message}")
-    held = sum(case.kind == "pass" for case in cases)
-    say(f"{held} of {len(cases)} checks hold")
+    passing = sum(case.kind == "pass" for case in cases)
+    say(f"{passing} of {len(cases)} checks hold")
 
 
 def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
@@ -137,7 +139,7 @@ def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
 
 def _by_name(run: Run) -> dict[str, Any]:
     """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
-    estimates = run.estimates()
+    estimates = run.estimates
     named = {f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in estimates.items()}
     if len({where for _, where in estimates}) == 1:
         named |= {name: item for (name, _), item in estimates.items()}
@@ -158,7 +160,7 @@ def _from_file(path: Path | None) -> list[Gate]:
     return [Gate.parse(item) for item in listed]
 
 
-def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> list[Case]:
+def _cases(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> list[Case]:
     from adjudge.report import view
     from adjudge.report.junit import Case
     from adjudge.report.regressions import sentence
@@ -175,7 +177,7 @@ def _cases(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> li
     ]
     cases += [
         Case("baseline", f"{view.label(item.slice)}/{item.name}", kinds[item.outcome], sentence(item, run))
-        for item in held
+        for item in regressions
     ]
     return cases + _instrument(run)
 
@@ -193,8 +195,8 @@ def _instrument(run: Run) -> list[Case]:
     return [Case("instrument", rule, "error", f"the rule failed on {count} atoms") for rule, count in broken.items()]
 
 
-def _markdown(run: Run, outcomes: dict[str, Any], held: Sequence[Regression]) -> str:
+def _markdown(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> str:
     from adjudge.report.markdown import markdown
-    from adjudge.report.regressions import markdown as regressions
+    from adjudge.report.regressions import markdown as regression_table
 
-    return markdown(run, gates=outcomes) + (f"\n{regressions(held, run)}\n" if held else "")
+    return markdown(run, gates=outcomes) + (f"\n{regression_table(regressions, run)}\n" if regressions else "")

@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, print_json, say
+from adjudge.cli.common import PATH, print_json, read_yaml, say
+
+
+def pairs(texts: tuple[str, ...], flag: str, form: str) -> dict[str, str]:
+    """Repeated NAME=VALUE flags as a table."""
+    from adjudge.errors import ConfigError
+
+    for text in texts:
+        if "=" not in text:
+            raise ConfigError(f"{flag} {text!r} is not of the form {form}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def read_sensors(path: str | None) -> dict[str, str]:
+    """A file that says what columns are: YOUR_COLUMN: what it is, such as alt_b: baro_alt."""
+    from adjudge.errors import ConfigError
+
+    if path is None:
+        return {}
+    content = read_yaml(path)
+    if not isinstance(content, dict) or not all(isinstance(text, str) for pair in content.items() for text in pair):
+        raise ConfigError(f"{path}: expected a table of COLUMN: SENSOR, such as alt_b: baro_alt")
+    return content
+
+
+def reading_options(command: Any) -> Any:
+    """The flags that say how a table of flights is read."""
+    for option in reversed(
+        (
+            click.option("--flight-column", help="[flight]"),
+            click.option("--time-column", help="[t]"),
+            click.option("--time-unit", type=click.Choice(["s", "ms", "us", "ns"]), help="[s; guessed with a note]"),
+            click.option("--label-column", help="[label]"),
+            click.option("--target-column", help="The column that a feature must not be derived from."),
+            click.option("--feature", "features", multiple=True, help="Read these feature columns alone; repeat."),
+            click.option("--fill", type=click.Choice(["forward"]), help="Blank cells get the value before them."),
+            click.option("--sensors", type=click.Path(), help="YAML or JSON: what your columns are (alt_b: baro_alt)."),
+        )
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -14,55 +54,50 @@ from adjudge.cli.common import PATH, print_json, say
 @click.option("--data", type=PATH, help="CSV, Parquet or a folder: one row a time step.")
 @click.option("--check-code", type=PATH, multiple=True, help="A file or folder of code; repeat.")
 @click.option("--correlation-threshold", type=click.FloatRange(0, 1), default=0.9, show_default=True)
-@click.option("--flight-column", default="flight", show_default=True)
-@click.option("--time-column", default="t", show_default=True)
-@click.option("--label-column", default="label", show_default=True)
-@click.option("--target-column", help="The column that a feature must not be derived from.")
+@click.option(
+    "--overlap-bound",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    help="Share of a flight's rows in another split [0.01].",
+)
+@click.option("--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What a column is called in your file.")
+@reading_options
 @click.option("--imu-only", is_flag=True, help="Declare roll, pitch and yaw as made from the IMU alone.")
 @click.option("--declare", multiple=True, metavar="COLUMN=SOURCE", help="The source of another feature; repeat.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def leakage(
-    splits: Path | None,
-    data: Path | None,
-    check_code: tuple[Path, ...],
-    correlation_threshold: float,
-    flight_column: str,
-    time_column: str,
-    label_column: str,
-    target_column: str | None,
-    imu_only: bool,
-    declare: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def leakage(**flags: Any) -> int:
     """Look for leaks in splits, in columns and in code; any of the three. A leak exits with 3.
 
     \b
     Example:
       adjudge leakage --splits splits.json --data features.csv --check-code src/
     """
-    from adjudge.errors import ConfigError
-    from adjudge.protocols.anomaly.flights import Columns
-    from adjudge.protocols.anomaly.leakage_report import look
+    from adjudge.protocols.anomaly.leakage_report import Limits, look
+    from adjudge.protocols.anomaly.rows import Columns
 
-    if splits is None and data is None and not check_code:
+    splits, data, code = flags["splits"], flags["data"], list(flags["check_code"])
+    if splits is None and data is None and not code:
         raise click.UsageError("nothing to check: give --splits, --data or --check-code")
-    for text in declare:
-        if "=" not in text:
-            raise ConfigError(f"--declare {text!r} is not of the form COLUMN=SOURCE")
-    report = look(
-        splits=splits,
-        data=data,
-        code=list(check_code),
-        columns=Columns(flight_column, time_column, label_column, target_column),
-        threshold=correlation_threshold,
-        sources=dict(text.split("=", 1) for text in declare),
-        imu_only=imu_only,
+    named = {name: flags[f"{name}_column"] for name in ("flight", "time", "label", "target")}
+    columns = Columns(
+        **{name: value for name, value in named.items() if value is not None},
+        time_unit=flags["time_unit"],
+        rename=pairs(flags["columns"], "--column", "OURS=THEIRS"),
+        fill=flags["fill"],
+        features=list(flags["features"]) or None,
     )
-    if as_json:
+    limits = Limits(
+        correlation=flags["correlation_threshold"],
+        overlap=flags["overlap_bound"],
+        sources=pairs(flags["declare"], "--declare", "COLUMN=SOURCE"),
+        sensors=read_sensors(flags["sensors"]),
+        imu_only=flags["imu_only"],
+    )
+    report = look(splits=splits, data=data, code=code, columns=columns, limits=limits)
+    if flags["as_json"]:
         print_json(report.to_dict())
-    elif not quiet:
+    elif not flags["quiet"]:
         for line in report.lines():
             say(line)
     return 3 if report.leaks else 0

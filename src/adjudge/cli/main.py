@@ -11,6 +11,8 @@ from adjudge.plugins import plugin, plugin_names
 
 __all__ = ["main", "run"]
 GROUP = "adjudge.commands"
+PROTOCOLS = "adjudge.protocols"
+PLUGIN = "a protocol of an installed package"
 _OWN = {
     "collect": "run a system under test over a data set and write its outputs",
     "compare": "compare runs, only where that is valid: better, worse, equivalent, inconclusive",
@@ -24,6 +26,7 @@ _OWN = {
     "report": "write a run as a page, Markdown, LaTeX, CSV or figures",
     "run": "run any installed protocol from a configuration file",
     "schema": "print the JSON Schemas of what adjudge reads and writes",
+    "sign": "sign a run with an SSH key",
     "verify": "recompute every number of a run from its tables",
 }
 _PROTOCOLS = {
@@ -32,6 +35,7 @@ _PROTOCOLS = {
     "consistency": "judge two validators of the same answers",
     "flight": "judge predictions of the next flight state",
     "gui": "judge a GUI agent's actions along recorded episodes",
+    "score": "judge any evaluation that left a score per sample: logs of other tools, tables",
     "triage": "judge a classifier that may say uncertain",
 }
 
@@ -41,7 +45,7 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return sorted({*_OWN, *plugin_names(GROUP)})
+        return sorted({*_OWN, *plugin_names(GROUP), *_installed()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -50,19 +54,25 @@ class _Commands(click.Group):
             command: click.Command = getattr(module, cmd_name)
             return command
         entry = plugin(GROUP, cmd_name)
+        if entry is None and cmd_name in _installed():
+            return importlib.import_module("adjudge.cli.installed").command(cmd_name)  # type: ignore[no-any-return]
         loaded: click.Command | None = None if entry is None else entry.load()
         return loaded
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing any command."""
         names = self.list_commands(ctx)
-        protocols = [
-            (name, _PROTOCOLS.get(name, "a protocol of an installed package")) for name in names if name not in _OWN
-        ]
+        protocols = [(name, _PROTOCOLS.get(name, PLUGIN)) for name in names if name not in _OWN]
         with formatter.section("Protocols"):
             formatter.write_dl(protocols)
         with formatter.section("Commands"):
             formatter.write_dl([(name, _OWN[name]) for name in names if name in _OWN])
+
+
+def _installed() -> set[str]:
+    """The protocols of other packages; one without a command of its own has one made for it."""
+    entries = ((name, plugin(PROTOCOLS, name)) for name in plugin_names(PROTOCOLS))
+    return {name for name, entry in entries if entry is not None and not entry.value.startswith("adjudge.protocols.")}
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -14,10 +14,10 @@ import click
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["table", "csv", "json"]),
+    type=click.Choice(["table", "csv", "json", "jsonl"]),
     default="table",
     show_default=True,
-    help="How rows are printed.",
+    help="How rows are printed; json is one document, jsonl a line a row.",
 )
 def query(run: str, sql: str, shape: str) -> int:
     """Ask a RUN's tables with one SELECT (DuckDB); nothing is written and no other file read.
@@ -39,11 +39,15 @@ def query(run: str, sql: str, shape: str) -> int:
         writer = csv.writer(sys.stdout)
         shown = terminal if sys.stdout.isatty() else str  # elsewhere the texts stay as they are
         writer.writerows([shown(spreadsheet(value)) for value in row] for row in (names, *rows))
-    elif shape == "json":
+    elif shape in {"json", "jsonl"}:
         import msgspec
 
-        for row in rows:
-            click.echo(json_line(msgspec.json.encode(dict(zip(names, row, strict=True)), enc_hook=str).decode()))
+        lines = [
+            json_line(msgspec.json.encode(dict(zip(names, row, strict=True)), enc_hook=str).decode()) for row in rows
+        ]
+        click.echo(
+            "\n".join(lines) if shape == "jsonl" else "[" + ",\n ".join(lines) + "]", nl=bool(lines) or shape == "json"
+        )
     else:
         texts = [["" if value is None else line(str(value)) for value in row] for row in (names, *rows)]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]

@@ -6,21 +6,28 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import print_bytes, say
+from adjudge.cli.common import logs_as_runs, print_bytes, refuse_altered_runs, say, unverified_option
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
-_FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")
+_FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in report.render, which is heavy to import
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN[::MODEL] …")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN_OR_LOG[::MODEL] …", callback=logs_as_runs)
 @click.option("-o", "--output", help="File to write; its ending chooses the format. - is standard output.")
 @click.option("--format", "kind", type=click.Choice(_FORMATS), help="Format, where the file's ending does not say.")
 @click.option("--chart", help="Which chart (png, svg, pdf) [the first].")
 @click.option("--list-charts", is_flag=True, help="Print the names of the run's charts.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@unverified_option
 def report(
-    runs: tuple[str, ...], output: str | None, kind: str | None, chart: str | None, list_charts: bool, force: bool
+    runs: tuple[str, ...],
+    output: str | None,
+    kind: str | None,
+    chart: str | None,
+    list_charts: bool,
+    force: bool,
+    unverified: bool,
 ) -> int:
     """Write a run as a page, a Markdown summary, LaTeX tables, CSV, or one of its charts as a figure.
 
@@ -34,7 +41,7 @@ def report(
       adjudge report runs/a -o summary.md          for a pull request
       adjudge report runs/a runs/b -o both.html    side by side, or .md; adjudge compare has the settings
       adjudge report runs/s1 runs/m3 -o tables.tex several runs: LaTeX tables over the tasks
-      adjudge report runs/a -o figure.pdf --chart eligibility_rate
+      adjudge report runs/a -o figure.pdf --chart violations
     """
     import adjudge
     from adjudge.report.render import COMPARISONS, render
@@ -43,6 +50,7 @@ def report(
     target = None if output is None or output == "-" else Path(output)
     if target is not None and target.exists() and not force:
         raise OutputError(f"{target} exists already; --force replaces it")
+    refuse_altered_runs(runs, unverified=unverified)
     if (len(runs) > 1 or _names_a_model(runs[0])) and chosen != "tex" and not list_charts:
         if chosen not in COMPARISONS:
             raise ConfigError(

@@ -74,7 +74,9 @@ def _told(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 0
     if sys.argv[1:2] == ["--debug"]:
-        traceback.print_exception(error)
+        from adjudge.provenance.redact import redacted
+
+        sys.stderr.write(redacted("".join(traceback.format_exception(error))))
     notes: list[str] = getattr(error, "__notes__", [])
     if _received or isinstance(error, KeyboardInterrupt):
         _say("; ".join(["interrupted", *(notes or ["nothing was written"])]))
@@ -111,11 +113,12 @@ def _judged(error: BaseException) -> tuple[int, str]:
 
 
 def _say(text: str) -> None:
+    from adjudge.provenance.redact import redacted
     from adjudge.report.untrusted import terminal
 
     if text:
         with suppress(OSError):  # nobody listens
-            print(terminal(text), file=sys.stderr, flush=True)  # noqa: T201 -- click may not be loaded yet
+            print(terminal(redacted(text)), file=sys.stderr, flush=True)  # noqa: T201 -- click may not be loaded yet
 
 
 def _let_go(stream: TextIO | None) -> None:

@@ -47,6 +47,7 @@ class _Joined(ProtocolGroup):
 @click.option("--risk", type=click.Choice(["error", "slip"]), help="What --target-risk bounds [error].")
 @click.option("--costs", metavar="slip=10,flag=3,review=1", help="Choose the threshold with the least expected cost.")
 @click.option("--slice", "slices", multiple=True, metavar="meta.KEY", help="Every measure by a key of meta; repeat.")
+@click.option("--split-by", multiple=True, metavar="FACT", help="One configuration a value of models.vision …; repeat.")
 @click.option("--prevalence", type=float, help="Share of the positive class where the classifier will be used.")
 @click.option("--positive", help="Name of the class that is looked for [fake].")
 @click.option("--negative", help="Name of the other class [real].")

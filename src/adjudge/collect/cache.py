@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from adjudge.collect.redact import Redactor
 from adjudge.collect.request import Reply
 from adjudge.errors import OutputError
 from adjudge.provenance.canonical import digest
+from adjudge.provenance.redact import Redactor
 
 
 class Entry(msgspec.Struct, kw_only=True):

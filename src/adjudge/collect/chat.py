@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import mimetypes
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from adjudge.collect.request import MAX_ANSWER, Image, Reply, Request, ToolUse, Unanswered
+from adjudge.collect.request import MAX_ANSWER, Image, Reply, Request, ToolUse, Unanswered, reply_of
 from adjudge.collect.subject import Subject
 from adjudge.collect.tools import Tool
 from adjudge.errors import ConfigError
@@ -53,9 +53,12 @@ class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
     usage: dict[str, Any] | None = None
+    body: dict[str, Any] = {}
 
 
 _decode = msgspec.json.Decoder(_Completion).decode
+_UNDERSTOOD = frozenset({"choices", "model", "usage", "body"})
+_OF_MESSAGE = frozenset({"role", "content", "refusal", "tool_calls"})
 
 
 def public_url(url: str) -> str:
@@ -131,6 +134,14 @@ class ChatSubject(Subject):
                 f"subject openai:{self._name} in mode tools needs --tool module:function; or give --modes no-tools"
             )
 
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """A chat model sees pictures and forms answers itself."""
+        for name in ("vision_model", "structuring_model"):
+            if name in settings:
+                raise ConfigError(
+                    f"subject openai:{self._name} has no {name.replace('_', ' ')} of its own; leave --{name.replace('_', '-')} out"
+                )
+
     async def open(self, workers: int) -> None:
         """A client with one connection for each worker; proxies of the environment are not used for this machine itself.
 
@@ -168,12 +179,13 @@ class ChatSubject(Subject):
             self._idle.append(client)
 
     async def _chat(self, client: httpx.AsyncClient, request: Request) -> Reply:
-        """While the model calls tools, they are run and their results sent, up to TOOL_ROUNDS times."""
+        """While the model calls tools, they are run and their results sent, up to TOOL_ROUNDS or --max-iterations times."""
         messages = _messages(request)
         used: list[ToolUse] = []
         usage: dict[str, Any] = {}
         spent = 0.0
-        for _ in range(TOOL_ROUNDS + 1):
+        rounds = int(request.settings.get("max_iterations", TOOL_ROUNDS))
+        for _ in range(rounds + 1):
             start = time.perf_counter()
             completion = await self._post(client, self._body(request, messages))
             spent += time.perf_counter() - start
@@ -187,7 +199,7 @@ class ChatSubject(Subject):
                 text, use = await self._use(wanted)
                 used.append(use)
                 messages.append({"role": "tool", "tool_call_id": wanted.id, "content": text})
-        raise Unanswered("invalid", f"the model still called tools after {TOOL_ROUNDS} rounds")
+        raise Unanswered("invalid", f"the model still called tools after {rounds} rounds")
 
     async def _use(self, wanted: _ToolCall) -> tuple[str, ToolUse]:
         tool = self._tools.get(wanted.function.name)
@@ -206,15 +218,18 @@ class ChatSubject(Subject):
             raise Unanswered("refused", "the server's content filter withheld the answer")
         if choice.message.content is None:
             raise Unanswered("invalid", f"the answer has no text (finish_reason {choice.finish_reason!r})")
-        said = completion.model or self._name
-        return Reply(
-            response=choice.message.content,
-            models={"agent": said, **({} if request.image is None else {"vision": said})},
-            usage=usage or None,
-            timings={"model_seconds": spent, **({"tool_seconds": sum(use.seconds for use in used)} if used else {})},
-            tool_details=used,
-            finish_reason=choice.finish_reason,
-        )
+        served = completion.model or self._name
+        reply = reply_of(_further_keys(completion.body))
+        reply.response, reply.usage, reply.tool_details = choice.message.content, usage or None, used
+        reply.finish_reason = choice.finish_reason
+        reply.models = {"agent": served, **({} if request.image is None else {"vision": served}), **reply.models}
+        reply.timings = {
+            **reply.timings,
+            "model_seconds": spent,
+            **({"tool_seconds": sum(use.seconds for use in used)} if used else {}),
+        }
+        reply.id = reply.error = reply.error_type = None
+        return reply
 
     def _body(self, request: Request, messages: list[dict[str, Any]]) -> bytes:
         body: dict[str, Any] = {"model": self._name, "messages": messages}
@@ -224,6 +239,8 @@ class ChatSubject(Subject):
             body["seed"] = request.seed
         if self._max_tokens is not None:
             body["max_tokens"] = self._max_tokens
+        if "reasoning_effort" in request.settings:
+            body["reasoning_effort"] = request.settings["reasoning_effort"]
         if self._json_mode:
             body["response_format"] = {"type": "json_object"}
         if request.use_tools:
@@ -255,12 +272,22 @@ class ChatSubject(Subject):
             )
         try:
             completion = _decode(answer)
+            completion.body = msgspec.json.decode(answer)
         except (msgspec.DecodeError, RecursionError) as error:
             said = bytes(answer[:_SHOWN]).decode("utf-8", "replace")
             raise Unanswered("invalid", f"the body is no chat completion: {error}: {said!r}") from None
         if not completion.choices:
             raise Unanswered("invalid", "the chat completion has no choices")
         return completion
+
+
+def _further_keys(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a server says beside the fields of a chat completion: of the body, and of the message itself."""
+    message = body["choices"][0]["message"]
+    return {
+        **{key: value for key, value in message.items() if key not in _OF_MESSAGE},
+        **{key: value for key, value in body.items() if key not in _UNDERSTOOD},
+    }
 
 
 def retry_after(value: str | None) -> float | None:

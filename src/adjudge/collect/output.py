@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import msgspec
 
-from adjudge.collect.redact import Redactor
 from adjudge.collect.request import mode_name
 from adjudge.errors import ConfigError, InputError, OutputError
+from adjudge.provenance.redact import Redactor
 
 Key = tuple[str, str, bool, int]
 """(id, model, use_tools, trial): every record of a results file has another."""
@@ -31,6 +31,7 @@ class _Done(msgspec.Struct):
     trial: int
     error: str | None = None
     error_type: str | None = None
+    latency_seconds: float | None = None
     run_config: dict[str, Any] = {}
 
 
@@ -38,7 +39,10 @@ _done = msgspec.json.Decoder(_Done)
 
 
 class Output:
-    """A results file open for appending, held by this process alone. `done` are the keys that it already has."""
+    """A results file open for appending, held by this process alone.
+
+    `done` are the keys that it already has, `latencies` the longest answer to each question by (id, model, use_tools).
+    """
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class Output:
     ) -> None:
         self.path, self._redactor = path, redactor
         self.done: set[Key] = set()
+        self.latencies: dict[tuple[str, str, bool], float] = {}
         self.dropped = 0
         self._broken: OutputError | None = None
         try:
@@ -88,6 +93,7 @@ class Output:
                 raise InputError(f"{_words(key)} stands here a second time", file=str(self.path), line=number)
             _refuse_other(record, configs.get(record.model), self.path, number)
             self.done.add(key)
+            self.latencies[key[:3]] = max(record.latency_seconds or 0.0, self.latencies.get(key[:3], 0.0))
         self._stream.truncate(end)  # a last line that was cut short by a crash
         self.dropped = again
         if again:

@@ -8,11 +8,12 @@ from adjudge.collect.request import Reply
 from adjudge.readers.extract import Extractor
 
 _VERDICT = ("prediction", "verdict")
+_REASON = ("rationale", "reason")
 _extractor = Extractor((*_VERDICT, "confidence"))
 
 
 def parsed(reply: Reply) -> dict[str, Any]:
-    """`prediction`, `confidence`, and under `parse` how they were found or why not."""
+    """`prediction`, `confidence`, `rationale` where there is one, and under `parse` how they were found or why not."""
     if reply.prediction is not None:
         return {"prediction": reply.prediction, "confidence": reply.confidence, "parse": {"method": "given"}}
     if reply.response is None:
@@ -29,4 +30,6 @@ def parsed(reply: Reply) -> dict[str, Any]:
         how["repairs"] = list(found.repairs)
     if word is None:
         how["error"] = "the object has no prediction that is a text"
-    return {"prediction": word, "confidence": confidence if usable else None, "parse": how}
+    reason = next((answer[name] for name in _REASON if isinstance(answer.get(name), str)), None)
+    rationale = {} if reason is None else {"rationale": reason}
+    return {"prediction": word, "confidence": confidence if usable else None, **rationale, "parse": how}

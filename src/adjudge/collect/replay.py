@@ -26,6 +26,7 @@ class _Old(msgspec.Struct, kw_only=True):
     usage: dict[str, Any] | None = None
     tool_details: list[ToolUse] | None = None
     finish_reason: str | None = None
+    rationale: str | None = None
     error: str | None = None
     error_type: str | None = None
     timings: dict[str, Any] | None = None
@@ -33,6 +34,11 @@ class _Old(msgspec.Struct, kw_only=True):
     timestamp: Any = None
 
 
+# What a record of a collection has anyway; every other key is the subject's own.
+_RECORDED = frozenset(_Old.__struct_fields__) | {
+    *("label", "meta", "image", "parse", "tool_usage", "attempts", "cache", "prompt_hashes", "payload_sha256", "seed"),
+    "run_config",
+}
 _Key = tuple[str, bool, int]
 
 
@@ -100,10 +106,12 @@ class ReplaySubject(Subject):
             response=old.response,
             prediction=old.prediction,
             confidence=old.confidence,
-            models={name: str(value) for name, value in (old.models or {}).items() if value is not None},
+            models={name: None if value is None else str(value) for name, value in (old.models or {}).items()},
             usage=old.usage,
             tool_details=old.tool_details or [],
             finish_reason=old.finish_reason,
+            rationale=old.rationale,
+            more={key: value for key, value in msgspec.json.decode(text).items() if key not in _RECORDED},
         )
 
 

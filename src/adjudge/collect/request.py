@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -50,6 +51,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     image: Image | None = None
     temperature: float | None = None
     seed: int | None = None
+    model: str | None = None
+    settings: dict[str, Any] = {}
 
     def plain(self) -> dict[str, Any]:
         """The request as a `python:` or `cmd:` subject gets it."""
@@ -63,6 +66,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             "trial": self.trial,
             "temperature": self.temperature,
             "seed": self.seed,
+            "model": self.model,
+            "settings": self.settings,
         }
 
 
@@ -74,27 +79,42 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "ok"
 
 
-class Reply(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a subject said. A `python:` or `cmd:` subject returns an object with any of these keys, or just a text."""
+class Reply(msgspec.Struct, kw_only=True):
+    """What a subject said. A `python:` or `cmd:` subject returns an object with any of these keys, or just a text.
+
+    Every other key it returns, and one of these with a value of another kind, is kept in `more`.
+    """
 
     response: str | None = None
     prediction: str | None = None
     confidence: float | str | None = None
-    models: dict[str, str] = {}
+    rationale: str | None = None
+    models: dict[str, str | None] = {}
     usage: dict[str, Any] | None = None
-    timings: dict[str, float] = {}
+    timings: dict[str, float | None] = {}
     tool_details: list[ToolUse] = []
     finish_reason: str | None = None
+    cache: dict[str, Any] | None = None
+    prompt_hashes: dict[str, Any] = {}
     error: str | None = None
     error_type: ErrorType | None = None
     id: str | int | None = None
+    more: dict[str, Any] = {}
+
+
+_KINDS = {field.name: field.type for field in msgspec.structs.fields(Reply) if field.name != "more"}
 
 
 class Unanswered(Exception):
-    """There is no answer, and why; `retry` says whether asking again may help, `wait` how long the server asked for."""
+    """There is no answer, and why; `retry` says whether asking again may help, `wait` how long the server asked for.
 
-    def __init__(self, kind: ErrorType, what: str, *, retry: bool = False, wait: float | None = None) -> None:
-        self.kind, self.what, self.retry, self.wait = kind, what, retry, wait
+    `returned` is what came back instead of an answer, so that the record keeps it.
+    """
+
+    def __init__(
+        self, kind: ErrorType, what: str, *, retry: bool = False, wait: float | None = None, returned: Any = None
+    ) -> None:
+        self.kind, self.what, self.retry, self.wait, self.returned = kind, what, retry, wait, returned
         super().__init__(what)
 
 
@@ -104,18 +124,40 @@ def mode_name(*, use_tools: bool) -> str:
 
 
 def reply_from(value: Any, request: Request, who: str) -> Reply:
-    """The reply in what a `python:` or `cmd:` subject returned; Unanswered where it is none."""
+    """The reply in what a `python:` or `cmd:` subject returned; Unanswered where it holds no answer."""
     if isinstance(value, str):
         return Reply(response=value)
-    try:
-        reply = msgspec.convert(value, Reply)
-    except msgspec.ValidationError as error:
-        expected = "expected a text, or an object with some of " + ", ".join(Reply.__struct_fields__)
-        raise Unanswered("invalid", f"{who} returned what is no answer: {error}; {expected}") from None
+    if not isinstance(value, Mapping):
+        expected = "expected a text, or an object with a `response` or a `prediction`"
+        raise Unanswered("invalid", f"{who} returned a {type(value).__name__}; {expected}", returned=plain(value))
+    reply = reply_of(value)
+    returned = plain(value)
     if reply.id is not None and str(reply.id) != request.id:
-        raise Unanswered("invalid", f"{who} was asked about id {request.id!r} and answered about {reply.id!r}")
-    if reply.error is not None:
-        raise Unanswered(reply.error_type or "invalid", reply.error)
+        what = f"{who} was asked about id {request.id!r} and answered about {reply.id!r}"
+        raise Unanswered("invalid", what, returned=returned)
+    if reply.error is not None or reply.error_type is not None:
+        raise Unanswered(reply.error_type or "invalid", reply.error or "it did not say why", returned=returned)
+    if reply.response is None and reply.prediction is None and reply.more:
+        reply.response = msgspec.json.encode(returned).decode()  # an answer under names of its own is an answer too
     if reply.response is None and reply.prediction is None:
-        raise Unanswered("invalid", f"{who} returned neither a response nor a prediction")
+        raise Unanswered("invalid", f"{who} returned neither a response nor a prediction", returned=returned)
     return reply
+
+
+def reply_of(value: Mapping[Any, Any]) -> Reply:
+    """A reply from an object: what has the declared kind in its place, everything else in `more`."""
+    known: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for key, content in value.items():
+        if content is None and key in _KINDS:
+            continue
+        try:
+            known[key] = msgspec.convert(content, _KINDS[key])
+        except (KeyError, msgspec.ValidationError):
+            more[str(key)] = plain(content)
+    return Reply(**known, more=more)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it; what it cannot hold becomes its text."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=repr))

@@ -11,8 +11,9 @@ import contextlib
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from adjudge.collect.cache import Cache, Entry, cache_key
 from adjudge.collect.clock import Clock
 from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
-from adjudge.collect.parse import parsed
+from adjudge.collect.record import Latencies, answered_or_errored, cache_hit, measured_times, said, with_the_rest
 from adjudge.collect.replay import ReplaySubject
 from adjudge.collect.request import Image, Prompt, Reply, Request, Unanswered
 from adjudge.collect.settings import Settings
@@ -32,19 +33,19 @@ from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import digest
 
-ABSTAINED = "uncertain"
-
 
 @dataclass
 class Tally:
-    """How far a collection is. `done` counts what stands in the file, from earlier parts too."""
+    """How far a collection is. `done` counts what stands in the file, from earlier parts too.
+
+    `buckets` are those of this part: how many were answered, abstained, unparsed, errored.
+    """
 
     total: int
     done: int = 0
-    answered: int = 0
-    abstained: int = 0
-    errors: int = 0
+    buckets: Counter[str] = field(default_factory=Counter)
     hits: int = 0
+    possibly_cached: int = 0
     earlier: int = 0
     in_flight: int = 0
     interrupted: bool = False
@@ -129,6 +130,7 @@ class Runner:
         on_progress: Callable[[Tally], None] | None = None,
         on_interrupt: Callable[[Tally], None] | None = None,
         clock: Clock | None = None,
+        bucket: Callable[[Mapping[str, Any]], str] = answered_or_errored,
     ) -> None:
         self._dataset, self._subjects, self._settings, self._output = dataset, subjects, settings, output
         self._template, self._cache, self._clock = template, cache, clock or Clock()
@@ -137,12 +139,14 @@ class Runner:
             self._configs = {model: {**config, "clock": self._clock.name} for model, config in self._configs.items()}
         self._encoded = {model: msgspec.Raw(msgspec.json.encode(config)) for model, config in self._configs.items()}
         self._identity = {subject.model: subject.identity() for subject in subjects}
-        self._progress, self._on_interrupt = on_progress, on_interrupt
+        self._progress, self._on_interrupt, self._bucket = on_progress, on_interrupt, bucket
+        self._latencies = Latencies(output.latencies)
         self._random = random.Random(settings.seed)  # noqa: S311 -- jitter
         self._stopping = False
         self._tally = Tally(total=dataset.count * len(subjects) * len(settings.modes) * settings.trials)
         for subject in subjects:
             subject.check_modes(settings.modes)
+            subject.check_settings(settings.settings)
         self._try_prompt()
 
     def _try_prompt(self) -> None:
@@ -211,11 +215,9 @@ class Runner:
             self._output.write(record)
             tally.in_flight -= 1
             tally.done += 1
-            tally.errors += record["error"] is not None
-            abstained = str(record.get("prediction") or "").strip().casefold() == ABSTAINED
-            tally.abstained += abstained
-            tally.answered += record["error"] is None and not abstained
+            tally.buckets[self._bucket(record)] += 1
             tally.hits += record["cache"]["hit"] is True
+            tally.possibly_cached += "possibly" in record["cache"]
             if self._progress is not None:
                 self._progress(tally)
             if record["error_type"] == "cancelled":
@@ -244,10 +246,8 @@ class Runner:
                 recorded = job.subject.recorded(request)
         except Unanswered as error:
             asked = _Asked(None, error, 0, 0.0, self._clock.seconds() - start)
-        hit = entry is not None or job.subject.replays
-        total = self._clock.seconds() - start
-        reply = asked.reply
-        timings = {**({} if reply is None or hit else reply.timings), "total_seconds": total}
+        reply, total = asked.reply, self._clock.seconds() - start
+        timings = measured_times({} if reply is None or entry or job.subject.replays else reply.timings, total)
         latency = asked.seconds if reply is not None and not job.subject.replays else None
         if entry is not None:
             # What this run waited for is the look into the cache; what the answer once took stands apart.
@@ -257,14 +257,16 @@ class Runner:
             self._cache.put(
                 key, Entry(reply=reply, recorded={"latency_seconds": latency, "timings": timings, "timestamp": stamp})
             )
-        return {
+        hit = True if entry is not None or job.subject.replays else cache_hit(reply)
+        record = {
             "id": job.sample.id,
             "model": job.subject.model,
             "use_tools": job.use_tools,
             "trial": job.trial,
             "label": job.sample.label,
             "meta": job.sample.meta,
-            **_said(reply, labelled=job.sample.labelled),
+            "image": job.sample.shown.get("image"),
+            **said(reply, labelled=job.sample.labelled),
             "error": None if asked.failed is None else asked.failed.what,
             "error_type": None if asked.failed is None else asked.failed.kind,
             "attempts": asked.attempts,
@@ -277,6 +279,9 @@ class Runner:
             "run_config": self._encoded[job.subject.model],
             "timestamp": stamp,
         }
+        if hit is None and latency is not None and self._latencies.is_sudden(record):
+            record["cache"]["possibly"] = True
+        return with_the_rest(record, reply, asked.failed)
 
     def _request(self, job: _Job) -> Request:
         try:
@@ -294,6 +299,8 @@ class Runner:
             image=job.question.image,
             temperature=self._settings.temperature,
             seed=self._settings.request_seed(job.trial),
+            model=job.subject.model,
+            settings=self._settings.settings,
         )
 
     def _key(self, job: _Job, request: Request, payload: str) -> str:
@@ -301,7 +308,7 @@ class Runner:
             subject=self._identity[job.subject.model],
             prompt=prompt_hashes(request.prompt),
             payload=payload,
-            parameters=self._settings.parameters(job.use_tools, job.trial),
+            parameters={**self._settings.parameters(job.use_tools, job.trial), "model": job.subject.model},
             trial=job.trial,
         )
 
@@ -344,20 +351,6 @@ class Runner:
             wait = failed.wait + wait * 0.1
         await asyncio.sleep(wait)
         return None
-
-
-def _said(reply: Reply | None, *, labelled: bool) -> dict[str, Any]:
-    """What the subject said; where the sample has a label, the verdict in it."""
-    found = reply or Reply()
-    return {
-        "response": found.response,
-        **(parsed(found) if labelled else {}),
-        "models": found.models,
-        "usage": found.usage,
-        "finish_reason": found.finish_reason,
-        "tool_usage": [use.tool for use in found.tool_details],
-        "tool_details": msgspec.to_builtins(found.tool_details),
-    }
 
 
 def _cancelled() -> Unanswered:

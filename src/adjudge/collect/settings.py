@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge.errors import ConfigError
 
-_MODES = {"tools": True, "no-tools": False}
+_MODES = {"tools": (True,), "no-tools": (False,), "on": (True,), "off": (False,), "both": (True, False)}
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class Settings:
     retries: int = 3
     backoff: float = 0.5
     longest_wait: float = 120.0
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What subjects are told beside the question, such as `vision_model`; recorded with every answer."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -42,7 +44,8 @@ class Settings:
 
     def parameters(self, use_tools: bool, trial: int) -> dict[str, Any]:
         """What shapes an answer, for the cache key."""
-        return {"temperature": self.temperature, "seed": self.request_seed(trial), "use_tools": use_tools}
+        asked = {"temperature": self.temperature, "seed": self.request_seed(trial), "use_tools": use_tools}
+        return {**asked, **({"settings": self.settings} if self.settings else {})}
 
     def request_seed(self, trial: int) -> int | None:
         """The seed that a request carries: another one each trial."""
@@ -56,13 +59,14 @@ class Settings:
             "workers": self.workers,
             "timeout_seconds": self.timeout,
             "retries": self.retries,
+            **self.settings,
         }
 
 
 def modes_of(text: str) -> tuple[bool, ...]:
-    """The modes of `tools,no-tools`."""
+    """The modes of `tools,no-tools`, or of the method's words `on`, `off`, `both`."""
     words = [word.strip() for word in text.split(",")]
     unknown = [word for word in words if word not in _MODES]
     if unknown:
-        raise ConfigError(f"--modes {text!r}: {unknown[0]!r} is not one of tools, no-tools")
-    return tuple(_MODES[word] for word in words)
+        raise ConfigError(f"--modes {text!r}: {unknown[0]!r} is not one of {', '.join(_MODES)}")
+    return tuple(mode for word in words for mode in _MODES[word])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from adjudge.collect.request import Reply, Request
@@ -25,6 +26,9 @@ class Subject(ABC):
 
     def check_modes(self, modes: tuple[bool, ...]) -> None:  # noqa: B027 -- most subjects need none
         """Refuse modes that this subject cannot run, before anything is asked."""
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:  # noqa: B027 -- most subjects take any
+        """Refuse settings that would reach nobody."""
 
     async def open(self, workers: int) -> None:  # noqa: B027 -- most subjects need none
         """Get ready for so many requests at a time."""

@@ -19,7 +19,7 @@ from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-baseline/1"
-_COMPARED = ("dataset", "config", "constraint_library", "rules", "schema")
+_COMPARED = ("dataset", "config", "constraint_library", "rules", "schema", "conditions")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +67,7 @@ def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
 
     What has no value cannot be held and is left out; a baseline of nothing is refused.
     """
-    estimates = run.estimates()
+    estimates = run.estimates
     known = list(dict.fromkeys(name for name, _ in estimates))
     for name in names:
         if name not in known:
@@ -132,7 +132,7 @@ def hold(run: Run, baseline: Baseline, margins: Mapping[str, float] | None = Non
     reasons = list(_reasons(run, baseline))
     if reasons:
         raise NotComparable(reasons)
-    estimates = run.estimates()
+    estimates = run.estimates
     regressions = []
     for entry in baseline.estimates:
         stored = margins.get("", 0.0) if entry.margin is None else entry.margin
@@ -153,7 +153,7 @@ def _reasons(run: Run, baseline: Baseline) -> Iterable[str]:
         digest = manifest.digests.get(name)
         if digest != before:
             yield f"the {words.get(name, name)} is another one ({(digest or 'none')[:16]}, in the baseline {before[:16]})"
-    estimates = run.estimates()
+    estimates = run.estimates
     for entry in baseline.estimates:
         if (entry.name, entry.slice) not in estimates:
             yield f"the run has no {entry.name} for {entry.slice or 'the whole'}"

@@ -13,10 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adjudge.comparisons.flips import Flips, flips
-from adjudge.comparisons.guard import LATENCY, Guard, Status, cache_state, combined, examine, latency_refused
+from adjudge.comparisons.guard import (
+    LATENCY,
+    Guard,
+    Status,
+    cache_state,
+    combined,
+    examine,
+    grouped,
+    latency_refused,
+    named_factor,
+)
 from adjudge.comparisons.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
 from adjudge.comparisons.paired import Compared, Paired, Settings, pair
-from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, grouped, sample_of, select
+from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
@@ -120,7 +130,9 @@ def compare(
     Raises NotComparable with every reason when the guard says no, unless `force`, which the result records.
     """
     settings = Settings(alpha=alpha, margin=margin, margins=dict(margins or {}), seed=seed, resamples=resamples)
-    groups = grouped(select(runs, model=model, model_a=model_a, model_b=model_b), factor)
+    chosen_systems = select(runs, model=model, model_a=model_a, model_b=model_b)
+    factor = None if factor is None else named_factor(chosen_systems, factor)
+    groups = grouped(chosen_systems, factor)
     systems = [system for group in groups for system in group]
     guards = [examine(group, factor=factor) for group in groups]
     guard = combined(guards)

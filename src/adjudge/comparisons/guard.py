@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from adjudge.comparisons.outcomes import equal_rows, plain
-from adjudge.comparisons.systems import FACTORS, System, sample_of
+from adjudge.comparisons.systems import FACTORS, System, near, sample_of
 from adjudge.errors import ConfigError
 
 Status = Literal["COMPARABLE", "COMPARABLE_ON_INTERSECTION", "NOT_COMPARABLE"]
@@ -28,6 +28,7 @@ INSTRUMENT = {  # the digests of what samples are judged with, in words
     "rules": "rule set",
     "schema": "schema",
 }
+_MODELS, _AGENT = "models.", "models.agent"
 _NAMED_DIFFERENCES = 5
 _CACHE_WORDS = {"true": "hit", "hit": "hit", "false": "miss", "miss": "miss"}
 
@@ -45,15 +46,33 @@ class Guard:
 
 def examine(systems: Sequence[System], *, factor: str | None = None) -> Guard:
     """Hold the systems against each other."""
-    if factor is not None and factor not in FACTORS:
-        raise ConfigError(f"factor {factor!r} is not one of {', '.join(FACTORS)}")
-    reasons, notes = _same_instrument(systems), []
+    factor = None if factor is None else named_factor(systems, factor)
+    reasons, notes = [*_same_instrument(systems), *_same_conditions(systems)], []
     keys, partial, data_reasons, data_notes = _same_data(systems)
     varied, factor_reasons, factor_notes = _one_factor(systems, factor, keys)
     reasons += data_reasons + factor_reasons
     notes += data_notes + factor_notes
     status: Status = "COMPARABLE_ON_INTERSECTION" if partial else "COMPARABLE"
     return Guard("NOT_COMPARABLE" if reasons else status, keys, reasons, notes, varied)
+
+
+def grouped(systems: Sequence[System], factor: str | None) -> list[list[System]]:
+    """The systems of one run in groups that differ in the factor alone.
+
+    Without a factor, or where no group has two, all are one group, and the guard says what is wrong with it.
+    """
+    if factor is None or len(systems) == 2 or any(system.run is not systems[0].run for system in systems):
+        return [list(systems)]
+    groups: list[list[System]] = []
+    for system in systems:
+        for group in groups:
+            # Prompts may belong to a mode; the guard holds them sample by sample.
+            if all(_differing_facts(other, system)[0] <= {factor, "prompt"} for other in group):
+                group.append(system)
+                break
+        else:
+            groups.append([system])
+    return [group for group in groups if len(group) > 1] or [list(systems)]
 
 
 def combined(guards: Sequence[Guard]) -> Guard:
@@ -120,6 +139,23 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
             what = ", ".join(differing)
             changes = _changes(first, second)
             reasons.append(f"{pair} differ in {what}" + (f" ({'; '.join(changes)})" if changes else ""))
+    return reasons
+
+
+def _same_conditions(systems: Sequence[System]) -> list[str]:
+    """Facts by task that a protocol lists as `conditions` of its models: version, scorers, prompts must be the same."""
+    reasons = []
+    for first, second in combinations(systems, 2):
+        a, b = (system.run.metrics.get("conditions", {}).get(system.model, {}) for system in (first, second))
+        for task in sorted(a.keys() & b.keys()):
+            changes: list[str] = []
+            for fact in sorted({*a[task], *b[task]}):
+                _walk(fact, a[task].get(fact), b[task].get(fact), changes)
+            if changes:
+                what = f"{task}: " if task else ""
+                more = f"; and {len(changes) - _NAMED_DIFFERENCES} more" if len(changes) > _NAMED_DIFFERENCES else ""
+                shown = "; ".join(changes[:_NAMED_DIFFERENCES]) + more
+                reasons.append(f"{first.name} and {second.name} were made under different conditions ({what}{shown})")
     return reasons
 
 
@@ -211,33 +247,37 @@ def _labels(first: System, second: System, keys: Sequence[str], *, whole: bool) 
     return [f"{pair} carry different labels ({', '.join(names)}) on {where}"]
 
 
+def named_factor(systems: Sequence[System], name: str) -> str:
+    """The factor that a name stands for, which may also be that of a fact (`models.vision`); an unknown one is a ConfigError."""
+    known = list(dict.fromkeys([*FACTORS, *(factor for system in systems for factor in system.facts)]))
+    facts = {fact: factor for system in systems for factor, facts in system.facts.items() for fact in facts}
+    if name in known or name in facts:
+        return name if name in known else facts[name]
+    raise ConfigError(f"factor {name!r} is not one of {', '.join(known)}{near(name, [*known, *facts])}")
+
+
 def _one_factor(
     systems: Sequence[System], factor: str | None, keys: Sequence[str]
 ) -> tuple[dict[str, list[Any]], list[str], list[str]]:
     """The factors that vary, the reasons against, and what is not recorded."""
-    values = {name: [system.factor(name) for system in systems] for name in FACTORS}
-    varied = {
-        name: found for name, found in values.items() if None not in found and len({str(value) for value in found}) > 1
-    }
-    by_sample = [_same_prompts(*pair, keys) for pair in combinations(systems, 2)]
-    if None not in by_sample and None not in values["prompt"]:
-        varied.pop("prompt", None)
-        varied |= {} if all(by_sample) else {"prompt": values["prompt"]}
+    compared = [_differing(*pair, keys) for pair in combinations(systems, 2)]
+    differ = [name for name in _ordered(systems) if any(name in differing for differing, _ in compared)]
+    varied = {name: _values(systems, name) for name in differ}
     reasons: list[str] = []
     notes = [
         f"{name} is recorded for some of the runs only, so nothing shows that it was the same"
-        for name, found in values.items()
-        if None in found and any(value is not None for value in found)
+        for name in _ordered(systems)
+        if any(name in unknown for _, unknown in compared)
     ]
     if factor is not None:
         if factor not in varied:
-            known = None not in values[factor]
+            known = all(factor in system.facts for system in systems)
             notes.append(
                 f"{factor} was to be compared, but {'is the same in all runs' if known else 'the runs do not record it'}"
             )
         reasons += [
-            f"{name} varies too ({_listed(found)}), but only {factor} was to vary"
-            for name, found in varied.items()
+            f"{name} varies too ({_listed(values)}), but only {factor} was to vary"
+            for name, values in varied.items()
             if name != factor
         ]
     else:
@@ -252,6 +292,59 @@ def _one_factor(
     return varied, reasons, notes
 
 
+def _ordered(systems: Sequence[System]) -> list[str]:
+    """Every factor that some system records, those that are asked for most first."""
+    recorded = {name for system in systems for name in system.facts}
+    return [*(name for name in FACTORS if name in recorded), *sorted(recorded - set(FACTORS))]
+
+
+def _differing(first: System, second: System, keys: Sequence[str]) -> tuple[set[str], set[str]]:
+    """The factors in which two systems differ, prompts sample by sample, and those that only one of them records."""
+    differing, unknown = _differing_facts(first, second)
+    same_prompts = _same_prompts(first, second, keys)
+    if same_prompts is not None:
+        unknown = unknown - {"prompt"}
+        differing = differing - {"prompt"} if same_prompts else differing | {"prompt"}
+    return differing, unknown - differing
+
+
+def _differing_facts(first: System, second: System) -> tuple[set[str], set[str]]:
+    """The factors of which two systems record different facts, and those that only one of them records.
+
+    A key that one record of `models` or `run_config` has and the other lacks is a difference, for both were recorded. Between
+    two modes it belongs to the mode: without tools there is no limit on their rounds. A model that looks at the pictures itself
+    is one model, though it is recorded as agent and as vision.
+    """
+    differing: set[str] = set()
+    unknown: set[str] = set()
+    modes = first.facts.get("tools") != second.facts.get("tools")
+    flat = [
+        {fact: value for facts in system.facts.values() for fact, value in facts.items()} for system in (first, second)
+    ]
+    sources = [{fact.partition(".")[0] for fact in facts if "." in fact} for facts in flat]
+    agents = [facts.get(_AGENT) for facts in flat]
+    for name in first.facts.keys() | second.facts.keys():
+        for fact in first.facts.get(name, {}).keys() | second.facts.get(name, {}).keys():
+            values = [facts.get(fact) for facts in flat]
+            absent = [fact not in facts for facts in flat]
+            if True not in absent:
+                itself = fact.startswith(_MODELS) and values == agents
+                differing |= {name} if values[0] != values[1] and not (itself and fact != _AGENT) else set()
+            elif fact.partition(".")[0] not in sources[absent.index(True)]:
+                unknown.add(name)
+            elif not modes:
+                differing.add(name)
+    return differing, unknown
+
+
+def _values(systems: Sequence[System], name: str) -> list[Any]:
+    """What each system records of a factor: of several facts the first in which they differ."""
+    facts = [system.facts.get(name, {}) for system in systems]
+    names = list(dict.fromkeys(fact for each in facts for fact in each))
+    fact = next((fact for fact in names if len({str(each.get(fact)) for each in facts}) > 1), None)
+    return [each.get(fact) if fact else system.factor(name) for each, system in zip(facts, systems, strict=True)]
+
+
 def _same_prompts(first: System, second: System, keys: Sequence[str]) -> bool | None:
     """Whether the samples that both have were asked with the same prompts; None where a run has none by sample.
 
@@ -260,7 +353,7 @@ def _same_prompts(first: System, second: System, keys: Sequence[str]) -> bool | 
     a, b = (system.prompts(keys) for system in (first, second))
     if a is None or b is None:
         return None
-    modes = first.factor("tools") != second.factor("tools")
+    modes = first.facts.get("tools") != second.facts.get("tools")
     return all(
         one is None or other is None or _same_prompt(one, other, modes=modes)
         for one, other in dict.fromkeys(zip(a.to_pylist(), b.to_pylist(), strict=True))

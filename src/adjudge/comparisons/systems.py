@@ -6,7 +6,8 @@ a column `configuration`; otherwise the system is the column `model`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,10 +25,11 @@ from adjudge.runs.run import Run
 
 SEPARATOR = "::"
 TRIAL = "trial"
-FACTORS = ("model", "tools", "vision", "prompt")
+FACTORS = ("model", "tools", "vision", "structuring", "prompt", "temperature")
+"""The factors that one may ask for even where no run records them; any other recorded key is a factor too."""
 SYSTEM_COLUMNS = ("configuration", "model")
 _COLUMNS_OF = {"tools": ("tools", "use_tools", "mode"), "vision": ("vision",), "prompt": ("prompt", "prompts")}
-_DIGESTS_OF = {"prompt": ("prompts", "prompt")}
+_DIGEST_OF = {"prompt": "prompts"}
 _LABELS = ("label", "gold")
 _MOST_WORDS = 4
 
@@ -83,26 +85,34 @@ class System:
             self._where = keys, pa.array([self.place[key] for key in keys], pa.int64())
         return pa.table({name: self.column(name).take(self._where[1]) for name in names})
 
-    def factor(self, name: str) -> Any:
-        """What the run records of a factor (model, tools, vision, prompt), or None."""
+    @cached_property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What the run records of the system, by factor: `{"vision": {"models.vision": "v-2"}, …}`.
+
+        What the protocol states, else columns and digests that say it; without either, the model is what it is called.
+        """
         stated = self.run.metrics.get("factors", {}).get(self.model, {})
-        if name in stated:
-            return stated[name]
-        for column in _COLUMNS_OF.get(name, ()):
-            if column in self.run.column_names:
-                words = {str(value) for value in plain(self.column(column)).unique().to_pylist() if value is not None}
-                if len(words) > _MOST_WORDS:
-                    return f"{len(words)} of them, together {digest(sorted(words))[:16]}"
-                return ", ".join(sorted(words)) or None
-        for key in _DIGESTS_OF.get(name, ()):
-            if key in self.run.manifest.digests:
-                return self.run.manifest.digests[key]
-        return self.model if name == "model" else None
+        facts = {name: value if isinstance(value, dict) else {name: value} for name, value in stated.items()}
+        for name, columns in _COLUMNS_OF.items():
+            if name not in facts:
+                column = next((column for column in columns if column in self.run.column_names), None)
+                value = self._words(column) if column else self.run.manifest.digests.get(_DIGEST_OF.get(name, ""))
+                facts |= {} if value is None else {name: {name: value}}
+        return {"model": {"model": self.model}, **facts}
+
+    def factor(self, name: str) -> Any:
+        """The value of a factor, of several facts all of them; None where the run does not record it."""
+        facts = self.facts.get(name)
+        return next(iter(facts.values())) if facts and len(facts) == 1 else facts
+
+    def _words(self, column: str) -> str | None:
+        words = {str(value) for value in plain(self.column(column)).unique().to_pylist() if value is not None}
+        if len(words) > _MOST_WORDS:
+            return f"{len(words)} of them, together {digest(sorted(words))[:16]}"
+        return ", ".join(sorted(words)) or None
 
     def prompts(self, keys: Sequence[str]) -> pa.Array | None:
         """The prompt of each key, or None where the run says nothing by sample."""
-        if "prompt" in self.run.metrics.get("factors", {}).get(self.model, {}):
-            return None
         name = next((name for name in _COLUMNS_OF["prompt"] if name in self.run.column_names), None)
         return None if name is None else plain(self.table([name], keys).column(0))
 
@@ -114,7 +124,7 @@ class System:
             "model": self.model,
             "n": int(self.rows.size),
             "digests": dict(sorted(self.run.manifest.digests.items())),
-            "factors": {name: value for name in FACTORS if (value := self.factor(name)) is not None},
+            "factors": {name: self.factor(name) for name in self.facts},
         }
 
 
@@ -165,19 +175,10 @@ def select(
     return systems
 
 
-def grouped(systems: Sequence[System], factor: str | None) -> list[list[System]]:
-    """The systems of one run by everything but the factor: each group differs in the factor alone.
-
-    Without a factor, or where no group has two, all are one group, and the guard says what is wrong with it.
-    """
-    if factor is None or len(systems) == 2 or any(system.run is not systems[0].run for system in systems):
-        return [list(systems)]
-    groups: dict[tuple[str, ...], list[System]] = {}
-    for system in systems:
-        # Prompts may belong to a mode; the guard holds them.
-        fixed = tuple(str(system.factor(name)) for name in FACTORS if name not in {factor, "prompt"})
-        groups.setdefault(fixed, []).append(system)
-    return [group for group in groups.values() if len(group) > 1] or [list(systems)]
+def near(name: str, names: Iterable[str]) -> str:
+    """The names that may have been meant, as the end of a message."""
+    close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def sample_of(key: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from importlib import import_module
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +19,11 @@ from adjudge.errors import ConfigError, InstrumentError
 LOCAL = "local"
 _AHEAD = 4  # jobs in the queue for every thread of the cluster
 _PATIENCE = "30s"
+
+
+def encrypted() -> bool:
+    """Whether a local cluster talks TLS with keys of its own; without, every user of this machine may give it jobs."""
+    return find_spec("cryptography") is not None
 
 
 class Cluster(Runner):
@@ -42,6 +48,7 @@ class Cluster(Runner):
                     processes=True,
                     dashboard_address=None,
                     host="127.0.0.1",
+                    security=dask.Security.temporary() if encrypted() else None,
                 )
             )
         try:

@@ -21,30 +21,30 @@ class Difference:
 
 def differences(stored: Any, again: Any, most: int) -> list[Difference]:
     """The first differences, those that are additions after all others."""
-    found: list[Difference] = []
-    _walk("", stored, again, found)
-    changed = [each for each in found if not each.added]
-    return [*changed[:most], *(each for each in found if each.added)]
+    every: list[Difference] = []
+    _walk("", stored, again, every)
+    changed = [each for each in every if not each.added]
+    return [*changed[:most], *(each for each in every if each.added)]
 
 
-def _walk(path: str, a: Any, b: Any, found: list[Difference]) -> None:
+def _walk(path: str, a: Any, b: Any, places: list[Difference]) -> None:
     if a == b and type(a) is type(b):
         return
     if isinstance(a, dict) and isinstance(b, dict):
         for key in sorted(a.keys() | b.keys()):
-            _walk(f"{path}.{key}", a.get(key, _ABSENT), b.get(key, _ABSENT), found)
+            _walk(f"{path}.{key}", a.get(key, _ABSENT), b.get(key, _ABSENT), places)
     elif isinstance(a, list) and isinstance(b, list) and path == ".estimates":
         ours, theirs = _by_name(a), _by_name(b)
         for key in dict.fromkeys((*ours, *theirs)):
-            _walk(f"{path}[{key}]", ours.get(key, _ABSENT), theirs.get(key, _ABSENT), found)
+            _walk(f"{path}[{key}]", ours.get(key, _ABSENT), theirs.get(key, _ABSENT), places)
     elif isinstance(a, list) and isinstance(b, list) and path == ".notes":
-        found += [_difference(f"{path}[{note}]", note, _ABSENT) for note in a if note not in b]
-        found += [_difference(f"{path}[{note}]", _ABSENT, note) for note in b if note not in a]
+        places += [_difference(f"{path}[{note}]", note, _ABSENT) for note in a if note not in b]
+        places += [_difference(f"{path}[{note}]", _ABSENT, note) for note in b if note not in a]
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for index, (x, y) in enumerate(zip(a, b, strict=True)):
-            _walk(f"{path}[{index}]", x, y, found)
+            _walk(f"{path}[{index}]", x, y, places)
     else:
-        found.append(_difference(path, a, b))
+        places.append(_difference(path, a, b))
 
 
 def _by_name(estimates: list[Any]) -> dict[str, Any]:

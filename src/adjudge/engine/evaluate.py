@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adjudge.engine.metrics import Counted, metrics_document
+from adjudge.engine.metrics import Counted, metrics_document, verdict_word
 from adjudge.engine.plans import Recipe, recipe
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, Wanted, split
@@ -21,8 +21,9 @@ from adjudge.errors import ConfigError, PromiseBroken
 from adjudge.protocols.base import Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.provenance.redact import redacted_value
 from adjudge.readers.shape import columns_of
-from adjudge.runs.writer import CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
+from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
 
 Report = Callable[[Path], tuple[bytes, str]]
@@ -56,16 +57,16 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     started = datetime.now(UTC)
     clock = _Clock()
     runner = _runner(options, chosen.name)
-    own, wanted = _wanted(config, options)
-    plan = chosen.plan(own)
+    settings, wanted = _wanted(config, options)
+    plan = chosen.plan(settings)
     if (wanted.columns or wanted.json_path) and not plan.inputs():
         raise ConfigError(f"--column and --json-path are not for {chosen.name}, which reads tables of its own")
     out = options.out or Path("runs") / f"{chosen.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     with RunWriter(out, force=options.force) as writer, runner:
-        made = recipe(chosen.name, plan)
-        cut = split(plan.inputs(), writer.scratch, runner, made, wanted)
+        plan_recipe = recipe(chosen.name, plan)
+        cut = split(plan.inputs(), writer.scratch, runner, plan_recipe, wanted)
         clock.lap("read")
-        jobs = _jobs(made, cut, writer, limited=options.limit is not None)
+        jobs = _jobs(plan_recipe, cut, writer, limited=options.limit is not None)
         partials: list[Any] = []
         counted = Counted()
         total, rows = max(cut.rows.values(), default=0), 0
@@ -80,8 +81,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             if done.held is not None:
                 done.held.unlink()
             partials += done.partials
-            counted.tally.merge(done.counted.tally)
-            counted.matching.merge(done.counted.matching)
+            counted.merge(done.counted)
             rows += done.rows
             if options.on_progress is not None:
                 options.on_progress(rows, max(total, rows))
@@ -95,24 +95,28 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             raise PromiseBroken(broken)
         clock.lap("measure")
         writer.write_json(METRICS, document)
-        writer.write_json(INTAKE, {**counted.matching.to_dict(), "notes": cut.notes})
+        writer.write_json(INTAKE, counted.intake(cut.notes))
         writer.write_json(CHARTS, measured.charts)
         for name, content in plan.files(measured).items():
             writer.write_bytes(name, content)
+        if plan.adjudicator is not None:
+            writer.write_json(AGENT, plan.adjudicator.document())
         writer.write_json(RULES, {"schema_version": SCHEMA_VERSION, "rules": plan.rules})
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
             protocol=chosen.name,
             protocol_version=chosen.version,
             rule_versions=rule_versions(chosen.name, plan.config),
-            command=list(options.command),
-            config={
-                **plan.config,
-                "limit": options.limit,
-                "columns": wanted.columns,
-                "json_path": wanted.json_path,
-                "gates": [gate.name for gate in options.gates],
-            },
+            command=redacted_value(list(options.command)),
+            config=redacted_value(
+                {
+                    **plan.config,
+                    "limit": options.limit,
+                    "columns": wanted.columns,
+                    "json_path": wanted.json_path,
+                    "gates": [gate.name for gate in options.gates],
+                }
+            ),
             digests={**plan.digests, **measured.digests},
             seeds={"seed": int(plan.config.get("seed", 0))},
             inputs=[*cut.inputs, *plan.read],
@@ -121,7 +125,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             notes=[*document["notes"], *cut.notes],
             timestamp=started.isoformat(timespec="seconds"),
             timings={},
-            verdict={True: "pass", False: "fail", None: None}[document["pass"]],
+            verdict=verdict_word(document["pass"]),
         )
         clock.lap("write")
         manifest.timings = clock.laps
@@ -139,7 +143,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
 
 def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any], Wanted]:
     """The protocol's own settings, and what is said of the input, which is the same for every protocol."""
-    own = {key: value for key, value in config.items() if key not in {"columns", "json_path"}}
+    settings = {key: value for key, value in config.items() if key not in {"columns", "json_path"}}
     columns, path = config.get("columns") or {}, config.get("json_path")
     if isinstance(columns, list | tuple):
         columns = columns_of(list(columns))
@@ -147,7 +151,7 @@ def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any]
         raise ConfigError("columns is no table of OUR key = THEIR key")
     if path is not None and not isinstance(path, str):
         raise ConfigError(f"json_path is {path!r}, expected a path such as $.details")
-    return own, Wanted(options.limit, path, columns)
+    return settings, Wanted(options.limit, path, columns)
 
 
 def _runner(options: Options, protocol: str) -> Runner:
@@ -169,6 +173,6 @@ class _Clock:
         self._last = now
 
 
-def _jobs(made: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
+def _jobs(plan_recipe: Recipe, cut: Split, writer: RunWriter, *, limited: bool) -> Iterator[Job]:
     for part, parts in enumerate(cut.partitions):
-        yield Job(made, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)
+        yield Job(plan_recipe, part, parts, cut.groups, cut.files, limited, writer.folder, writer.scratch)

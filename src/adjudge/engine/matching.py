@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +26,38 @@ METRICS: tuple[Metric, ...] = (
 """What the engine measures itself, for every protocol alike."""
 
 _METHOD = "counted"
+
+
+class IdDigest:
+    """A digest of the ids of some records, in whatever order and however often they stand there: a hash a partition."""
+
+    def __init__(self) -> None:
+        self._of_part: dict[int, bytes] = {}
+        self._part = -1
+        self._ids: set[str] = set()
+
+    def add(self, part: int, ids: pa.ChunkedArray) -> None:
+        """Some ids of a partition; partitions come one after the other."""
+        if part != self._part:
+            self.close()
+            self._part = part
+        self._ids.update(pc.unique(ids).to_pylist())
+
+    def close(self) -> None:
+        """No more ids of this partition come."""
+        if self._ids:
+            self._of_part[self._part] = hashlib.sha256(msgspec.json.encode(sorted(self._ids))).digest()
+            self._ids = set()
+
+    def merge(self, other: IdDigest) -> None:
+        """Add the ids of other partitions."""
+        other.close()
+        self._of_part |= other._of_part
+
+    def hexdigest(self) -> str:
+        """One digest of all ids."""
+        self.close()
+        return hashlib.sha256(b"".join(self._of_part[part] for part in sorted(self._of_part))).hexdigest()
 
 
 @dataclass

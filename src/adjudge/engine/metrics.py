@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.engine.matching import METRICS, Matching
+from adjudge.engine import judges, matching
+from adjudge.engine.judges import JudgeTally
+from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.promises import Tally
 from adjudge.evidence.layout import Layout
 from adjudge.protocols.base import Measured, Plan, Protocol
@@ -22,11 +24,33 @@ class Counted:
 
     tally: Tally = field(default_factory=Tally)
     matching: Matching = field(default_factory=Matching)
+    ids: IdDigest = field(default_factory=IdDigest)
+    """Of the records that the samples are about; `read_ids` of all that were read."""
+    read_ids: IdDigest = field(default_factory=IdDigest)
+    judges: JudgeTally = field(default_factory=JudgeTally)
+
+    def merge(self, other: Counted) -> None:
+        """Add what was counted of other partitions."""
+        self.tally.merge(other.tally)
+        self.matching.merge(other.matching)
+        self.ids.merge(other.ids)
+        self.read_ids.merge(other.read_ids)
+        self.judges.merge(other.judges)
+
+    def intake(self, notes: Sequence[str]) -> dict[str, Any]:
+        """What intake.json says of the input, which nothing in the run repeats."""
+        digests = {"ids_sha256": self.ids.hexdigest(), "read_ids_sha256": self.read_ids.hexdigest()}
+        return {**self.matching.to_dict(), **digests, "notes": list(notes)}
+
+
+def verdict_word(passed: bool | None) -> str | None:
+    """Whether all gates pass, as the manifest says it."""
+    return {True: "pass", False: "fail", None: None}[passed]
 
 
 def metrics_of(chosen: Protocol) -> Sequence[Metric]:
     """The metrics of a protocol, and those that the engine adds to every run."""
-    return (*chosen.metrics(), *METRICS)
+    return (*chosen.metrics(), *matching.METRICS, *judges.METRICS)
 
 
 def metrics_document(
@@ -36,16 +60,21 @@ def metrics_document(
     by_name: dict[str, Estimate] = {}
     for name, where, estimate in measured.estimates:
         by_name[f"{where.partition('=')[2]}/{name}" if where else name] = estimate
-    if len({where for _, where, _ in measured.estimates}) == 1:
+    if len({where for _, where, _ in measured.estimates if where}) == 1:
         by_name |= {name: estimate for name, _, estimate in measured.estimates}
-    taken = {name for name, _, _ in measured.estimates}
-    counts = [named for named in counted.matching.estimates() if named.name not in taken]
+    protocol_names = {name for name, _, _ in measured.estimates}
+    counted_here = (*counted.matching.estimates(), *counted.judges.estimates())
+    counts = [named for named in counted_here if named.name not in protocol_names]
     by_name |= {name: estimate for name, _, estimate in counts}
     metrics = metrics_of(chosen)
     names = [named.name for named in (*measured.estimates, *counts)]
     outcomes, passed = judge(gates, by_name)
-    buckets, problems = counted.tally.closed(measured.buckets)
-    sections = {"sections": [section.to_dict() for section in measured.sections]} if measured.sections else {}
+    tally = counted.tally
+    buckets, problems = tally.closed(measured.buckets) if measured.buckets else (tally.of_models(), [])
+    tables = [*measured.sections]
+    if plan.adjudicator is not None:
+        tables += counted.judges.sections(plan.adjudicator.document())
+    sections = {"sections": [section.to_dict() for section in tables]} if tables else {}
     document = {
         "schema_version": SCHEMA_VERSION,
         "protocol": chosen.name,

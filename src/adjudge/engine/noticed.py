@@ -53,9 +53,11 @@ class Noticed:
         ranked = sorted(self.unread.items(), key=lambda item: (-item[1], item[0]))
         words = [f"`{name}` ({_share(count, self.looked)})" for name, count in ranked[:_NAMED]]
         more = f" and {len(ranked) - _NAMED} more" if len(ranked) > _NAMED else ""
-        some = "" if self.looked == self.records else f" {self.looked:,} of {self.records:,}"
-        how = f": the first {FIRST:,} of each file and every {EVERY}th after" if some else ""
-        return [f"{role}: keys that nothing reads: {', '.join(words)}{more}, by their share of the{some} records{how}"]
+        counted = "" if self.looked == self.records else f" {self.looked:,} of {self.records:,}"
+        how = f": the first {FIRST:,} of each file and every {EVERY}th after" if counted else ""
+        return [
+            f"{role}: keys that nothing reads: {', '.join(words)}{more}, by their share of the{counted} records{how}"
+        ]
 
     def _mended_note(self, role: str) -> list[str]:
         if not self.mended:

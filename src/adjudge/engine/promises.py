@@ -148,13 +148,17 @@ class Tally:
         for position, counter in other.reasons.items():
             self.reasons.setdefault(position, Counter()).update(counter)
 
+    def of_models(self) -> dict[str, dict[str, int]]:
+        """The buckets of all samples, then of every model, each with its n."""
+        counts = {name: dict.fromkeys(BUCKETS, 0) for name in ("all", *sorted({model for model, _ in self.buckets}))}
+        for (model, bucket), count in self.buckets.items():
+            for name in {"all", model}:
+                counts[name][bucket] += count
+        return {name: words | {"n": sum(words.values())} for name, words in counts.items()}
+
     def closed(self, buckets: Mapping[str, Any]) -> tuple[dict[str, dict[str, int]], list[str]]:
         """The protocol's buckets with all six words, and where they are not what the samples give."""
-        by_model: dict[str, Counter[str]] = {"all": Counter()}
-        for (model, bucket), count in self.buckets.items():
-            by_model.setdefault(model, Counter())[bucket] += count
-            if model != "all":
-                by_model["all"][bucket] += count
+        by_model = self.of_models()
         written: dict[str, dict[str, int]] = {}
         problems: list[str] = []
         if "all" not in buckets:
@@ -169,7 +173,7 @@ class Tally:
                 problems.append(f"buckets of {name} add up to {sum(words.values())}, but n is {written[name]['n']}")
             elif name not in by_model:
                 problems.append(f"buckets of {name}: no sample has that model")
-            elif words != {bucket: by_model[name][bucket] for bucket in BUCKETS}:
+            elif written[name] != by_model[name]:
                 problems.append(f"buckets of {name} are not those of its samples")
         return written, problems
 

@@ -51,11 +51,11 @@ class Copy:
             if not _exists(system, _inside(root, MANIFEST)):
                 raise RunError(f"{url} is not a run: it has no {MANIFEST}")
             self.folder, _ = _folder_of(self, "adjudge-copy-")
-            found = system.find(root)
-            targets = [self.folder / _relative(path, root) for path in found]
+            files = system.find(root)
+            targets = [self.folder / _relative(path, root) for path in files]
             for folder in {target.parent for target in targets}:
                 folder.mkdir(parents=True, exist_ok=True)
-            system.get(found, [str(target) for target in targets])
+            system.get(files, [str(target) for target in targets])
 
 
 def _folder_of(owner: object, prefix: str) -> tuple[Path, weakref.finalize[[str, bool], Any]]:

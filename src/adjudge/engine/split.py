@@ -27,6 +27,7 @@ from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
+from adjudge.provenance.redact import redacted
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
 from adjudge.readers.keys import Keys
@@ -106,6 +107,10 @@ class Reading:
         """Put the records of a block into the spool; `before` of the same file came earlier."""
         table = _kept(self.item, block) if self.item.read is None else self.item.read(block)
         self.noticed.notice(block, before, self.keys)
+        self.add(table)
+
+    def add(self, table: pa.Table) -> None:
+        """Put records that are columns already into the spool."""
         self.spool.add(table, slots_of(table.column("cut" if "cut" in table.column_names else "key")))
         if "group" in table.column_names:
             self.groups.update(pc.unique(table.column("group")).drop_null().to_pylist())
@@ -125,12 +130,13 @@ def split(
         for item in inputs
     }
     paths = [(readings[item.role], path) for item in inputs for path in item.paths]
-    cut = Split(files=tuple(path for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
+    cut = Split(files=tuple(redacted(path) for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
     ranges_of_files = [
         _ranges(path)
         if runner.shared
         and recipe is not None
         and reading.shape.as_it_is
+        and reading.item.tables is None
         and not (reading.item.limited and asked.limit)
         else []
         for reading, path in paths
@@ -167,7 +173,7 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
                     tuple(reading.spool.pieces),
                     low,
                     high,
-                    raw=reading.item.read is None,
+                    raw=reading.item.read is None and reading.item.tables is None,
                     matched=reading.item.matched,
                     limited=reading.item.limited,
                 )
@@ -184,6 +190,10 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
 def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tuple[str, int]:
     """One file from front to back; its digest and size."""
     before = 0
+    if reading.item.tables is not None:
+        for table in reading.item.tables(path, number, limit):
+            reading.add(table)
+        return file_digest(Path(path)), _stamp(path)[0]
     with open_source(path) as source:
         for block in blocks(source, number, reading.shape, limit=limit):
             try:

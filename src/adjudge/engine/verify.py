@@ -1,7 +1,7 @@
 """Verify: every digest from the files, every atom and verdict from the stored values, every number from the tables.
 
 A run that another version made is never called altered: what this version recomputes to the same value holds, what it
-adds or words otherwise is said, and what it cannot recompute is listed.
+adds or words otherwise is said, and what it cannot recompute is listed. A damaged run gets a list of everything that is wrong with it.
 """
 
 from __future__ import annotations
@@ -9,123 +9,169 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
 from adjudge.engine.differences import Difference, differences
-from adjudge.engine.matching import Matching
-from adjudge.engine.metrics import Counted, metrics_document
+from adjudge.engine.matching import IdDigest, Matching
+from adjudge.engine.metrics import Counted, metrics_document, verdict_word
 from adjudge.engine.promises import citation_problems, column_problems
+from adjudge.engine.replay import replay
+from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
 from adjudge.engine.versions import made_by_another
-from adjudge.errors import AdjudgeError, ConfigError, RunError
+from adjudge.errors import ConfigError, RunError
 from adjudge.evidence.graph import only_rules
 from adjudge.protocols.base import Measured, Plan, Protocol, protocol
-from adjudge.provenance.canonical import file_digest, pretty
+from adjudge.provenance.canonical import pretty
+from adjudge.runs.intact import file_problems
 from adjudge.runs.run import Run
-from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES, SAMPLES
+from adjudge.runs.shapes import shape_problems
+from adjudge.runs.signature import SIGNATURE
+from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, REPORT, RULES, SAMPLES
 from adjudge.verdict.gates import Gate
 
-_SHOWN = 20
 _WORDS = frozenset({"notes", "comparable", "declared", "factors", "headline", "dataset_columns", "sections"})
 """Keys of metrics.json that are words about its numbers; another version may choose others."""
 ENGINE_KEYS = frozenset({"limit", "gates", "columns", "json_path"})
 """Keys of a manifest's configuration that are the engine's, not the protocol's."""
 
-
-@dataclass
-class Verification:
-    """What came of recomputing a run.
-
-    `problems` are ways in which it does not hold. Where another version made it, `made_by` says which, `not_recomputed`
-    is what this version computes otherwise or not at all, and `added` what it has beyond the run or says in
-    other words and pictures.
-    """
-
-    problems: list[str] = field(default_factory=list)
-    made_by: str | None = None
-    not_recomputed: list[str] = field(default_factory=list)
-    added: list[str] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> int:
-        """0 holds, 1 does not hold, 3 made by another version and not wholly recomputable here."""
-        return 1 if self.problems else 3 if self.not_recomputed else 0
-
-    def differ(self, what: str) -> None:
-        """Something was recomputed to another value."""
-        kept = self.problems if self.made_by is None else self.not_recomputed
-        if what not in kept:
-            kept.append(what)
+PageCheck = Callable[[Run], tuple[list[str], list[str]]]
+"""What is wrong with report.html, and what of it cannot be compared; the CLI wires the report room in."""
 
 
 def verify(
-    run: Run,
-    *,
-    on_progress: Callable[[int], None] | None = None,
-    check_report: Callable[[Run], list[str]] | None = None,
+    run: Run, *, on_progress: Callable[[int], None] | None = None, check_report: PageCheck | None = None
 ) -> Verification:
     """Recompute a run from its own tables, and hold every digest against its files."""
-    result = Verification(_files(run))
-    try:
-        chosen = protocol(run.manifest.protocol)
+    result = Verification()
+    altered = file_problems(run)
+    shapes = shape_problems(run)
+    result.add(*(f"{name}: {text}" for name, text in altered.items()))
+    result.add(*(f"{name}: {text}" for name, text in shapes.items()))
+    result.checked.append("the digest of every file against the manifest")
+    result.not_checked += [
+        f"{FROM_INPUT} (--inputs FILE …)",
+        f"{SETTINGS}; {ORIGIN} (--expect SHA256, --key PUBLIC_KEY)",
+    ]
+    if (run.path / SIGNATURE).is_file():
+        result.not_checked.append(f"whose signature {SIGNATURE} is (--key PUBLIC_KEY)")
+    chosen = protocol(run.manifest.protocol)
+    result.not_checked += [chosen.unproven] if chosen.unproven else []
+    with result.part(MANIFEST):
         result.made_by = made_by_another(run.manifest, chosen)
-        _recompute(run, chosen, result, on_progress)
+    unreadable = [name for name in altered if name.endswith(".parquet")]
+    if shapes or unreadable:
+        what = ", ".join([*shapes, *unreadable][:3])
+        result.not_checked.append(f"atoms, verdicts and numbers: {what} cannot be relied on")
+    else:
+        with result.part(f"{SAMPLES} and evidence"):
+            _recompute(run, chosen, result, on_progress)
         if check_report is not None:
-            for problem in check_report(run):
-                result.differ(problem)
-    except AdjudgeError as error:
-        result.problems.append(str(error))
-    except OSError as error:
-        if not result.problems:
-            result.problems.append(f"{error.filename}: cannot be read: {error.strerror}")
+            with result.part(REPORT):
+                _page(run, check_report, result)
     return result
 
 
-def _files(run: Run) -> list[str]:
-    problems = []
-    listed = {entry.path: entry for entry in run.manifest.files}
-    present = {path.relative_to(run.path).as_posix() for path in run.path.rglob("*") if path.is_file()} - {MANIFEST}
-    for name, entry in listed.items():
-        path = run.path / name
-        if not path.resolve().is_relative_to(run.path.resolve()):
-            problems.append(f"{name}: lies outside the run")
-        elif name not in present:
-            problems.append(f"{name}: is missing")
-        elif path.stat().st_size != entry.bytes or file_digest(path) != entry.sha256:
-            problems.append(f"{name}: its content is not the one in the manifest")
-    problems += [f"{name}: is not listed in the manifest" for name in sorted(present - listed.keys())]
-    return problems
+def _page(run: Run, check_report: PageCheck, result: Verification) -> None:
+    listed = any(entry.path == REPORT for entry in run.manifest.files)
+    if not listed:
+        if "report_data" in run.manifest.digests:
+            result.add(f"{MANIFEST}: digest report_data is that of a page, but the run has none")
+        return
+    problems, unchecked = check_report(run)
+    for problem in problems:
+        result.differ(problem)
+    result.checked.append(f"that {REPORT} shows what the run holds")
+    result.not_checked += unchecked
 
 
 def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Callable[[int], None] | None) -> None:
     plan = _plan(run, chosen, result)
-    result.problems += [] if plan is None else plan.attach(run.path)
-    counted, partials, rows = Counted(), list[Any](), 0
+    if plan is not None:
+        result.add(*plan.attach(run.path))
+    counted, partials, rows, ids = Counted(), list[Any](), 0, IdDigest()
+    texts = _Texts(plan)
     for part, samples, evidence in run.batches():
-        broken = column_problems(samples, evidence.n)
-        result.problems += [f"{SAMPLES}: {text}" for text in broken or citation_problems(samples, evidence)]
+        broken = column_problems(samples, evidence.n) or _place_problems(samples, part)
+        result.add(*(f"{SAMPLES}: {text}" for text in broken or citation_problems(samples, evidence)))
         if broken:
             return
+        ids.add(part, samples.column("sample" if plan is None else plan.key_column))
         counted.tally.add(samples, evidence)
         if plan is not None:
             for text in plan.recheck(samples, evidence):
                 where = f"evidence/part-{part:05d}.parquet: " if text.startswith("evidence: ") else ""
                 result.differ(where + text)
+            texts.check(run, part, samples, result)
             partials.append(plan.partial(samples, evidence))
         rows += samples.num_rows
         if on_progress is not None:
             on_progress(rows)
-        if len(result.problems) > _SHOWN:
+        if len(result.problems) > MOST_PROBLEMS:
             return
     if not rows:
         raise RunError(f"{run.path} holds no samples")
     _, broken = counted.tally.closed(run.metrics["buckets"])
-    result.problems += [f"{METRICS}: {text}" for text in broken]
+    result.add(*(f"{METRICS}: {text}" for text in broken))
     if plan is None:
         return
+    result.checked += ["every atom, verdict and bucket, from the stored values", *texts.checked]
+    result.not_checked += texts.not_checked
+    if plan.adjudicator is not None and (run.agent is not None or result.made_by is None):
+        problems, counted.judges, replayed = replay(run, plan, plan.adjudicator)
+        for problem in problems:
+            result.differ(problem)
+        agent = plan.adjudicator.agent.name
+        if replayed:
+            result.checked.append(f"what agent {agent!r} came to, from the evidence and its transcripts")
+        else:
+            result.not_checked.append(f"what agent {agent!r} answered: it is code of its own and left no transcripts")
     _numbers(run, chosen, plan, plan.finish(partials), counted, result)
+    _intake_ids(run, ids, result)
+
+
+class _Texts:
+    """The raw texts of a run, read again batch by batch where the protocol can do so."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        self.plan, self.part, self.group, self.unread = plan, -1, 0, False
+        self.checked: list[str] = []
+        self.not_checked: list[str] = []
+
+    def check(self, run: Run, part: int, samples: pa.Table, result: Verification) -> None:
+        """Hold the stored values of a batch against the texts they were read from."""
+        self.group = self.group + 1 if part == self.part else 0
+        self.part = part
+        outputs = run.outputs(part, self.group)
+        name = f"outputs/part-{part:05d}.parquet"
+        if outputs is None or outputs.num_rows != samples.num_rows or not _same(outputs, samples, "row"):
+            result.add(f"{name}: its rows are not those of {SAMPLES}")
+            return
+        assert self.plan is not None  # noqa: S101 -- without a plan nothing is read again
+        again = self.plan.reread(samples, outputs)
+        if again is None:
+            self.not_checked = ["the raw texts in outputs/, which no number follows from (--inputs FILE …)"]
+        else:
+            self.checked = ["that the stored answers are what the raw texts in outputs/ say"]
+            for text in again:
+                result.differ(f"{name}: {text}")
+
+
+def _same(a: pa.Table, b: pa.Table, name: str) -> bool:
+    return name in a.column_names and a.column(name).equals(b.column(name))
+
+
+def _place_problems(samples: pa.Table, part: int) -> list[str]:
+    """Rows that do not say truly where their evidence stands."""
+    if not {"part", "row"} <= set(samples.column_names):
+        return ["samples have no columns 'part' and 'row'"]
+    row = samples.column("row").to_numpy()
+    expected = np.arange(row[0], row[0] + len(row)) if len(row) else row
+    wrong = (samples.column("part").to_numpy() != part).any() or (row != expected).any()
+    return ["the rows are not in the order of the evidence"] if wrong else []
 
 
 def _plan(run: Run, chosen: Protocol, result: Verification) -> Plan | None:
@@ -145,32 +191,38 @@ def _plan(run: Run, chosen: Protocol, result: Verification) -> Plan | None:
     if stored == tables:
         return plan
     if result.made_by is None:
-        result.problems.append(f"{RULES}: the rules are not those that the configuration gives with this version")
-        return plan
+        result.add(f"{RULES}: the rules are not those that the configuration gives with this version")
+        return plan if [_places(rule) for rule in stored] == [_places(rule) for rule in tables] else None
     ours = {rule["code"]: rule for rule in tables}
     changed = [rule["code"] for rule in stored if ours.get(rule["code"]) != rule]
-    what = ", ".join(changed[:_SHOWN]) or "their order"
+    what = ", ".join(changed[:MOST_PROBLEMS]) or "their order"
     result.not_recomputed.append(f"atoms, verdicts and numbers: this version has other rules ({what})")
     return None
+
+
+def _places(rule: dict[str, Any]) -> list[Any]:
+    """Where a rule leaves its atoms: tables of other places cannot be compared."""
+    return [rule["code"], *([slot["field"], slot["step"]] for slot in rule["slots"])]
 
 
 def _numbers(
     run: Run, chosen: Protocol, plan: Plan, measured: Measured, counted: Counted, result: Verification
 ) -> None:
-    """Hold metrics.json, charts, further files and digests against what the tables give."""
-    manifest, intake = run.manifest, _intake(run)
+    """Hold metrics.json, charts, further files and the manifest against what the tables give."""
+    intake = _intake(run)
     if intake is not None:
         counted.matching = Matching.from_dict(intake)
-    gates = [Gate.parse(text) for text in manifest.config.get("gates") or ()]
+    gates = [Gate.parse(text) for text in run.manifest.config.get("gates") or ()]
     document, broken = metrics_document(chosen, plan, measured, counted, (*plan.default_gates(), *gates))
-    result.problems += [f"{METRICS}: {text}" for text in broken if f"{METRICS}: {text}" not in result.problems]
+    result.estimates = len(document["estimates"])
+    result.add(*(f"{METRICS}: {text}" for text in broken))
     stored = (run.path / METRICS).read_bytes()
     again = pretty(document)
     if stored != again:
-        for difference in differences(msgspec.json.decode(stored), msgspec.json.decode(again), _SHOWN):
+        for difference in differences(msgspec.json.decode(stored), msgspec.json.decode(again), MOST_PROBLEMS):
             _place(difference, result)
         if result.made_by is None and not result.problems:
-            result.problems.append(f"{METRICS}: is not written as this version writes it")
+            result.add(f"{METRICS}: is not written as this version writes it")
     drawn = pretty(measured.charts)
     if result.made_by is not None and (run.path / CHARTS).read_bytes() != drawn:
         result.added.append(f"{CHARTS}: drawn in another way")
@@ -179,14 +231,31 @@ def _numbers(
     for name, content in plan.files(measured).items():
         if not (run.path / name).is_file() or (run.path / name).read_bytes() != content:
             result.differ(f"{name}: is not what the tables give")
-    another = manifest.protocol_version != chosen.version
-    for name, value in {**plan.digests, **measured.digests}.items():
-        if another and name == "schema":
+    result.checked.append(f"every number, gate{'' if result.made_by else ', chart, note'} and section, from the tables")
+    if result.made_by is not None:
+        result.not_checked.append("notes, charts and words, which belong to the version that made the run")
+    _manifest(run, plan, measured, {**document, "intake_notes": (intake or {}).get("notes") or ()}, result)
+
+
+def _manifest(run: Run, plan: Plan, measured: Measured, document: dict[str, Any], result: Verification) -> None:
+    """Hold what the manifest repeats against what it repeats."""
+    manifest, digests = run.manifest, {**plan.digests, **measured.digests}
+    for name, value in digests.items():
+        if name == "schema" and manifest.protocol_version != document["protocol_version"]:
             continue  # which columns are stored belongs to the version
         if manifest.digests.get(name) != value:
             result.differ(f"{MANIFEST}: digest {name} is not that of the content")
-    if result.made_by is None and manifest.notes != [*document["notes"], *((intake or {}).get("notes") or ())]:
-        result.problems.append(f"{MANIFEST}: the notes are not those that the tables give")
+    if manifest.verdict != verdict_word(document["pass"]):
+        result.differ(f"{MANIFEST}: the verdict is {manifest.verdict!r}, recomputed {verdict_word(document['pass'])!r}")
+    if result.made_by is not None:
+        return
+    unknown = sorted(manifest.digests.keys() - digests.keys() - {"report_data"})
+    result.add(*(f"{MANIFEST}: digest {name} is of nothing in the run" for name in unknown))
+    if manifest.seeds != {"seed": int(plan.config.get("seed", 0))}:
+        result.add(f"{MANIFEST}: the seeds are not those of the configuration")
+    if manifest.notes != [*document["notes"], *document["intake_notes"]]:
+        result.add(f"{MANIFEST}: the notes are not those that the tables give")
+    result.checked.append("the verdict, seeds, notes and digests in the manifest")
 
 
 def _intake(run: Run) -> dict[str, Any] | None:
@@ -194,10 +263,21 @@ def _intake(run: Run) -> dict[str, Any] | None:
     return msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if path.is_file() else None
 
 
+def _intake_ids(run: Run, ids: IdDigest, result: Verification) -> None:
+    """Hold the ids of the samples against the digest of the input's ids that was taken while reading."""
+    digest = (_intake(run) or {}).get("ids_sha256")
+    if digest is None:
+        result.not_checked.append(f"{INTAKE}: the run has no digest of the ids of its input")
+    elif digest != ids.hexdigest():
+        result.add(f"{SAMPLES}: its ids are not those that were read ({INTAKE}, ids_sha256)")
+    else:
+        result.checked.append(f"that the ids of the samples are those in {INTAKE}, none left out or added")
+
+
 def _place(difference: Difference, result: Verification) -> None:
     """A number that differs is a problem, or in a run of another version one that is not recomputed."""
-    if result.made_by is not None and difference.path == "protocol_version":
-        return  # `made_by` says it
+    if result.made_by is not None and difference.path in {"protocol_version", "digests.schema"}:
+        return  # `made_by` says it: which columns are stored belongs to the version
     worded = re.split(r"[.\[]", difference.path)[0] in _WORDS
     if result.made_by is not None and (difference.added or worded):
         result.added.append(difference.path)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from adjudge.engine.judges import agent_problems
 from adjudge.engine.matching import Matching
 from adjudge.engine.metrics import Counted
 from adjudge.engine.plans import Recipe, plan_of
@@ -21,6 +22,7 @@ from adjudge.protocols.base import Judged, Partition, Plan
 from adjudge.provenance.manifest import RunFile
 from adjudge.runs.tables import StoredBatches
 from adjudge.runs.writer import PartWriter
+from adjudge.verdict.adjudicator import AGENT_TABLE
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Done:
 
 def work(job: Job, plan: Plan | None = None) -> Done:
     """Judge one partition, write its evidence and outputs, and return the rest; without a `plan`, for another process."""
-    made = plan or plan_of(job.recipe)
+    job_plan = plan or plan_of(job.recipe)
     tables = {role: part.table() for role, part in job.parts.items()}
     partition = Partition(
         rows={role: raw_rows(tables[role]) for role, part in job.parts.items() if part.raw},
@@ -65,13 +67,15 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     )
     keys = {role: tables[role].column("key") for role, part in job.parts.items() if part.matched}
     limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
-    found = written(made, made.judge(partition), job.folder, job.part)
-    found.counted.matching = Matching.of(keys, limited)
-    if plan is not None or not found.rows:
-        return found
+    done = written(job_plan, job_plan.judge(partition), job.folder, job.part)
+    done.counted.matching = Matching.of(keys, limited)
+    for column in keys.values():
+        done.counted.read_ids.add(job.part, column)
+    if plan is not None or not done.rows:
+        return done
     # A partition may be judged twice where a worker was lost.
     path = job.scratch / f"samples-{job.part:05d}.{socket.gethostname()}.{os.getpid()}"
-    return replace(found, samples=StoredBatches.of(found.samples, path), held=path)
+    return replace(done, samples=StoredBatches.of(done.samples, path), held=path)
 
 
 def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> Done:
@@ -85,8 +89,24 @@ def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> D
             if broken:
                 raise PromiseBroken(broken)
             counted.tally.add(judged.samples, judged.evidence)
-            writer.add(judged.samples, judged.evidence, judged.outputs)
+            counted.ids.add(part, judged.samples.column(plan.key_column))
+            _count_judge(plan, judged, counted)
+            writer.add(judged.samples, judged.evidence, judged.outputs, judged.tables)
             partials.append(plan.partial(judged.samples, judged.evidence, judged.batch))
     finally:
         files = writer.close()
+    counted.ids.close()
     return Done(writer.samples, partials, files, writer.rows, counted)
+
+
+def _count_judge(plan: Plan, judged: Judged, counted: Counted) -> None:
+    """Hold what an agent other than the rules answered to the promises, and count it."""
+    adjudicator = plan.adjudicator
+    if adjudicator is None or adjudicator.by_rules:
+        return
+    answers = judged.outputs.column("response").to_pylist()
+    table = judged.tables[AGENT_TABLE]
+    broken = list(agent_problems(judged.samples, judged.evidence, table, adjudicator, answers))
+    if broken:
+        raise PromiseBroken(broken)
+    counted.judges.add(judged.samples, judged.evidence, judged.tables)

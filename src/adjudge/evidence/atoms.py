@@ -33,6 +33,7 @@ class Atom:
     why: str | None
     message: str
     position: int
+    when: str = ""
 
     @property
     def failed(self) -> bool:
@@ -59,6 +60,8 @@ def atoms(evidence: Evidence, index: int, model: str, sample: str) -> Iterator[A
         value = None if np.isnan(observed) else observed
         why = evidence.reasons.at(position, index)
         slot = place.slot
+        case = _case(place.rule, why)
+        bounds = slot if case is None else case
         yield Atom(
             id=atom_id(model, sample, code, slot["field"], slot["step"]),
             rule=code,
@@ -70,15 +73,21 @@ def atoms(evidence: Evidence, index: int, model: str, sample: str) -> Iterator[A
             severity=SEVERITIES[int(evidence.severity[position, index])],
             scope=place.rule["scope"],
             observed=value,
-            limits={name: slot[name] for name in _BOUNDS if name in slot},
+            limits={name: bounds[name] for name in _BOUNDS if name in bounds},
             why=why,
             message=_message(place.rule, code, slot, outcome, value, why),
             position=position,
+            when=slot.get("when", ""),
         )
 
 
 def _variant(rule: dict[str, Any], code: str) -> dict[str, Any]:
     return next((variant for variant in rule["variants"] if variant["code"] == code), rule)
+
+
+def _case(rule: dict[str, Any], why: str | None) -> dict[str, Any] | None:
+    """The case of the rule that decided an atom, where it was not the rule's first limit."""
+    return next((case for case in rule.get("cases", ()) if case["when"] == why), None)
 
 
 class _Blanks(dict[str, Any]):
@@ -95,8 +104,11 @@ def _message(
         return f"not applicable: {why}" if why else "not applicable"
     if outcome == Outcome.ERROR:
         return why or "the rule failed"
-    template = rule["passed"] if outcome == Outcome.PASS else _variant(rule, code)["failed"]
-    values = _Blanks({key: plain(value) if isinstance(value, float) else value for key, value in slot.items()})
+    case = _case(rule, why)
+    texts = _variant(rule, code) if case is None else case
+    template = (rule if case is None else case)["passed"] if outcome == Outcome.PASS else texts["failed"]
+    bounds = {**slot, **(case or {})}
+    values = _Blanks({key: plain(value) if isinstance(value, float) else value for key, value in bounds.items()})
     values["field"] = slot["field"] or "the sample"
     values["observed"] = "n/a" if observed is None else plain(observed)
     values["why"] = why or ""

@@ -35,9 +35,9 @@ def only_rules(codes: Iterable[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Link:
-    """Slots of a rule, and for each the slot (in the whole layout) that it needs to have passed."""
+    """Positions of a rule's atoms, and for each the position of an atom that it needs to have passed."""
 
-    own: NDArray[np.intp]
+    positions: NDArray[np.intp]
     needed: NDArray[np.intp]
 
 
@@ -67,62 +67,57 @@ class VerifierGraph:
 
     def evaluate(self, batch: Any) -> Evidence:
         """Every rule over one batch; `batch.n` samples in, `layout.width` atoms a sample out."""
-        n, width = batch.n, self.layout.width
-        outcome = np.zeros((width, n), dtype=np.uint8)
-        severity = np.zeros((width, n), dtype=np.uint8)
-        observed = np.empty((width, n))  # every rule fills its own slots
-        code = np.empty((width, n), dtype=np.int16)
+        shape = self.layout.width, batch.n
+        code = np.empty(shape, dtype=np.int16)
         code[:] = self.layout.slot_code[:, None]
-        reasons = Reasons(width, n)
+        outcome, severity = np.zeros(shape, dtype=np.uint8), np.zeros(shape, dtype=np.uint8)
+        evidence = Evidence(self.layout, outcome, severity, np.empty(shape), code, Reasons(*shape))
         with np.errstate(all="ignore"):
             for index in self._order:
-                rule = self.rules[index]
-                own = slice(int(self._starts[index]), int(self._starts[index + 1]))
+                slots = slice(int(self._starts[index]), int(self._starts[index + 1]))
                 try:
-                    finding = rule.evaluate(batch)
-                    masks = [(condition.holds(batch), condition.otherwise) for condition in rule.conditions]
-                    _store(finding, own, outcome, severity, observed, reasons)
-                    self._block(index, outcome, severity, observed, reasons)
-                    _exempt(masks, own, outcome, severity, observed, reasons)
-                    _break(finding, own, outcome, severity, observed, reasons)
+                    self._apply(index, slots, batch, evidence)
                 except Exception as error:  # noqa: BLE001 -- the instrument failed; the run goes on and the atom says so
-                    outcome[own] = ERROR
-                    severity[own] = 0
-                    observed[own] = np.nan
-                    reasons.put_all(own, f"the rule failed: {type(error).__name__}: {error}"[:300])
-                    continue
-                if finding.variant is not None:
-                    code[own] = self._variant_codes[index][finding.variant]
-                if finding.observed is not None:
-                    _refuse_nan(own, outcome, severity, observed, reasons)
-                if rule.variants:
-                    code[own] = np.where(outcome[own] == FAIL, code[own], self._variant_codes[index][0])
-        return Evidence(self.layout, outcome, severity, observed, code, reasons)
+                    outcome[slots], severity[slots], evidence.observed[slots] = ERROR, 0, np.nan
+                    evidence.reasons.put_all(slots, f"the rule failed: {type(error).__name__}: {error}"[:300])
+        return evidence
 
-    def _block(
-        self,
-        index: int,
-        outcome: NDArray[np.uint8],
-        severity: NDArray[np.uint8],
-        observed: NDArray[np.float64],
-        reasons: Reasons,
-    ) -> None:
+    def _apply(self, index: int, slots: slice, batch: Any, evidence: Evidence) -> None:
+        """One rule: what it finds, then where it could not be applied, then which of its codes each atom carries."""
+        rule, codes = self.rules[index], self._variant_codes[index]
+        finding = rule.evaluate(batch)
+        masks = [(condition.holds(batch), condition.otherwise) for condition in rule.conditions]
+        _store(finding, slots, evidence)
+        _name_cases(finding, rule, slots, evidence.reasons)
+        self._block(index, evidence)
+        _exempt(masks, slots, evidence)
+        _break(finding, slots, evidence)
+        if finding.variant is not None:
+            evidence.code[slots] = codes[finding.variant]
+        if finding.observed is not None:
+            _refuse_nan(slots, evidence)
+        if rule.variants:
+            failed = evidence.outcome[slots] == FAIL
+            evidence.code[slots] = np.where(failed, evidence.code[slots], codes[0])
+
+    def _block(self, index: int, evidence: Evidence) -> None:
         """Make atoms not_applicable where an atom they need did not pass, with that as the reason."""
+        outcome = evidence.outcome
         for link in self._links[index]:
             missed = outcome[link.needed] != PASS
             if not missed.any():
                 continue
-            for position, target, unmet in zip(link.own, link.needed, missed, strict=True):
+            for position, target, unmet in zip(link.positions, link.needed, missed, strict=True):
                 samples = np.flatnonzero(unmet & (outcome[position] != NOT_APPLICABLE))
                 if not samples.size:
                     continue
                 outcome[position, samples] = NOT_APPLICABLE
-                severity[position, samples] = 0
-                observed[position, samples] = np.nan
-                root = samples[outcome[target, samples] == NOT_APPLICABLE]
-                reasons.copy(int(target), int(position), root)
-                direct = samples[outcome[target, samples] != NOT_APPLICABLE]
-                reasons.put(int(position), direct, f"needs {self.layout.describe(int(target))}")
+                evidence.severity[position, samples] = 0
+                evidence.observed[position, samples] = np.nan
+                handed_on = outcome[target, samples] == NOT_APPLICABLE
+                evidence.reasons.copy(int(target), int(position), samples[handed_on])
+                why = f"needs {self.layout.describe(int(target))}"
+                evidence.reasons.put(int(position), samples[~handed_on], why)
 
     def _link(self, rule: Rule) -> list[_Link]:
         start = int(self._starts[self.rules.index(rule)])
@@ -133,10 +128,7 @@ class VerifierGraph:
                 if depth == len(columns):
                     columns.append([])
                 columns[depth].append((start + position, target))
-        return [
-            _Link(np.array([own for own, _ in column]), np.array([needed for _, needed in column]))
-            for column in columns
-        ]
+        return [_Link(*(np.array(positions) for positions in zip(*column, strict=True))) for column in columns]
 
     def _matching(self, slot: Slot, target: int) -> list[int]:
         """The atoms of another rule that say something about what this slot reads."""
@@ -153,78 +145,67 @@ class VerifierGraph:
         ]
 
 
-def _store(
-    finding: Finding,
-    own: slice,
-    outcome: NDArray[np.uint8],
-    severity: NDArray[np.uint8],
-    observed: NDArray[np.float64],
-    reasons: Reasons,
-) -> None:
+def _store(finding: Finding, slots: slice, evidence: Evidence) -> None:
     """Write one rule's finding into the columns; a finding of another shape than the rule's slots raises."""
     failed = finding.failed
-    outcome[own] = failed
+    evidence.outcome[slots] = failed
     if failed.any():
-        severity[own] = np.where(finding.critical, _CRITICAL, _WARNING) * failed
+        evidence.severity[slots] = np.where(finding.critical, _CRITICAL, _WARNING) * failed
         for (slot, sample), text in finding.details.items():
-            reasons.put(own.start + slot, np.array([sample]), text)
+            evidence.reasons.put(slots.start + slot, np.array([sample]), text)
         for slot, samples, text in finding.shared:
-            reasons.put(own.start + slot, samples, text)
-    observed[own] = np.nan if finding.observed is None else finding.observed
+            evidence.reasons.put(slots.start + slot, samples, text)
+    evidence.observed[slots] = np.nan if finding.observed is None else finding.observed
 
 
-def _exempt(
-    masks: Sequence[tuple[Mask, str]],
-    own: slice,
-    outcome: NDArray[np.uint8],
-    severity: NDArray[np.uint8],
-    observed: NDArray[np.float64],
-    reasons: Reasons,
-) -> None:
+def _name_cases(finding: Finding, rule: Rule, slots: slice, reasons: Reasons) -> None:
+    """Say of every atom that another limit than the rule's first decided, which one."""
+    if finding.case is None or not finding.case.any():
+        return
+    for number, case in enumerate(rule.cases, 1):
+        for slot, decided in enumerate(finding.case == number):
+            reasons.put(slots.start + slot, np.flatnonzero(decided), case.when)
+
+
+def _exempt(masks: Sequence[tuple[Mask, str]], slots: slice, evidence: Evidence) -> None:
     """Take back the atoms where the rule's own conditions do not hold."""
+    outcome = evidence.outcome[slots]
     for holds, otherwise in masks:
-        away = ~np.broadcast_to(holds, outcome[own].shape) & (outcome[own] != NOT_APPLICABLE)
-        if away.any():
-            outcome[own][away] = NOT_APPLICABLE
-            severity[own][away] = 0
-            observed[own][away] = np.nan
-            for position in np.flatnonzero(away.any(axis=1)):
-                reasons.put(own.start + int(position), np.flatnonzero(away[position]), otherwise)
+        _replace(
+            ~np.broadcast_to(holds, outcome.shape) & (outcome != NOT_APPLICABLE),
+            NOT_APPLICABLE,
+            otherwise,
+            slots,
+            evidence,
+        )
 
 
-def _break(
-    finding: Finding,
-    own: slice,
-    outcome: NDArray[np.uint8],
-    severity: NDArray[np.uint8],
-    observed: NDArray[np.float64],
-    reasons: Reasons,
-) -> None:
+def _break(finding: Finding, slots: slice, evidence: Evidence) -> None:
     """Make errors of the atoms on which the rule could not be evaluated, where it applies at all."""
     for slot, samples, text in finding.errors:
-        position = own.start + slot
-        broken = samples[outcome[position, samples] <= FAIL]
-        outcome[position, broken] = ERROR
-        severity[position, broken] = 0
-        observed[position, broken] = np.nan
-        reasons.put(position, broken, text)
+        position = slots.start + slot
+        broken = samples[evidence.outcome[position, samples] <= FAIL]
+        evidence.outcome[position, broken] = ERROR
+        evidence.severity[position, broken] = 0
+        evidence.observed[position, broken] = np.nan
+        evidence.reasons.put(position, broken, text)
 
 
-def _refuse_nan(
-    own: slice,
-    outcome: NDArray[np.uint8],
-    severity: NDArray[np.uint8],
-    observed: NDArray[np.float64],
-    reasons: Reasons,
-) -> None:
+def _refuse_nan(slots: slice, evidence: Evidence) -> None:
     """A quantity that is not a number neither passes nor fails: the instrument failed there."""
-    nameless = np.isnan(observed[own]) & (outcome[own] <= FAIL)
-    if nameless.any():
-        outcome[own][nameless] = ERROR
-        severity[own][nameless] = 0
-        for position in np.flatnonzero(nameless.any(axis=1)):
-            samples = np.flatnonzero(nameless[position])
-            reasons.put(own.start + int(position), samples, "the measured quantity is not a number")
+    nameless = np.isnan(evidence.observed[slots]) & (evidence.outcome[slots] <= FAIL)
+    _replace(nameless, ERROR, "the measured quantity is not a number", slots, evidence)
+
+
+def _replace(atoms: Mask, outcome: int, why: str, slots: slice, evidence: Evidence) -> None:
+    """Give some atoms of a rule another outcome, with its reason; they have no severity and measured nothing."""
+    if not atoms.any():
+        return
+    evidence.outcome[slots][atoms] = outcome
+    evidence.severity[slots][atoms] = 0
+    evidence.observed[slots][atoms] = np.nan
+    for position in np.flatnonzero(atoms.any(axis=1)):
+        evidence.reasons.put(slots.start + int(position), np.flatnonzero(atoms[position]), why)
 
 
 def _names(rules: Sequence[Rule]) -> dict[str, tuple[int, ...]]:

@@ -22,11 +22,15 @@ _CODE = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a rule leaves one atom: a field (or none) and a step; `reads` are the (field, step) cells it looks at."""
+    """Where a rule leaves one atom: a field (or none) and a step; `reads` are the (field, step) cells it looks at.
+
+    `when` says in words which moment a step is, where its number would mislead.
+    """
 
     field: str | None
     step: int
     reads: tuple[tuple[str, int], ...] = ()
+    when: str = ""
 
 
 WHOLE_SAMPLE = (Slot(None, 0),)
@@ -96,18 +100,36 @@ class Variant:
     failed: str
 
 
+@dataclass(frozen=True)
+class Case:
+    """Another limit that decides some atoms of a rule: when it does, what it measures, and its own messages."""
+
+    when: str
+    limits: Limits
+    passed: str
+    failed: str
+    unit: str = ""
+
+    def table(self) -> dict[str, Any]:
+        """The case as plain data, for rules.json."""
+        texts = {"when": self.when, "passed": self.passed, "failed": self.failed, "unit": self.unit}
+        return {**texts, **self.limits.at(0)}
+
+
 @dataclass
 class Finding:
     """What a check that is more than limits returns, each array shaped (slots, samples).
 
     `details` say why single atoms failed; `shared` are (slot, samples, text) for atoms with the same text. `errors` are
-    (slot, samples, text) where the rule could not be evaluated: those atoms are errors wherever the rule applies.
+    (slot, samples, text) where the rule could not be evaluated: those atoms are errors wherever the rule applies. `case` is
+    the number of the rule's case that decided, counted from 1; 0 where the rule's own limits did.
     """
 
     failed: Mask
     critical: Mask
     observed: Floats | None = None
     variant: Codes | None = None
+    case: Codes | None = None
     details: Mapping[tuple[int, int], str] = field(default_factory=dict)
     shared: Sequence[tuple[int, NDArray[np.intp], str]] = ()
     errors: Sequence[tuple[int, NDArray[np.intp], str]] = ()
@@ -120,7 +142,8 @@ class Rule:
     Where neither `scope` nor `slots` are given, it leaves one atom about the sample as a whole.
     `quantity` maps a batch to an array (slots, samples); `limits` may depend on the batch. `needs` names rule codes or
     families whose atoms on the cells this rule reads must have passed, otherwise the atom is not_applicable.
-    `nominal` are limits for the rule table where the real ones depend on the batch or on a check of its own.
+    `nominal` are limits for the rule table where the real ones depend on the batch or on a check of its own. Where more
+    than one limit can decide, each further one is a case, and the atom says which.
     Message templates may use {observed}, {field}, {step}, {unit}, {low}, {high}, {critical_low}, {critical_high}.
     """
 
@@ -139,6 +162,7 @@ class Rule:
     check: Callable[[Any], Finding] | None = None
     conditions: tuple[Condition, ...] = ()
     variants: tuple[Variant, ...] = ()
+    cases: tuple[Case, ...] = ()
 
     def __post_init__(self) -> None:
         for code in (self.code, *(variant.code for variant in self.variants)):
@@ -189,11 +213,13 @@ class Rule:
             "passed": self.passed,
             "failed": self.failed,
             "applies": [condition.otherwise for condition in self.conditions],
+            **({"cases": [case.table() for case in self.cases]} if self.cases else {}),
             "slots": [
                 {
                     "field": slot.field,
                     "step": slot.step,
                     "unit": self.unit_at(position),
+                    **({"when": slot.when} if slot.when else {}),
                     **(bounds.at(position) if bounds is not None else {}),
                 }
                 for position, slot in enumerate(self.slots)

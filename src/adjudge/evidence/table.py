@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import RunError
 from adjudge.evidence.layout import Layout
-from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES, Outcome, Severity
+from adjudge.evidence.vocabulary import NOT_APPLICABLE, OUTCOMES, PASS, SEVERITIES, Outcome, Severity
 
 SCHEMA = pa.schema(
     [
@@ -62,6 +62,22 @@ class Reasons:
         """The reason of one atom."""
         code = -1 if self._codes is None else int(self._codes[position, sample])
         return None if code < 0 else self.texts[code]
+
+    def given(self) -> NDArray[np.bool_]:
+        """Which atoms have a reason."""
+        return np.zeros(self.shape, dtype=np.bool_) if self._codes is None else self._codes >= 0
+
+    def differ(self, other: Reasons) -> NDArray[np.bool_]:
+        """Which atoms have another reason in another batch of the same shape."""
+        if self._codes is None and other._codes is None:
+            return np.zeros(self.shape, dtype=np.bool_)
+        numbers = {text: number for number, text in enumerate(dict.fromkeys([*self.texts, *other.texts]))}
+        differ: NDArray[np.bool_] = self._numbered(numbers) != other._numbered(numbers)
+        return differ
+
+    def _numbered(self, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+        of_code = np.array([*(numbers[text] for text in self.texts), -1], dtype=np.int64)
+        return of_code[np.full(self.shape, -1) if self._codes is None else self._codes]
 
     def _writable(self) -> NDArray[np.int32]:
         if self._codes is None:
@@ -151,12 +167,14 @@ class Evidence:
 
     def differences(self, other: Evidence) -> list[str]:
         """Where two evaluations of the same samples disagree, in words; empty when they are the same."""
-        found = []
+        texts = []
         for name in ("outcome", "severity", "code"):
-            found += self._where(name, getattr(self, name) != getattr(other, name))
+            texts += self._where(name, getattr(self, name) != getattr(other, name))
         same = (self.observed == other.observed) | (np.isnan(self.observed) & np.isnan(other.observed))
-        found += self._where("observed", ~same)
-        return found
+        texts += self._where("observed", ~same)
+        # Why a text could not be read stands in no column, so a reason that is only stored is one of a failed atom.
+        kept = self.reasons.given() | (self.outcome == PASS) | (self.outcome == NOT_APPLICABLE)
+        return texts + self._where("reason", self.reasons.differ(other.reasons) & kept)
 
     def _where(self, name: str, different: NDArray[np.bool_]) -> list[str]:
         if not different.any():

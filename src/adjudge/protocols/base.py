@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.atoms import Atom
@@ -27,6 +29,7 @@ from adjudge.runs.run import Run
 from adjudge.runs.section import Section
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric
+from adjudge.verdict.adjudicator import Adjudicator
 from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
@@ -42,6 +45,7 @@ class Input:
     that must be judged together have the same value in a column `cut`.
     `keys` tells which keys of a record are read: the struct it is decoded into, or a tree of names; the others are
     named in the run's notes. `limited` roles are cut by --limit; roles that are `matched` should have the same ids.
+    `tables(path, file, limit)` instead reads a local file that is no file of records, such as a zip, into such tables.
     """
 
     role: str
@@ -52,6 +56,7 @@ class Input:
     read: Callable[[Block], pa.Table] | None = None
     keys: Any = None
     matched: bool = True
+    tables: Callable[[str, int, int | None], Iterator[pa.Table]] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,15 @@ class Partition:
 class Judged(NamedTuple):
     """One batch, judged: a row a sample, its evidence, and the raw outputs that `explain` shows.
 
-    `batch` is what the rules read, so that `partial` need not restore it from the samples.
+    `batch` is what the rules read, so that `partial` need not restore it from the samples. `tables` are further tables
+    of the run by name, whose column `row` counts the samples of the batch.
     """
 
     samples: pa.Table
     evidence: Evidence
     outputs: pa.Table
     batch: Any = None
+    tables: Mapping[str, pa.Table] = {}
 
 
 class Named(NamedTuple):
@@ -93,12 +100,13 @@ class Named(NamedTuple):
 class Measured:
     """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json.
 
-    `sections` are tables that every report shows beside the estimates.
-    `files` are further files of the run by name, such as a table for people; like the numbers they follow from its tables.
+    `buckets` may be left out: the engine has counted them, of all samples and of every model. `sections` are tables that
+    every report shows beside the estimates. `files` are further files of
+    the run by name, such as a table for people; like the numbers they follow from its tables.
     """
 
     estimates: list[Named]
-    buckets: dict[str, Any]
+    buckets: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, float | int | None] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
     charts: list[dict[str, Any]] = field(default_factory=list)
@@ -115,6 +123,12 @@ class Plan(ABC):
     rules: list[dict[str, Any]]
     digests: dict[str, str]
     read: Sequence[InputFile] = ()
+    key_column: str = "sample"
+    """The column of the samples that holds the ids of the input's records."""
+    derived: Sequence[str] = ()
+    """Settings that were found from the input: an evaluation of the same files finds them again."""
+    adjudicator: Adjudicator | None = None
+    """Where an agent decides: with it the engine checks, stores and replays what the agent answered."""
 
     def default_gates(self) -> Sequence[Gate]:
         """The bounds that hold without being asked for; they follow from the configuration."""
@@ -143,9 +157,20 @@ class Plan(ABC):
         """Further files of the run that follow from its tables and numbers; verification compares every byte."""
         return measured.files
 
+    def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
+        """Which samples an agent is asked about; all, unless a protocol has samples without an answer."""
+        return np.ones(samples.num_rows, dtype=bool)
+
     @abstractmethod
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the run's own columns; every difference in words."""
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str] | None:
+        """Read the raw texts of a batch again; every difference from the stored values in words.
+
+        None, as here, says that the values cannot be read from what the run keeps of the texts.
+        """
+        return None
 
     @abstractmethod
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Any:
@@ -171,12 +196,14 @@ class Role:
 class Protocol(ABC):
     """The value that ties together a reader, rules, an adjudication policy, measures, charts and default gates.
 
-    A change of what it computes changes the `version`, so that older runs are not taken for altered ones.
+    A change of what it computes changes the `version`, so that older runs are not taken for altered ones. `unproven` is
+    what none of its runs can prove, as `verify` lists it.
     """
 
     name: str
     version: str
     title: str
+    unproven: str = ""
 
     @property
     def package(self) -> str:
@@ -222,8 +249,8 @@ class Packaged(Protocol):
     `schemas.schemas`, `rows.ROLES`.
     """
 
-    def __init__(self, package: str, *, version: str, title: str) -> None:
-        self._package, self.version, self.title = package, version, title
+    def __init__(self, package: str, *, version: str, title: str, unproven: str = "") -> None:
+        self._package, self.version, self.title, self.unproven = package, version, title, unproven
         self.name = package.rpartition(".")[2]
 
     @property

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 
-_NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb")
+_NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb", "vl-convert-python")
 
 
 def environment() -> dict[str, str]:
     """Names and versions; no host name, user or path, since a run is handed around."""
-    found = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
-    return found | {name: _version(name) for name in _NAMED}
+    machine = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
+    return machine | {name: _version(name) for name in _NAMED}
 
 
 def _version(package: str) -> str:

@@ -10,6 +10,7 @@ Only what comes after the last `Action:` marker counts, where there is one, and 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable
@@ -36,6 +37,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _KEYWORDS = frozenset({"x", "y", "end_x", "end_y", "text", "key", "direction", "element"})
 _PAIRS = (("x", "y"), ("end_x", "end_y"))
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+_STATE = re.compile(r"^[ \t]*State[ \t]*:[ \t]*(?=\{)", re.IGNORECASE | re.MULTILINE)
+_JSON = json.JSONDecoder()
 _PLAIN = re.compile(
     rf"""(?:[^(]*[ \n]action:|\s*action\s*:)?\s*(?:
       ({"|".join(POINTING)})\s*\(\s*(?:x\s*=\s*{_NUMBER}\s*,\s*y\s*=\s*{_NUMBER}|\[\s*(\d+)\s*\])\s*\)
@@ -123,6 +126,18 @@ def tokenize(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
         return failed
     where = max(block, 0)
     return Unparsed("there is no action after `Action:`" if block >= 0 else "there is no action", where, len(text))
+
+
+def reported_success(text: str) -> bool | None:
+    """The `success` of the last `State: {…}` that begins a line of a text; None where there is none."""
+    for start in reversed([found.end() for found in _STATE.finditer(text)] if "tate" in text.lower() else ()):
+        try:
+            state, _ = _JSON.raw_decode(text, start)
+        except ValueError:
+            continue
+        success = state.get("success")
+        return success if isinstance(success, bool) else None
+    return None
 
 
 def render(action: Action) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
 _CSV_ROWS = 2048
 _DELIMITERS = ",;\t"
+_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _NAMES = {
     "_json_lines": "JSON Lines",
     "_json_list": "a JSON list",
@@ -153,7 +155,23 @@ def _numbered(reader: csv.DictReader[str], name: str) -> Iterator[tuple[int, byt
             width = len(reader.fieldnames or ())
             what = f"row has another number of cells than the {width} columns of the header"
             raise InputError(what, file=name, line=reader.line_num)
-        yield reader.line_num, msgspec.json.encode(row)
+        yield reader.line_num, msgspec.json.encode(_nested(row, name, reader.line_num))
+
+
+def _nested(row: dict[str, str], file: str, line: int) -> dict[str, Any]:
+    """A row without its empty cells, which are absent values; names with dots become nested objects."""
+    record: dict[str, Any] = {}
+    for name, cell in row.items():
+        if cell == "":
+            continue
+        place, way = record, name.split(".") if _PATH.fullmatch(name) else [name]
+        for part in way[:-1]:
+            inner = place.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise InputError(f"row has a value for {part!r} and one inside of it, {name!r}", file=file, line=line)
+            place = inner
+        place[way[-1]] = cell
+    return record
 
 
 @contextmanager

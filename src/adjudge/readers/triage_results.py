@@ -19,6 +19,9 @@ NO_RAW = msgspec.Raw(b"")
 NOTHING = frozenset({b"", b"null", b'""', b"{}", b"[]"})
 """The JSON of an optional value that is not there, null or empty."""
 
+TEXTS = ("image", "rationale", "analysis", "response")
+"""What a record says in words, beside its verdict."""
+
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 
@@ -41,13 +44,9 @@ class Cache(msgspec.Struct, frozen=True, gc=False):
 class Tool(msgspec.Struct, frozen=True, gc=False):
     """One call of a tool."""
 
+    tool: str | None = None
     seconds: float | None = None
-
-
-class RunConfig(msgspec.Struct, frozen=True, gc=False):
-    """What is read of the settings of the run that made the record."""
-
-    temperature: float | None = None
+    status: str | None = None
 
 
 class Result(msgspec.Struct, gc=False):
@@ -69,9 +68,13 @@ class Result(msgspec.Struct, gc=False):
     tool_details: list[Tool] | None = None
     prompt_hashes: msgspec.Raw = NO_RAW
     models: msgspec.Raw = NO_RAW
-    run_config: RunConfig | None = None
+    run_config: msgspec.Raw = NO_RAW
     timestamp: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = NO_RAW
+    image: str | None = None
+    rationale: str | None = None
+    analysis: str | None = None
+    response: str | None = None
 
 
 class ManifestRow(msgspec.Struct, gc=False):
@@ -80,6 +83,7 @@ class ManifestRow(msgspec.Struct, gc=False):
     id: str | int
     label: str | None = None
     meta: msgspec.Raw = NO_RAW
+    image: msgspec.Raw = NO_RAW
 
 
 class IdOnly(msgspec.Struct, gc=False):
@@ -120,12 +124,17 @@ def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
         latency_seconds=_seconds(data, "latency_seconds"),
         cache=Cache(flag(cache.get("hit"), "cache.hit")),
         tool_usage=[msgspec.Raw(msgspec.json.encode(item)) for item in usage],
-        tool_details=[Tool(_seconds(tool, "seconds")) for tool in tools if isinstance(tool, dict)],
+        tool_details=[
+            Tool(_words(tool.get("tool")), _seconds(tool, "seconds"), _words(tool.get("status")))
+            for tool in tools
+            if isinstance(tool, dict)
+        ],
         prompt_hashes=_raw(data.get("prompt_hashes")),
         models=_raw(data.get("models")),
-        run_config=RunConfig(_seconds(_object(data, "run_config"), "temperature")),
+        run_config=_raw(_object(data, "run_config")),
         timestamp=_raw(data.get("timestamp")),
         meta=_raw(data.get("meta")),
+        **{name: _words(data.get(name)) for name in TEXTS},
     )
     return result, confidence_text
 
@@ -190,6 +199,11 @@ def _object(data: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"`{name}` is {_kind(value)}, expected an object")
     return value
+
+
+def temperature(run_config: Any) -> float | None:
+    """The sampling temperature that the settings of a run state."""
+    return _seconds(run_config, "temperature") if isinstance(run_config, dict) else None
 
 
 def _seconds(data: dict[str, Any], name: str) -> float | None:

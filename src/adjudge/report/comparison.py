@@ -19,7 +19,7 @@ def text(comparison: Mapping[str, Any]) -> str:
     if not comparison["pairs"]:
         return f"{comparison['status']}\n\n{_wrapped(sentence(comparison))}"
     parts = [f"{comparison['status']} · {comparison['protocol']}"]
-    parts += [_wrapped(said) for said in sentence(comparison).split("\n")]
+    parts += [_wrapped(paragraph) for paragraph in sentence(comparison).split("\n")]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
     if len(pairs) == 1:
@@ -102,7 +102,9 @@ def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
         for metric in pair["metrics"]:
             row = (who, metric["verdict"], numbers.count(metric["n"]), *_tested(metric))
             rows.setdefault(_name(metric), []).append(row)
-    return "\n\n".join(table((name, "verdict", "n", *_TESTED), found, left=2) for name, found in rows.items())
+    return "\n\n".join(
+        table((name, "verdict", "n", *_TESTED), metric_rows, left=2) for name, metric_rows in rows.items()
+    )
 
 
 def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:

@@ -8,6 +8,12 @@ from typing import Any
 from adjudge.report import numbers
 from adjudge.runs.run import Run
 
+_WORDS = {
+    "VALID": "every rule of the contract held",
+    "VALID WITH OPEN ITEMS": "no rule was violated, and these are not known",
+    "INVALID": "the contract was violated, so there is no result",
+}
+
 
 def contracts(run: Run) -> list[dict[str, Any]]:
     """One block a contract, of the run or of each of its detectors; none for a protocol that stamps nothing."""
@@ -19,13 +25,17 @@ def contracts(run: Run) -> list[dict[str, Any]]:
 
 
 def _block(name: str, top: Mapping[str, Any]) -> dict[str, Any]:
+    violations = [{"code": item["code"], "reason": text} for item in top["violations"] for text in item["reasons"]]
+    left_open = [f"{item['item']} ({item['why']})" for item in top.get("open_items") or ()]
+    shown = "; ".join(left_open) if top["stamp"] == "VALID WITH OPEN ITEMS" else ""
+    offline = ", judged offline: it sees whole flights" if top.get("offline") else ""
     return {
         "name": name,
         "stamp": top["stamp"],
-        "violations": [
-            {"code": item["code"], "reason": reason} for item in top["violations"] for reason in item["reasons"]
-        ],
-        "checklist": top["checklist"],
+        "valid": not violations,
+        "sentence": f"{top['stamp']}{offline}: {_WORDS[top['stamp']]}{f': {shown}' if shown else ''}",
+        "violations": violations,
+        "checklist": [{"why": "", "closed_by": "", **line} for line in top["checklist"]],
         "negative": negative_lines(top),
         "folds": _fold_lines(top.get("leave_one_flight_out")),
     }
@@ -37,15 +47,21 @@ def negative_lines(top: Mapping[str, Any]) -> list[str]:
     if not isinstance(results, dict):
         return []
     lines = []
+    smallest = results["min_detectable_magnitude"]
     if top.get("worst_attack") is not None:
         lines.append(f"Worst attack: {top['worst_attack']}; best: {top['best_attack']}.")
     poor = results["attacks_with_recall_below_half"]
-    lines += [f"Mostly missed: {row['attack']}, recall {numbers.number(row['recall'], unit='%')}." for row in poor]
-    if not poor:
-        lines.append("No attack has a recall below 50 %.")
-    for attack, sizes in results["min_detectable_magnitude"].items():
-        half, most = (sizes[key] for key in ("recall_0.5", "recall_0.9"))
-        lines.append(f"Smallest detectable {attack}: {_size(half)} (recall 50 %), {_size(most)} (recall 90 %).")
+    for row in poor:
+        unit = smallest.get(row["attack"], {}).get("unit", "")
+        size = "" if row.get("magnitude") is None else f" of {numbers.number(row['magnitude'], unit=unit)}"
+        lines.append(f"Mostly missed: {row['attack']}{size}, recall {numbers.number(row['recall'], unit='%')}.")
+    if not results.get("attacks_judged", 1):
+        lines.append("No attack was judged, so nothing is known of what is missed.")
+    elif not poor:
+        lines.append("No attack, at no size that was tried, has a recall below 50 %.")
+    for attack, sizes in smallest.items():
+        half, most = (_size(sizes[key], sizes) for key in ("recall_0.5", "recall_0.9"))
+        lines.append(f"Smallest detectable {attack}: {half} (recall 50 %), {most} (recall 90 %).")
     shifted = results["shifted_condition"]
     if isinstance(shifted, str):
         lines.append(f"False alarms under a shifted condition: {shifted}.")
@@ -65,14 +81,20 @@ def negative_lines(top: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _fold_lines(found: Mapping[str, Any] | None) -> list[str]:
-    if not found:
+def _fold_lines(folds: Mapping[str, Any] | None) -> list[str]:
+    if not folds:
         return []
     return [
         f"{name}: mean {numbers.number(row['mean'])}, variance {numbers.number(row['variance'])} over {row['folds']} folds"
-        for name, row in found["over_folds"].items()
+        for name, row in folds["over_folds"].items()
     ]
 
 
-def _size(value: float | None) -> str:
-    return "none of those tried" if value is None else numbers.number(value)
+def _size(value: float | None, sizes: Mapping[str, Any]) -> str:
+    """A size with its unit; the smallest that was tried is only a bound."""
+    tried, unit = sizes.get("tried") or (), sizes.get("unit", "")
+    if value is None:
+        most = f" (up to {numbers.number(max(tried), unit=unit)})" if tried else ""
+        return f"none of those tried{most}"
+    shown = numbers.number(value, unit=unit)
+    return f"at most {shown} (smallest tried)" if tried and value <= min(tried) else shown

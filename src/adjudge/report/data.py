@@ -25,7 +25,6 @@ from adjudge.stats.metric import SHARE
 SCHEMA = "adjudge-report/1"
 WORST, PASSED, ESTIMATES, MODES = 40, 3, 3000, 400
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
-_SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 
 
 def data_block(run: Run) -> dict[str, Any]:
@@ -36,6 +35,7 @@ def data_block(run: Run) -> dict[str, Any]:
         "protocol": run.manifest.protocol,
         "verdict": view.verdict(run),
         "gates": gates(run),
+        "gates_in_words": view.gates_in_words(run),
         "buckets": _buckets(run),
         "headline": _headline(run),
         "ranking": _ranking(run),
@@ -74,18 +74,10 @@ def gates(run: Run) -> list[dict[str, Any]]:
             "name": name,
             **gate,
             "text": view.gate_number(run, gate, "observed"),
-            "must": f"{_about(run, gate)} {_SIGNS.get(gate['op'], gate['op'])} {view.gate_number(run, gate, 'bound')}",
+            "must": view.gate_must(run, gate),
         }
         for name, gate in run.metrics["gates"].items()
     ]
-
-
-def _about(run: Run, gate: Mapping[str, Any]) -> str:
-    """What a gate bounds, in words: `falcon-a: eligibility rate, low end`."""
-    metric = view.gate_metric(run, gate)
-    where = str(gate["metric"]).removesuffix(metric.name).removesuffix("/")
-    end = "" if gate["on"] == "value" else f", {gate['on']} end"
-    return f"{where}: {metric.title}{end}" if where else f"{metric.title}{end}"
 
 
 def _buckets(run: Run) -> dict[str, Any]:
@@ -191,7 +183,7 @@ def _pairs(run: Run) -> dict[str, Any] | None:
 
 def _estimates(run: Run) -> dict[str, Any]:
     rows = []
-    for (name, where), value in list(run.estimates().items())[:ESTIMATES]:
+    for (name, where), value in list(run.estimates.items())[:ESTIMATES]:
         cell = _cell(value, run.metric(name).unit)
         rows.append(
             {

@@ -85,7 +85,7 @@ def _fill(run: Run, folder: Path, about: Mapping[str, str]) -> list[str]:
 def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]:
     """The aggregate record of one model."""
     systems = _systems(run)
-    estimates = {key: item for key, item in run.estimates().items() if _owner(key[1], systems) == system}
+    estimates = {key: item for key, item in run.estimates.items() if _owner(key[1], systems) == system}
     model = {"name": system, "id": system} | ({"developer": about["developer"]} if "developer" in about else {})
     manifest = run.manifest
     return {
@@ -121,7 +121,7 @@ def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]
 def whole_run(run: Run) -> int:
     """How many estimates are about several models at once, and so stand in no record."""
     systems = _systems(run)
-    return sum(_owner(where, systems) is None for _, where in run.estimates())
+    return sum(_owner(where, systems) is None for _, where in run.estimates)
 
 
 def _result(run: Run, system: str, name: str, where: str, item: Estimate) -> dict[str, Any]:
@@ -263,10 +263,10 @@ def _file_names(systems: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for system in systems:
         plain = re.sub(r"[^A-Za-z0-9.-]+", "_", system).strip("._")[:100] or "model"
-        taken = {name.lower() for name in names.values()}
+        used_names = {name.lower() for name in names.values()}
         names[system] = next(
             name
             for name in (plain, *(f"{plain}-{number}" for number in range(2, len(systems) + 2)))
-            if name.lower() not in taken
+            if name.lower() not in used_names
         )
     return names

@@ -101,7 +101,7 @@ def _aggregate() -> dict[str, Any]:
 
 def _instance() -> dict[str, Any]:
     texts = {"type": "array", "items": {"type": "string"}}
-    taken = _object(
+    attribution = _object(
         {
             "turn_idx": {"const": 0},
             "source": {"const": "output.raw"},
@@ -124,7 +124,7 @@ def _instance() -> dict[str, Any]:
                 "interaction_type": {"const": "single_turn"},
                 "input": _object({"raw": _TEXT, "reference": texts}),
                 "output": _object({"raw": texts}),
-                "answer_attribution": {"type": "array", "items": taken},
+                "answer_attribution": {"type": "array", "items": attribution},
                 "evaluation": _object({"score": _NUMBER, "is_correct": {"type": "boolean"}}),
                 "metadata": _WORDS,
             }

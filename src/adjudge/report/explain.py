@@ -51,6 +51,7 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
         _title(run, row),
         _verdict(row, record, atoms),
         _attribution(record),
+        _judge(record),
         _scores(record),
         _facts(record, row),
         _checklist(record, everything=everything),
@@ -123,7 +124,33 @@ def _attribution(record: Mapping[str, Any]) -> str:
                 f"{item.get('severity', '')}  {item['reason']}  [{where}]", first=f"{item.get('rank', ''):>3}. ", rest=5
             )
         )
+        if item.get("words"):
+            lines.append(_wrap(f"the judge's words: {item['words']}", first="     ", rest=5))
+        if item.get("quote"):
+            mark = (
+                "stands in the answer"
+                if item["quote_verified"]
+                else "does not stand in the answer; its reason is dropped"
+            )
+            lines.append(_wrap(f"quotes “{item['quote']}”, which {mark}", first="     ", rest=5))
     return "\n".join(lines)
+
+
+def _judge(record: Mapping[str, Any]) -> str:
+    """What an agent other than the rules did here: votes, refused answers, quotes."""
+    judgement = record.get("agent_output") or {}
+    lines = []
+    if judgement.get("votes"):
+        lines.append(f"votes: {', '.join(judgement['votes'])}")
+    if judgement.get("refused"):
+        lines.append(f"answers refused: {', '.join(judgement['refused'])}")
+    if judgement.get("decided_by") == "rules":
+        lines.append("the verdict is the rules' own")
+    lines += [
+        f"quote “{quote['text']}”: {'stands' if quote['verified'] else 'does not stand'} in the answer"
+        for quote in judgement.get("quotes") or ()
+    ]
+    return "\n".join(["The judge", *(_wrap(text) for text in lines)]) if lines else ""
 
 
 def _scores(record: Mapping[str, Any]) -> str:
@@ -191,9 +218,15 @@ def _failed(atoms: Sequence[Atom]) -> str:
     lines = [f"Evidence: {_counts(atoms)}", "", "  What failed"]
     for atom in failed:
         lines.append(_wrap(f"{atom.severity}  {atom.message}", first="    ", rest=6))
-        place = [atom.rule, *([f"step {atom.step}"] if atom.step else []), _limits(atom)]
+        place = [atom.rule, _moment(atom), _limits(atom)]
         lines.append(_wrap(" · ".join(part for part in place if part), first="      ", rest=6))
+        lines.append(_wrap(atom.id, first="      ", rest=6))
     return "\n".join(lines)
+
+
+def _moment(atom: Atom) -> str:
+    """Which step an atom is about, in the rule's own words where it has some."""
+    return atom.when or (f"step {atom.step}" if atom.step else "")
 
 
 def _limits(atom: Atom) -> str:
@@ -261,8 +294,8 @@ def _passed(atoms: Sequence[Atom], *, everything: bool) -> str:
     for atom in atoms:
         if atom.outcome != "pass":
             continue
-        step = f", step {atom.step}" if atom.step else ""
-        lines.append(_wrap(f"{atom.message}  [{atom.rule}{step}]", first="    ", rest=6))
+        where = ", ".join(part for part in (atom.rule, _moment(atom)) if part)
+        lines.append(_wrap(f"{atom.message}  [{where}]", first="    ", rest=6))
     return "\n".join(lines)
 
 

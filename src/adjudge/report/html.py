@@ -29,6 +29,7 @@ from adjudge.runs.writer import MANIFEST, REPORT
 
 _BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
+_UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
 _SHOWN = 20
 _WIDE = 620
 
@@ -56,26 +57,52 @@ def block_of(page: bytes) -> dict[str, Any]:
     return block
 
 
-def check(run: Run) -> list[str]:
-    """Every way in which report.html does not show what the run holds; empty when it does, or when there is none."""
+def check(run: Run) -> tuple[list[str], list[str]]:
+    """Every way in which report.html does not show what the run holds, and what of it cannot be compared here."""
     path = run.path / REPORT
     if not path.is_file():
-        return []
+        return [], []
     page = path.read_bytes()
     try:
         shown = block_of(page)
     except RunError as error:
-        return [str(error)]
+        return [str(error)], []
     problems = []
     if run.manifest.digests.get("report_data") != digest(shown):
         problems.append(f"{MANIFEST}: digest report_data is not that of the data block in {REPORT}")
     expected = data_block(run)
     problems += _differences(shown, expected)
-    # Another version may word the page in another way; the numbers in the block are compared all the same.
-    same_version = run.manifest.environment.get("adjudge") == version("adjudge")
-    if not problems and same_version and _without_charts(page) != _without_charts(_undrawn(expected)):
-        problems.append(f"{REPORT}: the page does not show its data block")
-    return problems
+    made_with = run.manifest.environment
+    if made_with.get("adjudge") != version("adjudge"):
+        unchecked = f"the words and figures of {REPORT}, which adjudge {made_with.get('adjudge')} wrote"
+        return problems, [f"{unchecked} (adjudge report RUN -o page.html draws it anew)"]
+    if problems:
+        return problems, []
+    if _without_charts(page) != _without_charts(_undrawn(expected)):
+        return [f"{REPORT}: the page does not show its data block"], []
+    if made_with.get("vl-convert-python") != version("vl-convert-python"):
+        return [], [f"the figures of {REPORT}, which another version of the renderer drew"]
+    return _figure_differences(page, expected)
+
+
+def _figure_differences(page: bytes, block: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Figures that are not the charts of the run, drawn; and those that could not be drawn, then or now."""
+    drawings, figures = _drawings(block), _CHART.findall(page)
+    if len(figures) != len(drawings):
+        return [f"{REPORT}: it has {len(figures)} figures, the run has {len(drawings)} charts"], []
+    problems, unchecked = [], []
+    for chart, drawn, figure in zip(block["charts"], drawings, figures, strict=True):
+        reason = _UNDRAWN.search(figure)
+        undrawn = reason and Drawing(None, reason[1].decode())
+        if figure == _CHART.findall(_page({**block, "charts": [chart]}, [drawn]))[0]:
+            continue
+        if drawn.picture is None or (
+            undrawn and figure == _CHART.findall(_page({**block, "charts": [chart]}, [undrawn]))[0]
+        ):
+            unchecked.append(f"the figure {chart['name']!r} of {REPORT}, which could not be drawn")
+        else:
+            problems.append(f"{REPORT}: the figure {chart['name']!r} is not the chart of the run")
+    return problems, unchecked
 
 
 def _differences(shown: Any, expected: Any) -> list[str]:
@@ -133,7 +160,7 @@ def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
             "form-action 'none'",
         ]
     )
-    made = (
+    document = (
         _templates()
         .get_template(template)
         .render(
@@ -145,7 +172,7 @@ def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
             **parts,
         )
     )
-    return made.encode()
+    return document.encode()
 
 
 def _figure(chart: dict[str, Any], drawn: Drawing) -> dict[str, Any]:

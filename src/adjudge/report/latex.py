@@ -1,8 +1,8 @@
 r"""A run as LaTeX tables (booktabs): numbers are those of metrics.json to the digits shown.
 
-Runs of the flight protocol get its tables: main performance with the version hashes under it, constraint satisfaction,
-failure modes, tail risk and rubric; several runs also get the table over tasks. Every other protocol gets its headline
-estimates and buckets.
+Runs of the flight protocol get its tables for every task: main performance with the versions under it, the same without
+intervals for a narrow column, constraint satisfaction and failure modes; several runs also get the table over tasks. Every
+other protocol gets its headline estimates and buckets. The sections of a run follow, but for very long ones.
 """
 
 from __future__ import annotations
@@ -42,9 +42,24 @@ MAIN = (
     ("mae_p95", "MAE P95"),
     ("mae_p99", "MAE P99"),
     ("total_score", "Total"),
+    ("total_score_all", "Total, all"),
     ("eligibility_rate", "Eligibility"),
 )
-_TASKS = (("eligibility_rate", "Elig."), ("total_score", "Total"), ("rubric_score", "Rubric"), ("mae_p95", "MAE P95"))
+COMPACT = (
+    ("eligibility_rate", "Elig."),
+    ("constraint_score", "Constr."),
+    ("error_score", "Error"),
+    ("mae_p95", "P95"),
+    ("total_score", "Total"),
+    ("total_score_all", "All"),
+)
+_LONGEST = 45  # rows of a table that fits a page
+_TASKS = (
+    ("eligibility_rate", "Elig."),
+    ("total_score", "Total"),
+    ("total_score_all", "Total, all"),
+    ("mae_p95", "MAE P95"),
+)
 
 
 def latex(runs: Sequence[Run]) -> str:
@@ -60,7 +75,7 @@ def latex(runs: Sequence[Run]) -> str:
 
 def escape(text: str) -> str:
     """Text that TeX sets as it is."""
-    return _ESCAPED.sub(lambda found: _SIGNS[found[0]], line(text))
+    return _ESCAPED.sub(lambda match: _SIGNS[match[0]], line(text))
 
 
 def _any(run: Run) -> list[str]:
@@ -77,16 +92,15 @@ def _any(run: Run) -> list[str]:
 
 
 def _sections(run: Run) -> list[str]:
-    return [
-        _table(
-            section.name,
-            escape(f"{section.title}. {section.note}".strip()),
-            [escape(title) for title in section.head],
-            [[escape(text) for text in row] for row in section.rows],
-        )
-        for section in sections(run)
-        if section.rows
-    ]
+    parts = []
+    for section in sections(run):
+        if len(section.rows) > _LONGEST:
+            parts.append(f"% {escape(section.title)}: {len(section.rows)} rows, left out here; metrics.json has them.")
+        elif section.rows:
+            head = [escape(title) for title in section.head]
+            body = [[escape(text) for text in row] for row in section.rows]
+            parts.append(_table(section.name, escape(f"{section.title}. {section.note}".strip()), head, body))
+    return parts
 
 
 def _buckets(run: Run) -> str:
@@ -95,27 +109,41 @@ def _buckets(run: Run) -> str:
 
 
 def _flight(run: Run) -> list[str]:
-    task = str(run.metrics.get("task", ""))
-    profiles = {str(profile["model_name"]): profile for profile in run.metrics["model_profiles"]}
-    first = next(iter(profiles))
-    families = [escape(view.words(family)) for family in profiles[first]["violations"]]
-    modes = [escape(view.words(mode)) for mode in profiles[first]["failure_modes"]["share"]]
-    tails = ("mae_p95", "mae_p99", "rmse_p95", "rmse_p99")
-    dimensions = [name for name, where in run.estimates() if name.startswith("grade_a.") and where == f"model={first}"]
+    """The tables of every task of a flight run."""
+    tasks = run.metrics.get("tasks")
+    if tasks is None:
+        return _flight_task(run, str(run.metrics.get("task", "")), run.metrics["model_profiles"], "")
+    parts = []
+    for task in tasks:
+        profiles = [item["tasks"][task] for item in run.metrics["model_profiles"] if task in item["tasks"]]
+        parts += _flight_task(run, task, profiles, f"/{task}")
+    return parts
+
+
+def _flight_task(run: Run, task: str, profiles: Sequence[Mapping[str, Any]], suffix: str) -> list[str]:
+    families = [escape(view.words(family)) for family in profiles[0]["violations"]]
+    modes = [escape(view.words(mode)) for mode in profiles[0]["failure_modes"]["share"]]
 
     def rows(cells: Callable[[str, Any], Iterable[str]]) -> list[list[str]]:
-        return [[escape(model), *cells(model, profile)] for model, profile in profiles.items()]
+        return [
+            [escape(profile["model_name"]), *cells(profile["model_name"] + suffix, profile)] for profile in profiles
+        ]
 
-    def estimates(model: str, names: Iterable[str]) -> list[str]:
-        return [_estimate(run, model, name) for name in names]
-
-    parts = [
+    return [
         _table(
             f"main-{task}",
-            f"Main performance on task {task}. Scores and mean absolute error (MAE) over eligible samples, MAE quantiles "
-            "over samples with a reference; intervals at 95 \\%.",
+            f"Main performance on task {task}. Scores and mean absolute error (MAE) over eligible samples, `all' with "
+            "ineligible ones as 0, MAE quantiles over samples with a reference; intervals at 95 \\%.",
             ["Model", *(label for _, label in MAIN)],
-            rows(lambda model, _: estimates(model, dict(MAIN))),
+            rows(lambda model, _: [_estimate(run, model, name) for name in dict(MAIN)]),
+            run,
+        ),
+        _table(
+            f"compact-{task}",
+            f"Main performance on task {task}, without intervals; the best in bold. `All' is the total with ineligible "
+            "samples as 0, P95 that of the MAE.",
+            ["Model", *(label for _, label in COMPACT)],
+            _bold_best(run, [profile["model_name"] for profile in profiles], suffix),
             run,
         ),
         _table(
@@ -130,27 +158,31 @@ def _flight(run: Run) -> list[str]:
             ["Model", *modes],
             rows(lambda _, profile: map(_percent, profile["failure_modes"]["share"].values())),
         ),
-        _table(
-            f"tail-risk-{task}",
-            f"Tail risk on task {task}: quantiles of the error per sample; high risk is an eligible answer whose error score is under 50.",
-            ["Model", "MAE P95", "MAE P99", "RMSE P95", "RMSE P99", "High risk", "Rate"],
-            rows(lambda model, profile: (*estimates(model, tails), *_high_risk(profile["tail_risk"]["high_risk"]))),
-        ),
     ]
-    if dimensions:
-        head = ["Model", "Rubric", *(escape(view.words(name.partition(".")[2])) for name in dimensions)]
-        body = rows(lambda model, _: estimates(model, ("rubric_score", *dimensions)))
-        caption = f"Rubric on task {task}: overall, and the share of samples graded A."
-        parts.append(_table(f"rubric-{task}", caption, head, body))
-    return parts
+
+
+def _bold_best(run: Run, models: Sequence[str], suffix: str) -> list[list[str]]:
+    """A row a model: values alone, the best of a column in bold."""
+    estimates = run.estimates
+    columns = []
+    for name, _ in COMPACT:
+        declared = run.metric(name)
+        cells = [estimates.get((name, f"model={model}{suffix}")) for model in models]
+        values = [None if cell is None else cell.value for cell in cells]
+        known = [value for value in values if value is not None]
+        best = (max if declared.better == "higher" else min)(known, default=None)
+        columns.append(
+            [
+                rf"\textbf{{{text}}}" if value is not None and value == best and len(models) > 1 else text
+                for value in values
+                for text in (escape(numbers.number(value, unit=declared.unit)),)
+            ]
+        )
+    return [[escape(model), *(column[row] for column in columns)] for row, model in enumerate(models)]
 
 
 def _violations(family: Mapping[str, Any]) -> str:
     return f"{numbers.count(family['violations'])} ({_percent(family['rate'])})"
-
-
-def _high_risk(counted: Mapping[str, Any]) -> tuple[str, str]:
-    return numbers.count(counted["count"]), _percent(counted["rate"])
 
 
 def comprehensive(runs: Sequence[Run]) -> str:
@@ -163,7 +195,7 @@ def comprehensive(runs: Sequence[Run]) -> str:
 
 
 def _estimate(run: Run, model: str, name: str) -> str:
-    estimate = run.estimates().get((name, f"model={model}"))
+    estimate = run.estimates.get((name, f"model={model}"))
     if estimate is None:
         return "--"
     return escape(numbers.estimate(estimate, unit=run.metric(name).unit))
@@ -196,4 +228,6 @@ def _table(label: str, caption: str, head: Sequence[str], body: Sequence[Sequenc
 
 def _hashes(run: Run) -> str:
     digests: dict[str, Any] = run.manifest.digests
-    return ", ".join(rf"{escape(name)} \texttt{{{digests[name][:16]}}}" for name in _HASHES if name in digests)
+    versions = [rf"{escape(name)} \texttt{{{digests[name][:16]}}}" for name in _HASHES if name in digests]
+    evaluator = f"adjudge {run.manifest.environment.get('adjudge', '')} ({run.manifest.protocol} {run.manifest.protocol_version})"
+    return ", ".join([*versions, f"evaluator {escape(evaluator)}"])

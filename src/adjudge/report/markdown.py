@@ -35,12 +35,25 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
 def _contracts(run: Run) -> str:
     blocks = []
     for item in contracts(run):
-        mark = _MARK["pass" if item["stamp"] == "VALID" else "fail"]
+        mark = _MARK["fail" if not item["valid"] else "pass" if item["stamp"] == "VALID" else "unknown"]
         name = f"{escape(item['name'])}: " if item["name"] else ""
         broken = [f"- `{entry['code']}`: {escape(entry['reason'])}" for entry in item["violations"]]
-        checks = ", ".join(f"{_MARK[entry['outcome']]} {escape(entry['line'])}" for entry in item["checklist"])
+        checks = rows(
+            ["", "Checklist", "Closed by"],
+            [
+                [
+                    _MARK[entry["outcome"]],
+                    escape(entry["line"]),
+                    f"`{entry['closed_by']}`" if entry["closed_by"] else "",
+                ]
+                for entry in item["checklist"]
+            ],
+            left=3,
+        )
         negative = [f"- {escape(text)}" for text in item["negative"]]
-        blocks.append("\n".join([f"**{mark} {name}{item['stamp']}**", "", *broken, *([""] if broken else []), checks]))
+        blocks.append(
+            "\n".join([f"**{mark} {name}{escape(item['sentence'])}**", "", *broken, *([""] if broken else []), checks])
+        )
         if negative:
             blocks.append("\n".join(["Negative results:", "", *negative]))
     return "\n\n".join(blocks)
@@ -65,12 +78,15 @@ def _gates(run: Run, judged: Mapping[str, Any]) -> str:
         [
             f"{_MARK[gate['outcome']]} {gate['outcome']}",
             escape(name),
+            escape(view.gate_must(run, gate)),
             view.gate_number(run, gate, "observed"),
             escape(gate["why"] or ""),
         ]
         for name, gate in judged.items()
     ]
-    return rows(["gate", "", "observed", "why"], body, left=2)
+    table = rows(["gate", "", "must hold", "observed", "why"], body, left=3)
+    unchecked = run.metrics.get("not_checked") or ()
+    return table + "".join(f"\n\n{escape(name)} not checked" for name in unchecked)
 
 
 def _headline(run: Run) -> str:

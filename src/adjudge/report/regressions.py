@@ -59,10 +59,10 @@ def sentence(item: Held, run: Run) -> str:
     )
 
 
-def markdown(held: Sequence[Held], run: Run) -> str:
+def markdown(regressions: Sequence[Held], run: Run) -> str:
     """The table of a job summary."""
     body = []
-    for item in held:
+    for item in regressions:
         unit = run.metric(item.name).unit
         body.append(
             [

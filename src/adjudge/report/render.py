@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from adjudge.report.side_by_side import Side
 
 COMPARISONS = ("html", "md", "txt")
+ENDINGS = ("html", "md", "tex", "csv", *FORMATS, "txt")
+"""What a report can be, by the ending of its file."""
 
 
 def render(runs: Sequence[Run], kind: str, chart: str | None = None) -> bytes:

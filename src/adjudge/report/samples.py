@@ -13,7 +13,7 @@ from adjudge.runs.query import query
 from adjudge.runs.run import Run
 
 ATOMS = 24
-_SHOWN = ("rule", "field", "step", "severity", "message", "observed", "limits")
+_SHOWN = ("id", "rule", "field", "step", "when", "severity", "message", "observed", "limits")
 _BEFORE, _INSIDE, _ITEMS = 400, 2400, 12
 
 

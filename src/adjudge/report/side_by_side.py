@@ -211,7 +211,7 @@ def _flipped(pair: Mapping[str, Any], sides: Mapping[str, Side], each: int) -> d
                         "sample": flip["sample"],
                         "trial": flip["trial"],
                         "fails": flip["fails"],
-                        "sides": [found[place] for found in both],
+                        "sides": [side_rows[place] for side_rows in both],
                     }
                     for place, flip in enumerate(shown)
                 ],

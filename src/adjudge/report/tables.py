@@ -17,7 +17,7 @@ def estimates_csv(run: Run) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for (name, where), item in run.estimates().items():
+    for (name, where), item in run.estimates.items():
         text = numbers.estimate(item, unit=run.metric(name).unit)
         plain = item.to_dict() | {"warnings": "; ".join(item.warnings), "name": name, "slice": where, "text": text}
         writer.writerow([spreadsheet(plain[column]) for column in COLUMNS])

@@ -13,6 +13,7 @@ from adjudge.report.sections import sections
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
+from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import REPORT, SAMPLES
 
 _ROWS = 24
@@ -30,6 +31,7 @@ def summary(run: Run) -> str:
         _ranking(run),
         _gates(run),
         _negative(run),
+        _checklists(run),
         _warnings(run),
         _next(run),
     ]
@@ -40,10 +42,7 @@ def _contracts(run: Run) -> str:
     lines = []
     for item in contracts(run):
         name = f"{line(item['name'], 32)}: " if item["name"] else ""
-        open_lines = [entry["line"] for entry in item["checklist"] if entry["outcome"] == "unknown"]
-        done = sum(entry["outcome"] == "pass" for entry in item["checklist"])
-        text = f"{name}{item['stamp']}: {done} of {len(item['checklist'])} lines of the checklist pass"
-        lines.append(text + (f"; unknown: {', '.join(open_lines)}" if open_lines else ""))
+        lines.append(f"{name}{line(item['sentence'])}")
         lines += [f"violates {entry['code']}: {line(entry['reason'])}" for entry in item["violations"]]
     return "\n".join(textwrap.fill(text, WIDTH, subsequent_indent="    ") for text in lines)
 
@@ -58,6 +57,17 @@ def _negative(run: Run) -> str:
                 [head, *(textwrap.fill(line(t), WIDTH, initial_indent="  ", subsequent_indent="    ") for t in texts)]
             )
         )
+    return "\n\n".join(blocks)
+
+
+def _checklists(run: Run) -> str:
+    blocks = []
+    for item in contracts(run):
+        texts = ["Checklist" + (f" of {line(item['name'], 32)}" if item["name"] else "")]
+        for entry in item["checklist"]:
+            command = f": {entry['closed_by']}" if entry["closed_by"] else ""
+            texts.append(f"  {entry['outcome']:<8}{line(entry['line'])}{line(command)}")
+        blocks.append("\n".join(texts))
     return "\n\n".join(blocks)
 
 
@@ -133,7 +143,8 @@ def _ranking(run: Run) -> str:
     ]
     head = ["rank", "", metric.title, "tie group"]
     return (
-        "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart)\n"
+        "Ranking (paired tests, Holm-adjusted; who shares a letter cannot be told apart;\n"
+        "rank: 1 + the models whose first tie group is better)\n"
         f"{table(head, rows, left=2)}{_more(len(comparison['ranking']), 'metrics.json')}"
     )
 
@@ -143,14 +154,20 @@ def _gates(run: Run) -> str:
     if not gates:
         return ""
     lines = [
-        f"  {str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(run, gate)})" for name, gate in gates.items()
+        textwrap.fill(
+            f"{str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(run, name, gate)})",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent=" " * 11,
+        )
+        for name, gate in gates.items()
     ]
-    verdict = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[view.verdict(run)]
-    return "\n".join([f"Gates: {verdict}", *lines])
+    return "\n".join([f"Gates: {view.gates_in_words(run)}", *lines])
 
 
-def _observed(run: Run, gate: dict[str, Any]) -> str:
-    return str(gate["why"]) if gate["observed"] is None else f"observed {view.gate_number(run, gate, 'observed')}"
+def _observed(run: Run, name: str, gate: dict[str, Any]) -> str:
+    observed = str(gate["why"]) if gate["observed"] is None else f"observed {view.gate_number(run, gate, 'observed')}"
+    return observed if gate["op"] in name else f"{view.gate_must(run, gate)}; {observed}"
 
 
 def _warnings(run: Run) -> str:
@@ -173,6 +190,7 @@ def _next(run: Run) -> str:
             f"Explain  adjudge explain {run.path} {shell(sample)}" + (f" --model {shell(model)}" if model else "")
         )
     lines.append(f"Verify   adjudge verify {run.path}")
+    lines.append(f"Digest   sha256:{manifest_digest(run)}")
     return "\n".join(lines)
 
 

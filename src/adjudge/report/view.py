@@ -9,10 +9,12 @@ from typing import Any
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers
+from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, in_words
 
+_SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 HEADLINES = 8
 
 
@@ -41,7 +43,7 @@ class Headline:
 def headline(run: Run) -> Headline:
     """The estimates a reader wants first: those the protocol names, otherwise the first of the first kind of slice."""
     named = run.metrics.get("headline")
-    estimates = run.estimates()
+    estimates = run.estimates
     wanted = [str(name) for name in named] if isinstance(named, list) else []
     usable = {name for name, _ in estimates}
     wanted = [name for name in wanted if name in usable]
@@ -75,10 +77,36 @@ def gate_number(run: Run, gate: Mapping[str, Any], which: str) -> str:
     return numbers.number(gate[which], unit=gate_metric(run, gate).unit)
 
 
+def gate_must(run: Run, gate: Mapping[str, Any]) -> str:
+    """What must hold at a gate, in words: `falcon-a: eligibility rate, low end ≥ 50 %`."""
+    metric = gate_metric(run, gate)
+    where = str(gate["metric"]).removesuffix(metric.name).removesuffix("/")
+    end = "" if gate["on"] == "value" else f", {gate['on']} end"
+    about = f"{where}: {metric.title}{end}" if where else f"{metric.title}{end}"
+    return f"{about} {_SIGNS.get(gate['op'], gate['op'])} {gate_number(run, gate, 'bound')}"
+
+
+def failed_gates(run: Run) -> list[str]:
+    """A line for every gate that did not pass: what must hold, and what was observed or why nobody knows."""
+    return [
+        f"gate {name}: {gate['outcome']}, {gate_must(run, gate)}, "
+        + (f"observed {gate_number(run, gate, 'observed')}" if gate["observed"] is not None else str(gate["why"]))
+        for name, gate in run.metrics["gates"].items()
+        if gate["outcome"] != "pass"
+    ]
+
+
+def gates_in_words(run: Run) -> str:
+    """What the gates say together, and what none of them looked at."""
+    said = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[verdict(run)]
+    unchecked = run.metrics.get("not_checked") or ()
+    return said + "".join(f"; {name} not checked" for name in unchecked)
+
+
 def gate_metric(run: Run, gate: Mapping[str, Any]) -> Metric:
     """The metric that a gate is about; a gate on one slice names it `slice/metric`."""
     named = str(gate["metric"])
-    known = {name for name, _ in run.estimates()}
+    known = {name for name, _ in run.estimates}
     return run.metric(named if named in known else named.rpartition("/")[2])
 
 
@@ -119,7 +147,8 @@ def warnings(run: Run) -> list[str]:
         for kind, names in unmatched.items():
             if isinstance(names, list) and names:
                 shown = ", ".join(str(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
-                notes.append(f"{numbers.count(len(names))} ids stand only in the {kind}: {shown}")
+                stand = "id stands" if len(names) == 1 else "ids stand"
+                notes.append(f"{numbers.count(len(names))} {stand} only in the {kind}: {shown}")
     total = len(run.metrics["estimates"])
     return notes + [
         f"{texts[0]} ({numbers.count(len(texts))} of {numbers.count(total)} estimates"
@@ -172,10 +201,13 @@ def title(run: Run) -> str:
     models = [name for name in rows if name != "all"]
     total = rows.get("all", {}).get("n") or sum(rows[name]["n"] for name in models)
     parts = [task_name(run), _counted(total, "judgement" if len(models) > 1 else "sample")]
-    if len(models) > 1:
+    judged = run.metrics.get("judged")
+    if len(models) > 1 and isinstance(judged, str):
+        parts.append(judged)
+    elif len(models) > 1:
         parts.append(_counted(len(models), "model"))
     elif models:
-        parts.append(models[0])
+        parts.append(line(models[0]))
     if isinstance(run.metrics.get("library"), str):
         parts.append(f"library {run.metrics['library']}")
     return " · ".join(parts)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from adjudge.errors import ConfigError, RunError
+from adjudge.errors import ConfigError
+from adjudge.runs.frame import rows_as_table
 from adjudge.runs.run import Run
 
+_Answer = TypeVar("_Answer")
 _TEXTS = pa.list_(pa.string())
-_ESTIMATES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("name", "slice")),
-        *((name, pa.float64()) for name in ("value", "low", "high", "level")),
-        ("n", pa.int64()),
-        ("method", pa.string()),
-        ("seed", pa.int64()),
-        ("why", pa.string()),
-        ("warnings", _TEXTS),
-    ]
-)
 _BOUNDS = ("low", "high", "critical_low", "critical_high", "span")
 _SLOT = [
     ("field", pa.string()),
@@ -42,17 +33,26 @@ _RULES = pa.schema(
 
 
 def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of one SELECT over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`.
+    """Columns and rows of one SELECT over the views of a run; `as_table` says which there are."""
+    return _asked(run, sql, threads, lambda connection, select: _rows(connection.execute(select)))
+
+
+def as_table(run: Run, sql: str, *, threads: int = 2) -> pa.Table:
+    """What one SELECT gives, as a table, over the views `samples`, `evidence`, `outputs`, `rules` and `estimates`.
 
     Nothing else is run, and no file is reached but the run's tables. Names differ in more than case in SQL: of two
     columns that do not, the second has `_1` behind it. One thread takes less memory.
     """
+    return _asked(run, sql, threads, lambda connection, select: connection.sql(select.query).to_arrow_table())
+
+
+def _asked(run: Run, sql: str, threads: int, fetch: Callable[[Any, Any], _Answer]) -> _Answer:
     import duckdb
 
     with duckdb.connect(config={"threads": threads}) as connection:
         connection.execute("set enable_progress_bar = false")  # it goes to stdout, which is metrics.json's under --json
-        connection.register("estimates", _table("estimates", run.metrics["estimates"], _ESTIMATES))
-        connection.register("rules", _table("rules", run.layout.rules, _RULES))
+        connection.register("estimates", run.estimates.to_arrow())
+        connection.register("rules", rows_as_table("rules", list(run.layout.rules), _RULES))
         try:
             for name, body in _views(run).items():
                 connection.execute(f"create view {name} as {body}")
@@ -63,19 +63,13 @@ def query(run: Run, sql: str, *, threads: int = 2) -> tuple[list[str], list[tupl
             statements = connection.extract_statements(sql)
             if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
                 raise ConfigError("the query failed: it is not one SELECT, and nothing else is run")
-            result = connection.execute(statements[0])
-            names = [column[0] for column in result.description or ()]
-            return names, result.fetchall()
+            return fetch(connection, statements[0])
         except duckdb.Error as error:
             raise ConfigError(f"the query failed: {error}") from None
 
 
-def _table(name: str, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """The JSON rows of a view. DuckDB would read them itself, but refuses a file with keys that differ only in case."""
-    try:
-        return pa.Table.from_pylist(list(rows), schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise RunError(f"the {name} of the run are not what adjudge writes: {error}") from None
+def _rows(result: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
+    return [column[0] for column in result.description or ()], result.fetchall()
 
 
 def _tables(run: Run) -> list[str]:

@@ -18,10 +18,11 @@ from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
-from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, RULES, SAMPLES
-from adjudge.stats.estimate import Estimate
+from adjudge.runs.frame import Estimates, Frame
+from adjudge.runs.writer import AGENT, CHARTS, MANIFEST, METRICS, RULES, SAMPLES
 from adjudge.stats.metric import Metric, declaration
 
+_NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 Recorder = Callable[["Run", dict[str, Any], Sequence[Atom], dict[str, Any]], dict[str, Any]]
 
 
@@ -34,6 +35,7 @@ class Run:
         self.declarations: Callable[[], Sequence[Metric]] = tuple
         """The installed protocol's metrics, for runs that do not hold their own."""
         self.home: object = None
+        self._agent_part: tuple[int, pa.Table | None] = -1, None
         """What removes the folder when nobody needs it, where it is a copy."""
         if not path.is_dir():
             hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
@@ -50,20 +52,20 @@ class Run:
         """manifest.json."""
         try:
             return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=Manifest)
-        except msgspec.DecodeError as error:
-            raise RunError(f"{self.path / MANIFEST}: {error}") from None
+        except _NO_JSON as error:
+            raise RunError(f"{self.path / MANIFEST}: is not the manifest of a run: {error}") from None
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """metrics.json."""
-        found: dict[str, Any] = self._json(METRICS)
-        return found
+        document: dict[str, Any] = self._json(METRICS)
+        return document
 
     @cached_property
     def charts(self) -> list[dict[str, Any]]:
         """charts.json: Vega-Lite specifications."""
-        found: list[dict[str, Any]] = self._json(CHARTS)
-        return found
+        specifications: list[dict[str, Any]] = self._json(CHARTS)
+        return specifications
 
     @cached_property
     def layout(self) -> Layout:
@@ -71,9 +73,9 @@ class Run:
         return Layout.of(self._json(RULES)["rules"])
 
     @cached_property
-    def samples(self) -> pa.Table:
+    def samples(self) -> Frame:
         """samples.parquet, whole."""
-        return self._table(SAMPLES)
+        return Frame(lambda: _open(self.path / SAMPLES).read())
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
@@ -84,16 +86,17 @@ class Run:
         """Some columns of samples.parquet; the others are not read."""
         return _open(self.path / SAMPLES).read(columns=list(names))
 
-    def estimates(self) -> dict[tuple[str, str], Estimate]:
-        """Every estimate by (name, slice)."""
-        return {(item["name"], item["slice"]): Estimate.from_dict(item) for item in self.metrics["estimates"]}
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Every estimate, as a table and by (name, slice)."""
+        return Estimates(self.metrics["estimates"])
 
     def metric(self, name: str) -> Metric:
         """What an estimate of this name is; without a declaration it has neither unit nor range nor direction."""
-        held = self.metrics.get("declared")
-        if isinstance(held, dict) and isinstance(held.get(name), dict):
+        declared = self.metrics.get("declared")
+        if isinstance(declared, dict) and isinstance(declared.get(name), dict):
             try:
-                return msgspec.convert({**held[name], "name": name}, Metric)
+                return msgspec.convert({**declared[name], "name": name}, Metric)
             except (msgspec.ValidationError, ValueError) as error:
                 raise RunError(f"{self.path / METRICS}: `declared`: {name}: {error}") from None
         return declaration(self._installed, name) or Metric(name).named(name)
@@ -155,12 +158,12 @@ class Run:
 
         file = _open(self.path / SAMPLES)
         part = (zlib.crc32(sample.encode()) >> 24) * sum(1 for _ in self.parts()) >> 8
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for index in _groups_with(file, "part", part):
             here = pc.equal(file.read_row_group(index, columns=["sample"]).column(0), sample)
             if pc.any(here).as_py():
-                found += file.read_row_group(index).filter(here).to_pylist()
-        return found
+                rows += file.read_row_group(index).filter(here).to_pylist()
+        return rows
 
     def evidence_of(self, part: int, row: int) -> Evidence:
         """The evidence of one sample, reading only the row group that holds it."""
@@ -183,11 +186,33 @@ class Run:
         import pyarrow.compute as pc
 
         path = self.path / "outputs" / f"part-{part:05d}.parquet"
-        found = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
-        if len(found) != 1:
+        rows = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
+        if len(rows) != 1:
             raise RunError(f"{path} has no output for row {row}")
-        output: dict[str, Any] = found[0]
+        output: dict[str, Any] = rows[0]
         return output
+
+    def outputs(self, part: int, batch: int) -> pa.Table | None:
+        """The raw outputs of one batch of a partition; None where there is no such batch."""
+        file = _open(self.path / "outputs" / f"part-{part:05d}.parquet")
+        return file.read_row_group(batch) if batch < file.num_row_groups else None
+
+    @cached_property
+    def agent(self) -> dict[str, Any] | None:
+        """agent.json: who judged, and the checklist; None where no agent did, or an older version made the run."""
+        return self._json(AGENT) if (self.path / AGENT).is_file() else None
+
+    def side_table(self, kind: str, part: int) -> pa.Table | None:
+        """A further table of one partition (`agent`, `transcripts`); None where there is none."""
+        path = self.path / kind / f"part-{part:05d}.parquet"
+        return _open(path).read() if path.is_file() else None
+
+    def agent_row(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        """How the verdict on a row of `samples` came about; None where an older version made the run."""
+        if self._agent_part[0] != row["part"]:
+            self._agent_part = row["part"], self.side_table("agent", row["part"])
+        table = self._agent_part[1]
+        return None if table is None else table.slice(row["row"], 1).to_pylist()[0]
 
     def record(self, sample: str, model: str | None = None) -> dict[str, Any]:
         """One sample as an object (the shape is the protocol's); with several models, name one."""
@@ -211,21 +236,18 @@ class Run:
             for index, row in enumerate(samples.to_pylist()):
                 yield self._record(row, list(atoms(evidence, index, row["model"], row["sample"])), texts[index])
 
-    def _record(self, row: dict[str, Any], found: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
+    def _record(self, row: dict[str, Any], atoms_of_row: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
         if self.recorder is None:
             raise RunError("this run was opened without a record view; use adjudge.load_run")
-        return self.recorder(self, row, found, output)
+        return self.recorder(self, row, atoms_of_row, output)
 
     def _json(self, name: str) -> Any:
         try:
             return msgspec.json.decode((self.path / name).read_bytes())
         except FileNotFoundError:
             raise RunError(f"{self.path} is incomplete: {name} is missing") from None
-        except msgspec.DecodeError as error:
+        except _NO_JSON as error:
             raise RunError(f"{self.path / name}: {error}") from None
-
-    def _table(self, name: str) -> pa.Table:
-        return _open(self.path / name).read()
 
 
 def _open(path: Path) -> pq.ParquetFile:

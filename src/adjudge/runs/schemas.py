@@ -23,8 +23,8 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _manifest() -> dict[str, Any]:
-    made = msgspec.json.schema(Manifest)
-    return {"$schema": DRAFT, "title": "manifest.json of a run", **made}
+    schema = msgspec.json.schema(Manifest)
+    return {"$schema": DRAFT, "title": "manifest.json of a run", **schema}
 
 
 def _estimate() -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from threading import Thread
 from types import TracebackType
@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from adjudge.errors import OutputError
 from adjudge.evidence.table import SCHEMA, Evidence
@@ -22,7 +23,7 @@ from adjudge.provenance.manifest import Manifest, RunFile
 from adjudge.runs.tables import TableFile, one_batch
 from adjudge.runs.workplace import Workplace, sync
 
-SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT = (
+SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT, AGENT = (
     "samples.parquet",
     "metrics.json",
     "rules.json",
@@ -30,6 +31,7 @@ SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT = (
     "intake.json",
     "manifest.json",
     "report.html",
+    "agent.json",
 )
 
 
@@ -156,32 +158,45 @@ class RunWriter:
 
 
 class PartWriter:
-    """One partition, batch by batch: its evidence and outputs go to files, its samples wait in `samples`."""
+    """One partition, batch by batch: its evidence, outputs and further tables go to files, its samples wait here."""
 
     def __init__(self, folder: Path, part: int) -> None:
         self.part, self.rows = part, 0
         self.samples: list[pa.RecordBatch] = []
-        self._folder, self._names = folder, [f"{kind}/part-{part:05d}.parquet" for kind in ("evidence", "outputs")]
-        evidence, outputs = (self._growing(name) for name in self._names)
-        self._evidence, self._outputs = TableFile(evidence, SCHEMA), TableFile(outputs)
+        self._folder = folder
+        self._files: dict[str, TableFile] = {}
+        self._file("evidence", SCHEMA)
 
-    def add(self, samples: pa.Table, evidence: Evidence, outputs: pa.Table) -> None:
-        """Append one batch."""
+    def add(
+        self, samples: pa.Table, evidence: Evidence, outputs: pa.Table, tables: Mapping[str, pa.Table] | None = None
+    ) -> None:
+        """Append one batch; the `row` of further `tables` counts from its first sample."""
         rows = pa.array(np.arange(self.rows, self.rows + evidence.n, dtype=np.uint32))
         parts = pa.array(np.full(evidence.n, self.part, dtype=np.uint16))
         self.samples.append(one_batch(samples.add_column(0, _PART, parts).add_column(1, _ROW, rows)))
-        self._evidence.add(evidence.to_arrow(self.rows))
-        self._outputs.add(one_batch(outputs.add_column(0, _ROW, rows)))
+        self._file("evidence").add(evidence.to_arrow(self.rows))
+        self._file("outputs").add(one_batch(outputs.add_column(0, _ROW, rows)))
+        for kind, table in (tables or {}).items():
+            moved = pc.add(table.column("row"), pa.scalar(self.rows, pa.uint32()))
+            self._file(kind).add(one_batch(table.set_column(0, _ROW, moved)))
         self.rows += evidence.n
 
     def close(self) -> list[RunFile]:
-        """Finish both files, and say what they are."""
-        found = []
-        for name, file in zip(self._names, (self._evidence.close(), self._outputs.close()), strict=True):
+        """Finish the files, and say what they are."""
+        written = []
+        for name, table in self._files.items():
+            file = table.close()
             if file is not None:
                 file.path.replace(self._folder / name)
-                found.append(file.listed(name))
-        return found
+                written.append(file.listed(name))
+        return written
+
+    def _file(self, kind: str, schema: pa.Schema | None = None) -> TableFile:
+        name = f"{kind}/part-{self.part:05d}.parquet"
+        if name not in self._files:
+            (self._folder / kind).mkdir(exist_ok=True)
+            self._files[name] = TableFile(self._growing(name), schema)
+        return self._files[name]
 
     def _growing(self, name: str) -> Path:
         """A file under a name of its own until it is whole: where a worker is lost a partition is written twice."""

@@ -96,6 +96,46 @@ def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted:
     )
 
 
+def cluster_quantile(values: npt.ArrayLike, clusters: npt.ArrayLike, q: float, *, level: float = 0.95) -> Estimate:
+    """As `quantile`, of values that come in clusters: its ends are the quantiles at the ends of the share q.
+
+    That share, of the values up to the quantile, has Wilson's interval at the clusters' design effect (Woodruff 1952,
+    JASA 47:635-646).
+    """
+    column = _checks.column(values, "values")
+    labels = np.asarray(clusters)
+    _checks.same_length(column.size, labels.size, "clusters")
+    if not 0.0 < q < 1.0:
+        raise StatsError(f"quantile {q!r} is not between 0 and 1")
+    n = column.size
+    if n == 0:
+        return Estimate.null("no values", level=_checks.level(level), method="order statistics")
+    ordered = np.sort(column)
+    place = order_statistic(n, q)
+    value = float(ordered[place - 1])
+    _, cluster = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(cluster)
+    # Of equal values at the quantile only so many count as up to it that the share is q.
+    below = np.bincount(cluster[column < value], minlength=sizes.size)
+    ties = np.bincount(cluster[column == value], minlength=sizes.size)
+    hits = below + np.round(ties * (place - below.sum()) / ties.sum()).astype(np.int64)
+    share = cluster_wilson(hits, sizes, level=level)
+    low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
+    warnings = list(share.warnings)
+    for missing, end in ((low < 1, "a lower"), (high > n, "an upper")):
+        if missing:
+            warnings.append(f"{n} values are too few for {end} end of the {q:g} quantile at this level")
+    return Estimate(
+        value=value,
+        low=float(ordered[low - 1]) if low >= 1 else None,
+        high=float(ordered[high - 1]) if high <= n else None,
+        level=share.level,
+        n=n,
+        method=f"order statistics at {share.method.partition(', ')[2]}",
+        warnings=tuple(warnings),
+    )
+
+
 def quantile_values(values: npt.ArrayLike, shares: Sequence[float]) -> list[float]:
     """The values of `quantile` alone, of a column that is not empty."""
     column = _checks.column(values, "values")

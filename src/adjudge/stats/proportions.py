@@ -167,14 +167,18 @@ def few_clusters(m: int) -> tuple[str, ...]:
     return (f"only {m} cluster{'s' if m != 1 else ''}: an interval over fewer than {FEW_CLUSTERS} is a rough guide",)
 
 
-def _score_interval(hits: int, trials: int, z: float, effective: float) -> tuple[float, float]:
-    share = hits / trials
+def share_interval(share: float, effective: float, z: float) -> tuple[float, float]:
+    """Wilson's interval of a share that is as certain as one of `effective` independent trials."""
     scale = 1.0 + z * z / effective
     centre = share + z * z / (2.0 * effective)
     half = z * math.sqrt(share * (1.0 - share) / effective + (z / (2.0 * effective)) ** 2)
-    low = 0.0 if hits == 0 else max(0.0, (centre - half) / scale)
-    high = 1.0 if hits == trials else min(1.0, (centre + half) / scale)
+    low = 0.0 if share == 0.0 else max(0.0, (centre - half) / scale)
+    high = 1.0 if share == 1.0 else min(1.0, (centre + half) / scale)
     return low, high
+
+
+def _score_interval(hits: int, trials: int, z: float, effective: float) -> tuple[float, float]:
+    return share_interval(hits / trials, effective, z)
 
 
 def _pair_correlation(e: int, f: int, g: int, h: int) -> float:

@@ -22,7 +22,7 @@ class TieGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the ranking: `rank` is 1 + the number of better names that a test told apart from this one."""
+    """One row of the ranking: `rank` is 1 + the number of names whose first tie group is better than its own."""
 
     rank: int
     name: str
@@ -64,17 +64,17 @@ def ranking(
     alpha: float = 0.05,
 ) -> list[Ranked]:
     """Names by falling score, each with its rank and the letters of its tie groups (see `tie_groups`)."""
-    order, differs = _told_apart(names, scores, adjusted_p, alpha)
+    order, _ = _told_apart(names, scores, adjusted_p, alpha)
     groups = tie_groups(names, scores, adjusted_p, alpha)
+    first = {name: place for place, group in reversed(list(enumerate(groups))) for name in group.names}
     return [
         Ranked(
-            rank=1
-            + sum(bool(differs[better, place]) and scores[order[better]] > scores[at] for better in range(place)),
+            rank=1 + sum(other < first[names[at]] for other in first.values()),
             name=names[at],
             score=float(scores[at]),
             letters=tuple(group.letter for group in groups if names[at] in group.names),
         )
-        for place, at in enumerate(order)
+        for at in order
     ]
 
 

@@ -1,32 +1,49 @@
-"""The evaluator agent: an interface, the rule-based reference behind it, and the citation check that binds every agent."""
+"""The evaluator agent: who makes the checklist, organises the evidence and decides; and the rule-based reference.
+
+An agent never scores by feeling: what it answers is checked (`checks.py`), stored in the run and replayed from there.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.errors import CitationRefused, ConfigError
-from adjudge.evidence.atoms import Atom, atoms
+from adjudge.errors import ConfigError
+from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import Severity
 from adjudge.plugins import plugin, plugin_names
-from adjudge.verdict.attribution import Reason, attribute
-from adjudge.verdict.checklist import Item, checklist
+from adjudge.verdict.checklist import Item, ItemStatus, atoms_of, checklist_of, status_of
 
 ELIGIBLE, INELIGIBLE = "eligible", "ineligible"
+DECISIONS = (ELIGIBLE, INELIGIBLE)
+RULES = "rules"
 GROUP = "adjudge.agents"
 
 
-class Verdict(NamedTuple):
-    """A decision about one sample and the positions of the atoms it rests on."""
+@dataclass(frozen=True)
+class Attribution:
+    """One reason of a verdict in the agent's words: the ids of the atoms it rests on, their severity, perhaps a quote."""
+
+    reason: str
+    cites: tuple[str, ...]
+    severity: str
+    quote: str | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an agent answers about one sample; `cites` are ids of atoms, the worst reason stands first."""
 
     decision: str
-    cites: tuple[int, ...]
+    cites: tuple[str, ...]
+    attribution: tuple[Attribution, ...] = ()
+    quotes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -38,101 +55,79 @@ class Verdicts:
 
 
 class EvaluatorAgent(ABC):
-    """Who reads the evidence and decides. A language model may stand behind this; the citation check stays the same."""
+    """Who reads the evidence and decides. Only `adjudicate` must be written; a language model may stand behind it."""
 
     name: str
-    model = "rules"
+    model = RULES
     temperature = 0.0
+    language_model = False
+    """Whether a gate on its verdicts needs a validation."""
 
-    def checklist(self, found: Sequence[Atom], rules: Sequence[dict[str, Any]]) -> list[Item]:
-        """One item for every rule that can be checked, bound to its atoms."""
-        return checklist(found, rules)
+    def about(self) -> dict[str, Any]:
+        """Who judges, for agent.json."""
+        return {
+            "agent": self.name,
+            "model": self.model,
+            "language_model": self.language_model,
+            "temperature": self.temperature,
+        }
 
-    def organize(self, found: Sequence[Atom], top: int) -> list[Reason]:
-        """The failures, grouped and ranked."""
-        return attribute(found, top)
+    def checklist(self, rules: Sequence[dict[str, Any]], task: str) -> Sequence[Item]:
+        """What will be looked at, once a run: items that together cover every rule of the rule table."""
+        del task
+        return checklist_of(rules)
+
+    def organize(
+        self, items: Sequence[Item], atoms: Sequence[Atom], rules: Sequence[dict[str, Any]]
+    ) -> Sequence[ItemStatus]:
+        """How every item came out on one sample, with the atoms it rests on."""
+        bound = [atoms_of(item, atoms, rules) for item in items]
+        return [ItemStatus(status_of(some), tuple(atom.id for atom in some)) for some in bound]
 
     @abstractmethod
-    def adjudicate(self, found: Sequence[Atom]) -> Verdict:
-        """The verdict on one sample."""
-
-    def adjudicate_batch(self, evidence: Evidence, models: Sequence[str], samples: Sequence[str]) -> Verdicts:
-        """The verdicts of a batch; an agent that can decide over columns overrides this."""
-        verdicts = Verdicts(np.zeros(evidence.n, dtype=bool), np.zeros(evidence.outcome.shape, dtype=bool))
-        for index, (model, sample) in enumerate(zip(models, samples, strict=True)):
-            found = list(atoms(evidence, index, model, sample))
-            decision, cites = self.adjudicate(found)
-            if decision not in {ELIGIBLE, INELIGIBLE}:
-                raise CitationRefused(
-                    f"agent {self.name!r} on {model}/{sample}: the verdict {decision!r} is no verdict"
-                )
-            unknown = [position for position in cites if not 0 <= position < len(found)]
-            if unknown:
-                raise CitationRefused(
-                    f"agent {self.name!r} on {model}/{sample}: the verdict {decision} cites atom {unknown[0]}, "
-                    f"which does not exist (the sample has {len(found)} atoms)"
-                )
-            verdicts.eligible[index] = decision == ELIGIBLE
-            verdicts.cites[list(cites), index] = True
-        return verdicts
+    def adjudicate(
+        self,
+        items: Sequence[tuple[Item, ItemStatus]],
+        atoms: Sequence[Atom],
+        answer: str | None,
+        refusal: str | None = None,
+    ) -> Judgement:
+        """The verdict on one sample. It is asked a second time where its first answer was refused, with the reason."""
 
 
 class RuleBasedAgent(EvaluatorAgent):
     """The reference: ineligible if any CRITICAL atom failed, citing all of those; otherwise eligible, citing all atoms."""
 
-    name = "rules"
+    name = RULES
 
-    def adjudicate(self, found: Sequence[Atom]) -> Verdict:
-        """The verdict on one sample."""
-        critical = tuple(atom.position for atom in found if atom.failed and atom.severity == "CRITICAL")
-        if critical:
-            return Verdict(INELIGIBLE, critical)
-        return Verdict(ELIGIBLE, tuple(atom.position for atom in found))
-
-    def adjudicate_batch(
+    def adjudicate(
         self,
-        evidence: Evidence,
-        models: Sequence[str],  # noqa: ARG002 -- the interface
-        samples: Sequence[str],  # noqa: ARG002 -- the interface
-    ) -> Verdicts:
-        """The same over columns."""
-        critical = evidence.failed(Severity.CRITICAL)
-        eligible: NDArray[np.bool_] = np.logical_not(critical.any(axis=0))
-        return Verdicts(eligible, critical | eligible)
+        items: Sequence[tuple[Item, ItemStatus]],
+        atoms: Sequence[Atom],
+        answer: str | None,
+        refusal: str | None = None,
+    ) -> Judgement:
+        """The verdict on one sample."""
+        del items, answer, refusal
+        critical = tuple(atom.id for atom in atoms if atom.failed and atom.severity == "CRITICAL")
+        return Judgement(INELIGIBLE, critical) if critical else Judgement(ELIGIBLE, tuple(atom.id for atom in atoms))
 
 
-def check_citations(
-    verdicts: Verdicts, evidence: Evidence, agent: EvaluatorAgent, models: Sequence[str], samples: Sequence[str]
-) -> None:
-    """Refuse, by name, a verdict that cites nothing or whose citations do not support it."""
+def rule_verdicts(evidence: Evidence) -> Verdicts:
+    """The rules' own verdicts on a batch: what the reference agent says, over columns."""
     critical = evidence.failed(Severity.CRITICAL)
-    cited = verdicts.cites
-    problems = (
-        (~cited.any(axis=0), "cites no evidence"),
-        (
-            ~verdicts.eligible & ~(cited & critical).any(axis=0),
-            "is ineligible, but none of the atoms it cites is a failed CRITICAL one",
-        ),
-        (
-            ~verdicts.eligible & (cited & (evidence.outcome != 1)).any(axis=0),
-            "is ineligible, but cites an atom that did not fail",
-        ),
-        (verdicts.eligible & critical.any(axis=0), "is eligible against a failed CRITICAL atom"),
-    )
-    for wrong, what in problems:
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            raise CitationRefused(f"agent {agent.name!r} on {models[index]}/{samples[index]}: the verdict {what}")
+    eligible: NDArray[np.bool_] = np.logical_not(critical.any(axis=0))
+    return Verdicts(eligible, critical | eligible)
 
 
-def agent(name: str) -> EvaluatorAgent:
-    """An agent by name: `rules`, or one that a package registers in the entry-point group `adjudge.agents`."""
-    if name == RuleBasedAgent.name:
-        return RuleBasedAgent()
+def plugin_agent(name: str) -> EvaluatorAgent:
+    """An agent that a package registers in the entry-point group `adjudge.agents`."""
     entry = plugin(GROUP, name)
     if entry is None:
-        known = sorted({"rules", *plugin_names(GROUP)})
-        raise ConfigError(f"there is no evaluator agent {name!r} (installed: {', '.join(known)})")
+        known = ", ".join(
+            sorted({RULES, "llm:MODEL", "replay:RUN", "null:eligible", "null:random", *plugin_names(GROUP)})
+        )
+        raise ConfigError(f"there is no evaluator agent {name!r} (there are: {known})")
     value = entry.load()()
     if not isinstance(value, EvaluatorAgent):
         raise ConfigError(f"entry point {name!r} of {GROUP} makes a {type(value).__name__}, expected an EvaluatorAgent")

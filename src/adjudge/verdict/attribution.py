@@ -1,77 +1,116 @@
-"""Attribution: why a sample failed, grouped by rule and field, the worst first."""
+"""Attribution: why samples failed, failures grouped by rule and field, the worst group first; over columns.
+
+A group is worse where one of its atoms is CRITICAL, then by how far over its limit its worst atom is; ties stand in the
+order of rule codes, then of fields.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adjudge.evidence.atoms import Atom
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.layout import Layout
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import CRITICAL, FAIL
+
+_BOUNDS = ("low", "high", "span")
+_NEAR = 1e6  # beyond it nothing has that many digits
+_DIGITS = 9  # 0.004 over 0.002 and 0.6 over 0.3 are alike, whatever rounding made of them
 
 
 @dataclass(frozen=True)
-class Reason:
-    """One group of failures."""
+class Reasons:
+    """The groups of a batch, sample by sample and rank by rank.
 
-    rank: int
-    reason: str
-    rule: str
-    field: str | None
-    severity: str
-    count: int
-    evidence_ids: tuple[str, ...]
+    `sample`, `worst` (the position of the worst atom) and `size` have one entry a group; `atoms` holds the positions of
+    all groups, one group after the other.
+    """
+
+    sample: NDArray[np.int64]
+    worst: NDArray[np.int16]
+    size: NDArray[np.int16]
+    atoms: NDArray[np.int16]
 
 
-def attribute(found: Sequence[Atom], top: int) -> list[Reason]:
-    """The top groups: criticals first, then by how far over the limit; ties by rule code and the order of fields."""
-    groups: dict[tuple[str, str | None], list[Atom]] = {}
-    for atom in found:
-        if atom.failed:
-            groups.setdefault((atom.rule, atom.field), []).append(atom)
-    order: dict[str | None, int] = {}
-    for atom in found:
-        order.setdefault(atom.field, atom.position)
-    ranked = sorted(groups.values(), key=lambda group: _rank(group, order))[:top]
-    return [
-        Reason(
-            rank=rank,
-            reason=_worst(group).message,
-            rule=group[0].rule,
-            field=group[0].field,
-            severity="CRITICAL" if any(atom.severity == "CRITICAL" for atom in group) else "WARNING",
-            count=len(group),
-            evidence_ids=tuple(atom.id for atom in group),
+def reasons_of(evidence: Evidence, top: int) -> Reasons:
+    """The `top` worst groups of every sample."""
+    position, sample = np.nonzero(evidence.outcome == FAIL)
+    layout = evidence.layout
+    code, field = evidence.code[position, sample], layout.slot_field[position]
+    critical = evidence.severity[position, sample] == CRITICAL
+    over = _over_limit(evidence, position, sample)
+    order = np.lexsort((position, -over, ~critical, field, code, sample))
+    key = np.stack([sample, code, field])[:, order]
+    first = np.ones(order.size, dtype=bool)
+    first[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    group = np.cumsum(first) - 1
+    worst = order[first]  # the worst atom of a group stands first in it
+    highest = np.maximum.reduceat(over[order], np.flatnonzero(first)) if worst.size else over[:0]
+    by_rank = np.lexsort(
+        (
+            _first_position(layout)[position[worst]],
+            _alphabetical(layout)[code[worst]],
+            -highest,
+            ~critical[worst],
+            sample[worst],
         )
-        for rank, group in enumerate(ranked, 1)
-    ]
+    )
+    ranked = sample[worst][by_rank]
+    chosen = by_rank[np.arange(ranked.size) - np.searchsorted(ranked, ranked) < top]
+    place = np.full(worst.size, -1)
+    place[chosen] = np.arange(chosen.size)
+    kept = order[place[group] >= 0]
+    places = place[group][place[group] >= 0]
+    return Reasons(
+        sample=sample[worst][chosen],
+        worst=position[worst][chosen].astype(np.int16),
+        size=np.bincount(places, minlength=chosen.size).astype(np.int16),
+        atoms=position[kept][np.lexsort((position[kept], places))].astype(np.int16),
+    )
 
 
-def excess(atom: Atom) -> float:
-    """How far over its limit a failed atom is, as a multiple of the limit; infinite where there is nothing to measure.
+def _over_limit(evidence: Evidence, position: NDArray[np.intp], sample: NDArray[np.intp]) -> NDArray[np.float64]:
+    """How far over the limit that decided it each atom is, as a multiple of the limit; infinite without a measurement.
 
     In spans of the range where the rule says so, or where the limit is 0 and has no multiples.
     """
-    if atom.observed is None:
-        return math.inf
-    low, high = atom.limits.get("low"), atom.limits.get("high")
-    limit = high if high is not None and atom.observed > high else low
-    if limit is None or (limit == high and atom.observed <= limit) or (limit == low and atom.observed >= limit):
-        return 0.0
-    unit = atom.limits.get("span", abs(limit))
-    if unit == 0.0 and low is not None and high is not None:
-        unit = high - low
-    return abs(atom.observed - limit) / (unit or 1.0)
+    observed = evidence.observed[position, sample]
+    bounds = _bounds(evidence, position, sample)
+    low, high = bounds["low"], bounds["high"]
+    with np.errstate(all="ignore"):
+        limit = np.where(observed > high, high, low)
+        inside = np.isnan(limit) | ((limit == high) & (observed <= limit)) | ((limit == low) & (observed >= limit))
+        unit = np.where(np.isnan(bounds["span"]), np.abs(limit), bounds["span"])
+        unit = np.where((unit == 0.0) & ~np.isnan(high - low), high - low, unit)
+        excess = np.where(inside, 0.0, np.abs(observed - limit) / np.where(unit == 0.0, 1.0, unit))
+        rounded = np.where(excess < _NEAR, np.round(excess, _DIGITS), excess)
+    return np.where(np.isnan(observed), np.inf, rounded)
 
 
-def _over(atom: Atom) -> float:
-    """The excess without its last digits: 0.004 over 0.002 and 0.6 over 0.3 are alike, whatever rounding made of them."""
-    return round(excess(atom), 9)
+def _bounds(evidence: Evidence, position: NDArray[np.intp], sample: NDArray[np.intp]) -> dict[str, NDArray[np.float64]]:
+    """The limits of every atom by name: those of its position, or of the case of the rule that its reason names."""
+    places, reasons = evidence.layout.positions, evidence.reasons
+    bounds = {name: np.array([float(place.slot.get(name, np.nan)) for place in places])[position] for name in _BOUNDS}
+    if reasons.codes is None:
+        return bounds
+    for number, place in enumerate(places):
+        for case in place.rule.get("cases", ()):
+            if case["when"] not in reasons.texts:
+                continue
+            decided = (position == number) & (reasons.codes[position, sample] == reasons.texts.index(case["when"]))
+            for name in _BOUNDS:
+                bounds[name][decided] = case.get(name, np.nan)
+    return bounds
 
 
-def _worst(group: Sequence[Atom]) -> Atom:
-    return max(group, key=lambda atom: (atom.severity == "CRITICAL", _over(atom), -atom.position))
+def _alphabetical(layout: Layout) -> NDArray[np.int64]:
+    """The place of every rule code among all of them in alphabetical order."""
+    return np.argsort(np.argsort(np.array(layout.codes)))
 
 
-def _rank(group: Sequence[Atom], order: dict[str | None, int]) -> tuple[int, float, str, int]:
-    critical = any(atom.severity == "CRITICAL" for atom in group)
-    return (0 if critical else 1, -max(map(_over, group)), group[0].rule, order[group[0].field])
+def _first_position(layout: Layout) -> NDArray[np.int64]:
+    """For every position, the first one that is about the same field."""
+    _, first, number = np.unique(layout.slot_field, return_index=True, return_inverse=True)
+    return first[number]

@@ -1,48 +1,119 @@
-"""The checklist: one item for every rule the graph can check, bound to its atoms by rule code."""
+"""The checklist: what will be looked at, made once before any sample is judged, and how each line came out on a sample."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.errors import CitationRefused
 from adjudge.evidence.atoms import Atom
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import FAIL, PASS
+
+STATUSES = ("pass", "fail", "unknown")
+"""What came of an item; `unknown` means that no atom of its rules could be applied."""
+_PASSED, _FAILED, _UNKNOWN = range(3)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One line of the checklist; `unknown` means that no atom of the rule could be applied."""
+    """One line of the checklist, bound to the rules that decide it."""
 
     item_id: str
-    constraint_id: str
     title: str
+    rules: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {"item_id": self.item_id, "title": self.title, "rules": list(self.rules)}
+
+
+class ItemStatus(NamedTuple):
+    """How one item came out on one sample, and the ids of the atoms it rests on."""
+
     status: str
     evidence_ids: tuple[str, ...]
 
 
-def checklist(found: Sequence[Atom], rules: Sequence[dict[str, Any]]) -> list[Item]:
-    """Items in the order of the rule table; codes that share their atoms have an item each."""
-    codes = [entry for rule in rules for entry in (rule, *rule["variants"])]
-    shared = {entry["code"]: rule["code"] for rule in rules for entry in (rule, *rule["variants"])}
-    items = []
-    for number, entry in enumerate(codes, 1):
-        code = entry["code"]
-        own = [atom for atom in found if atom.rule == code]
-        # A code that shares its atoms has none of its own where another variant, or the pass, stands in its place.
-        bound = own or [atom for atom in found if shared[atom.rule] == shared[code] and atom.outcome == "pass"]
-        items.append(
-            Item(
-                item_id=f"CHECK_{number:03d}",
-                constraint_id=code,
-                title=entry["title"],
-                status=_status(bound),
-                evidence_ids=tuple(atom.id for atom in bound),
-            )
-        )
-    return items
+def checklist_of(rules: Sequence[dict[str, Any]]) -> list[Item]:
+    """One item for every rule code of the rule table, in its order; codes that share their atoms have an item each."""
+    entries = [entry for rule in rules for entry in (rule, *rule["variants"])]
+    return [Item(f"CHECK_{number:03d}", entry["title"], (entry["code"],)) for number, entry in enumerate(entries, 1)]
 
 
-def _status(bound: Sequence[Atom]) -> str:
+def check_checklist(items: Sequence[Item], rules: Sequence[dict[str, Any]], agent: str) -> None:
+    """Refuse a checklist that is empty, names an item twice or a rule that does not exist, or leaves a rule out."""
+    codes = [entry["code"] for rule in rules for entry in (rule, *rule["variants"])]
+    names = [item.item_id for item in items]
+    covered = {code for item in items for code in item.rules}
+    problems = (
+        (not items, "is empty"),
+        (len(set(names)) < len(names), "names an item twice"),
+        (any(not item.rules for item in items), "has an item that is bound to no rule"),
+        (bool(covered - set(codes)), f"names rules that do not exist: {', '.join(sorted(covered - set(codes))[:3])}"),
+        (bool(set(codes) - covered), f"leaves out rules: {', '.join(sorted(set(codes) - covered)[:3])}"),
+    )
+    for wrong, what in problems:
+        if wrong:
+            raise CitationRefused(f"the checklist of agent {agent!r} {what}")
+
+
+def atoms_of(item: Item, atoms: Sequence[Atom], rules: Sequence[dict[str, Any]]) -> list[Atom]:
+    """The atoms that an item rests on.
+
+    A code that shares its atoms has none of its own where another variant, or the pass, stands in its place: then it
+    rests on those of them that passed.
+    """
+    bound = [atom for atom in atoms if atom.rule in item.rules]
+    if bound:
+        return bound
+    together = {entry["code"]: rule["code"] for rule in rules for entry in (rule, *rule["variants"])}
+    families = {together[code] for code in item.rules}
+    return [atom for atom in atoms if together[atom.rule] in families and atom.outcome == "pass"]
+
+
+def status_of(bound: Sequence[Atom]) -> str:
+    """An item fails where one of its atoms did, and passes where one passed."""
     if any(atom.failed for atom in bound):
         return "fail"
     return "pass" if any(atom.outcome == "pass" for atom in bound) else "unknown"
+
+
+class Organizer:
+    """Status of every item over columns: for each item the positions of its rules, and the codes it answers for."""
+
+    def __init__(self, items: Sequence[Item], rules: Sequence[dict[str, Any]]) -> None:
+        starts = np.cumsum([0, *(len(rule["slots"]) for rule in rules)])
+        codes = [entry["code"] for rule in rules for entry in (rule, *rule["variants"])]
+        self._places = []
+        for item in items:
+            touched = [
+                place
+                for place, rule in enumerate(rules)
+                if any(entry["code"] in item.rules for entry in (rule, *rule["variants"]))
+            ]
+            positions = np.concatenate([np.arange(starts[place], starts[place + 1]) for place in touched])
+            shared = any(rules[place]["variants"] for place in touched)
+            answers_for = np.array([codes.index(code) for code in item.rules]) if shared else None
+            self._places.append((_slice(positions), answers_for))
+
+    def statuses(self, evidence: Evidence) -> NDArray[np.uint8]:
+        """Places in STATUSES, shaped (items, samples)."""
+        statuses = np.empty((len(self._places), evidence.n), dtype=np.uint8)
+        passed, failed = evidence.outcome == PASS, evidence.outcome == FAIL
+        for row, (positions, answers_for) in zip(statuses, self._places, strict=True):
+            own = failed[positions]
+            if answers_for is not None and own.any():
+                own = own & np.isin(evidence.code[positions], answers_for)
+            row[:] = np.where(own.any(axis=0), _FAILED, np.where(passed[positions].any(axis=0), _PASSED, _UNKNOWN))
+        return statuses
+
+
+def _slice(positions: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Neighbouring positions as a slice, which costs no copy."""
+    first, last = int(positions[0]), int(positions[-1])
+    return slice(first, last + 1) if last - first + 1 == positions.size else positions

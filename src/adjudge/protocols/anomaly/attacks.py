@@ -8,16 +8,18 @@ from the parameters: a sweep over magnitudes repeats the same onset, direction a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.errors import InputError
+from adjudge.errors import InputError, OutputError
+from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.catalog import Attack
-from adjudge.protocols.anomaly.flights import Flight, Floats
+from adjudge.protocols.anomaly.rows import Flight
 from adjudge.stats.resampling import generator
 
 POSITION, VELOCITY = ("gps_x", "gps_y", "gps_z"), ("gps_vx", "gps_vy", "gps_vz")
@@ -51,7 +53,7 @@ class _Window:
 
 def inject(flight: Flight, attack: Attack) -> Injected:
     """An attacked copy of a clean flight; the flight itself is not touched."""
-    random = generator(attack.seed, f"attack/{attack.name}/{flight.id}")
+    random = generator(attack.seed or 0, f"attack/{attack.name}/{flight.id}")
     first, last = float(flight.time[0]), float(flight.time[-1])
     # The onset is always drawn, so that fixing it changes no other random number.
     share = random.uniform(*attack.onset_range)
@@ -222,3 +224,43 @@ def _direction(window: _Window) -> Floats:
 
 def _unit(vector: Floats) -> Floats:
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float64)
+
+
+def write_attacked(
+    flights: Sequence[Flight], attacks: Sequence[Attack], path: Path, *, label: str = "label", force: bool = False
+) -> int:
+    """Every attack on every flight in one Parquet file, with label, attack, magnitude and seed, for use elsewhere.
+
+    Rows that were labelled before stay labelled, and a column `fault` tells them from the attack.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if path.exists() and not force:
+        raise OutputError(f"{path} exists already; choose another --output, or --force to replace it")
+    if not flights or not attacks:
+        raise InputError("there is no flight to attack" if attacks else "the catalog holds no attack")
+    names = [name for name in flights[0].columns if name != label]
+    faults = label in flights[0].columns
+    kinds = {"flight": pa.string(), "t": pa.float64(), **dict.fromkeys(names, pa.float64()), "label": pa.int8()}
+    kinds |= {"fault": pa.int8()} if faults else {}
+    kinds |= {"attack": pa.string(), "magnitude": pa.float64(), "seed": pa.int64()}
+    schema = pa.schema(list(kinds.items()))
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for attack in attacks:
+            for flight in flights:
+                done = inject(flight, attack)
+                fault = flight.columns[label] == 1 if faults else np.zeros(flight.n, dtype=bool)
+                values: dict[str, Any] = {
+                    **done.flight.columns,
+                    "flight": [flight.id] * flight.n,
+                    "t": flight.time,
+                    "label": (done.label | fault).astype(np.int8),
+                    "fault": fault.astype(np.int8),
+                    **{name: [getattr(attack, key)] * flight.n for name, key in _WRITTEN.items()},
+                }
+                writer.write_table(pa.table([pa.array(values[name], kinds[name]) for name in kinds], schema=schema))
+    return len(flights) * len(attacks)
+
+
+_WRITTEN = {"attack": "name", "magnitude": "magnitude", "seed": "seed"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -43,6 +43,12 @@ _NOT_NEGATIVE = frozenset(
 _KEYS = frozenset(
     {"type", "parameters", "injection_time", "duration", "seed", "seeds", "onset", "onset_range", "onset_fraction"}
 )
+_UNREAD = frozenset({"description", "comment", "notes"})
+_RANDOM = frozenset({"random", "random_uniform", "uniform"})
+_DRAWING = frozenset({"noise", "coordinated", "ar1_drift"})
+"""Attacks that draw random numbers beside their onset."""
+MANY = 500
+"""Attacks from which a run says beforehand how many there are."""
 DEFAULT_RANGE = (0.3, 0.7)
 EXAMPLE: dict[str, Any] = {
     "bias": {
@@ -68,7 +74,8 @@ class Attack:
     name: str
     type: str
     parameters: Mapping[str, Any]
-    seed: int
+    seed: int | None
+    """None where the catalog records none; numbers are then drawn as with seed 0."""
     onset_range: tuple[float, float] = DEFAULT_RANGE
     onset_s: float | None = None
     duration_s: float | None = None
@@ -78,6 +85,13 @@ class Attack:
         """The parameter that is the attack's size: the first that has a number."""
         names = _MAGNITUDES.get(self.type, PARAMETERS[self.type])
         return next((name for name in names if isinstance(self.parameters.get(name), int | float)), None)
+
+    @property
+    def random(self) -> bool:
+        """Whether an injection depends on random numbers."""
+        low, high = self.onset_range
+        drawn = self.onset_s is None and low < high
+        return drawn or self.type in _DRAWING or self.parameters.get("direction") == "random"
 
     @property
     def magnitude(self) -> float | None:
@@ -104,6 +118,7 @@ class Catalog:
 
     content: dict[str, Any]
     attacks: tuple[Attack, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def read_catalog(path: Path) -> Catalog:
@@ -121,14 +136,25 @@ def parse_catalog(data: Any, where: str = "catalog") -> Catalog:
     """A catalog from decoded JSON, short or long form; an unknown attack or parameter is an error that says which."""
     if not isinstance(data, dict) or not data:
         raise ConfigError(f'{where}: expected an object of attacks, such as {{"bias": {{"parameters": …}}}}')
-    entries = data["attacks"] if isinstance(data.get("attacks"), dict) and len(data) == 1 else data
+    entries: Any = data
+    beside: dict[str, Any] = {}
+    if "attacks" in data and "attacks" not in PARAMETERS:
+        entries = data["attacks"]
+        beside = {key: value for key, value in data.items() if key != "attacks"}
+    if isinstance(entries, list) and all(isinstance(entry, dict) and "name" in entry for entry in entries):
+        entries = {str(entry["name"]): {key: entry[key] for key in entry if key != "name"} for entry in entries}
+    if not isinstance(entries, dict) or not entries:
+        raise ConfigError(f'{where}: `attacks` holds no attack; expected such as {{"bias": {{"parameters": …}}}}')
     attacks: list[Attack] = []
     for name, entry in entries.items():
-        attacks += _unfold(name, entry, f"{where}: {name}")
-    return Catalog(data, tuple(attacks))
+        attacks += _unfold(name, entry, f"{where}: {name}", beside.get("seed"))
+    notes = [f"the catalog unfolds to {len(attacks):,} attacks on each test flight"] if len(attacks) >= MANY else []
+    unread = sorted(key for key in beside if key != "seed")
+    notes += [f"the catalog's {', '.join(unread)} describe it and change no attack"] if unread else []
+    return Catalog(data, tuple(attacks), tuple(notes))
 
 
-def _unfold(name: str, entry: Any, where: str) -> list[Attack]:
+def _unfold(name: str, entry: Any, where: str, seed_of_all: Any) -> list[Attack]:
     if not isinstance(entry, dict):
         raise ConfigError(f"{where}: expected an object with `parameters`, found {type(entry).__name__}")
     kind = entry.get("type", name)
@@ -140,7 +166,7 @@ def _unfold(name: str, entry: Any, where: str) -> list[Attack]:
     for key in entry:
         if key in PARAMETERS[kind]:
             parameters[key] = entry[key]
-        elif key not in _KEYS:
+        elif key not in _KEYS | _UNREAD and not key.startswith("_"):
             raise ConfigError(f"{where}: unknown key {key!r} (known: {', '.join(sorted(_KEYS))} and the parameters)")
     for key in parameters:
         if key not in PARAMETERS[kind]:
@@ -158,7 +184,7 @@ def _unfold(name: str, entry: Any, where: str) -> list[Attack]:
     found = []
     for values in product(*swept.values()):
         chosen = dict(zip(swept, values, strict=True))
-        for seed in _seeds(entry, where):
+        for seed in _seeds(entry, where, seed_of_all):
             attack = Attack(
                 name, kind, chosen, seed, onset_range, onset_s, None if duration is None else float(duration)
             )
@@ -194,15 +220,17 @@ def _values(key: str, value: Any, where: str) -> list[Any]:
 
 
 def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], float | None]:
-    given = [key for key in ("onset", "onset_range", "onset_fraction") if entry.get(key) is not None]
-    if len(given) > 1:
-        raise ConfigError(f"{where}: give one of {' and '.join(given)}")
-    mode = entry.get("injection_time", "fixed" if given == ["onset_fraction"] else "random")
     onset = entry.get("onset")
-    if onset in {"random", "fixed"}:
-        mode, onset = onset, None
-    if mode not in {"random", "fixed"}:
-        raise ConfigError(f"{where}: injection_time is {mode!r}, expected random or fixed")
+    word = onset if isinstance(onset, str) else None
+    present = [key for key in ("onset", "onset_range", "onset_fraction") if entry.get(key) is not None]
+    places = [key for key in present if key != "onset" or word is None]
+    if len(places) > 1:
+        raise ConfigError(f"{where}: give one of {' and '.join(places)}")
+    mode = word or entry.get("injection_time", "fixed" if places == ["onset_fraction"] else "random")
+    if mode not in {*_RANDOM, "fixed"}:
+        key = "onset" if word else "injection_time"
+        raise ConfigError(f"{where}: {key} is {mode!r}, expected {'seconds from 0, ' if word else ''}random or fixed")
+    onset = None if word else onset
     if onset is not None:
         if not _is_number(onset) or onset < 0:
             raise ConfigError(f"{where}: onset is {onset!r}, expected seconds from 0, random or fixed")
@@ -210,6 +238,8 @@ def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], f
     low, high = entry.get("onset_range") or DEFAULT_RANGE
     if mode == "fixed":
         low = high = entry.get("onset_fraction", 0.5 if not entry.get("onset_range") else (low + high) / 2)
+    elif entry.get("onset_fraction") is not None:
+        raise ConfigError(f"{where}: onset_fraction is one place, and the injection is {mode}; give onset_range")
     if not (_is_number(low) and _is_number(high) and 0 <= low <= high < 1):
         raise ConfigError(
             f"{where}: the onset lies in [{low}, {high}], expected fractions of the flight from 0 below 1"
@@ -217,10 +247,12 @@ def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], f
     return (float(low), float(high)), None
 
 
-def _seeds(entry: Mapping[str, Any], where: str) -> list[int]:
+def _seeds(entry: Mapping[str, Any], where: str, seed_of_all: Any) -> Sequence[int | None]:
     if "seed" in entry and "seeds" in entry:
         raise ConfigError(f"{where}: give seed or seeds")
-    seeds = entry.get("seeds", [entry.get("seed", 0)])
+    seeds = entry.get("seeds", [entry.get("seed", seed_of_all)])
+    if seeds == [None]:
+        return [None]
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) and seed >= 0 for seed in seeds):
         raise ConfigError(f"{where}: seeds are {seeds!r}, expected whole numbers from 0")
     return seeds

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.protocols.anomaly.decide import Decisions
-from adjudge.protocols.anomaly.measure import Measures
-from adjudge.protocols.anomaly.table import ScoreTable
+from adjudge.protocols.anomaly.batch import ScoreTable
+from adjudge.protocols.anomaly.judge import Decisions
+from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
 from adjudge.protocols.common.charts import Spec, chart, layer
 from adjudge.stats.resampling import weights
@@ -24,22 +24,25 @@ _POINTS = 600
 _BLUE, _RED, _GREY = "#2b6cb0", "#c53030", "#a0aec0"
 
 
-def charts(
-    measures: Measures,
-    per_attack: Sequence[dict[str, Any]],
-    worst: str | None,
-    *,
-    watermark: str | None,
-    n_consecutive: int,
-    point: tuple[float | None, float | None],
-    sizes: Mapping[str, str],
-    model: str | None = None,
-) -> list[Spec]:
-    """All charts for which there are numbers; of several detectors, each chart names its own.
+class Drawing(NamedTuple):
+    """What the charts show beside the measures.
 
-    `point` is (FPR, recall) at the frozen threshold; `sizes` names the parameter that is an attack's magnitude.
+    `point` is (FPR, recall) at the frozen threshold; `sizes` names the parameter that is an attack's magnitude; `model`
+    is the detector's name where there are several.
     """
+
+    point: tuple[float | None, float | None]
+    sizes: Mapping[str, str]
+    worst: str | None
+    n_consecutive: int
+    watermark: str | None
+    model: str | None
+
+
+def charts(measures: Measures, per_attack: Sequence[dict[str, Any]], drawing: Drawing) -> list[Spec]:
+    """All charts for which there are numbers."""
     table, decisions = measures.table, measures.decisions
+    point, sizes, worst, n_consecutive, watermark, model = drawing
     specs = [
         ("roc", _roc(measures, point, n_consecutive)),
         ("recall_by_magnitude", _recall(per_attack, sizes)),
@@ -78,7 +81,7 @@ def _roc(measures: Measures, point: tuple[float | None, float | None], n_consecu
         return None
     m, curve = rows.m, measures.sorted.curve
     # At each rate of the grid the largest recall whose rate stays within it, over all flights and in each resample.
-    drawn = next(weights(m, min(measures.resamples, 500), measures.seed, "roc"))
+    drawn = next(weights(m, min(measures.options["resamples"], 500), measures.options["seed"], "roc"))
     values: list[dict[str, float]] = []
     for rate in _GRID:
         row = {"fpr": rate, "tpr": float(curve.recall_at(np.ones((1, m)), rate)[0]), "chance": rate}
@@ -150,12 +153,14 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> S
 
 
 def _latency(table: ScoreTable, decisions: Decisions) -> Spec | None:
+    test = set(table.of_split(TEST))
+    windows = [window for window in zip(*decisions.found, strict=True) if window[0] in test]
     values = [
-        {"latency": float(decisions.latency_ms[index]) / 1000.0, "attack": table.sequences[index].attack}
-        for index in table.of(TEST)
-        if decisions.detected[index]
+        {"latency": float(latency) / 1000.0, "attack": table.sequences[index].attack}
+        for index, detected, latency in windows
+        if detected
     ]
-    missed = sum(1 for index in table.of(TEST) if decisions.attacked[index] and not decisions.detected[index])
+    missed = len(windows) - len(values)
     if not values:
         return None
     return {
@@ -170,7 +175,7 @@ def _latency(table: ScoreTable, decisions: Decisions) -> Spec | None:
                 "bin": {"maxbins": 30},
                 "title": "Seconds from attack start to alarm",
             },
-            "y": {"aggregate": "count", "type": "quantitative", "title": "Sequences"},
+            "y": {"aggregate": "count", "type": "quantitative", "title": "Attacks"},
             "color": {"field": "attack", "type": "nominal", "title": "Attack"},
         },
     }
@@ -179,12 +184,14 @@ def _latency(table: ScoreTable, decisions: Decisions) -> Spec | None:
 def _timeline(
     table: ScoreTable, decisions: Decisions, worst: str | None, threshold: float | None, n_consecutive: int
 ) -> Spec | None:
-    chosen = [index for index in table.of(TEST) if table.sequences[index].attack == worst and decisions.attacked[index]]
+    chosen = [
+        index for index in table.of_split(TEST) if table.sequences[index].attack == worst and decisions.attacked[index]
+    ]
     if worst is None or not chosen:
         return None
     index = min(chosen, key=lambda i: (decisions.tp[i] / (decisions.tp[i] + decisions.fn[i]), i))
     item, rows = table.sequences[index], table.rows(index)
-    time, score, label = table.time[rows] - table.time[rows][0], table.score[rows], table.label[rows]
+    time, score, label = table.time[rows] - table.time[rows][0], table.score[rows], table.attacked[rows]
     step = -(-score.size // _POINTS)
     # The largest score of each stretch is shown, so that no peak is lost.
     values = [

@@ -1,10 +1,11 @@
-"""Source files and notebooks of a folder, scanned for leaks."""
+"""Source files and notebooks of a folder, scanned for leaks; what is waived or cannot be read is counted and named."""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.code_rules import CodeFinding
 from adjudge.protocols.anomaly.code_scan import scan
 
 _SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints", "build"})
+_WAIVER = re.compile(r"#\s*adjudge:\s*allow\s+(?P<rule>[a-z_.]+)(?:\s+(?P<reason>\S.*))?$")
 
 
 class CodeLeak(NamedTuple):
@@ -33,17 +36,35 @@ class CodeLeak(NamedTuple):
         return f"{self.file}:{self.line}" if self.cell is None else f"{self.file} cell {self.cell}:{self.line}"
 
 
+class Waiver(NamedTuple):
+    """A leak that its line allows, with the reason that stands there."""
+
+    leak: CodeLeak
+    reason: str
+
+
 @dataclass
 class CodeReport:
-    """What a scan found, and what it could not read."""
+    """What a scan found, what the code itself allows, and what could not be read."""
 
     leaks: list[CodeLeak] = field(default_factory=list)
+    waived: list[Waiver] = field(default_factory=list)
     files: int = 0
     unread: list[str] = field(default_factory=list)
     skipped: int = 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for leakage_report.json."""
+        return {
+            "files": self.files,
+            "skipped_unit_tests": self.skipped,
+            "unread": self.unread,
+            "leaks": [leak._asdict() for leak in self.leaks],
+            "waived": [{**waiver.leak._asdict(), "reason": waiver.reason} for waiver in self.waived],
+        }
 
-def scan_paths(paths: list[Path]) -> CodeReport:
+
+def scan_paths(paths: Sequence[Path]) -> CodeReport:
     """Scan files and folders; unit tests inside a folder are left out, since `test` means something else there."""
     report = CodeReport()
     for root in paths:
@@ -53,12 +74,27 @@ def scan_paths(paths: list[Path]) -> CodeReport:
             if path != root and _is_unit_test(path.relative_to(root)):
                 report.skipped += 1
                 continue
-            report.files += 1
             try:
-                report.leaks += _scan_file(path)
+                _scan_file(path, report)
+                report.files += 1
             except (SyntaxError, ValueError, msgspec.DecodeError, RecursionError) as error:
-                report.unread.append(f"{path}: not scanned: {type(error).__name__}: {str(error)[:120]}")
+                report.unread.append(f"{path}: cannot be parsed: {type(error).__name__}: {str(error)[:120]}")
     return report
+
+
+def code_check(report: CodeReport) -> Check:
+    """`code.clean`: some code was scanned, all of it, and none of it leaks."""
+    check = Check("code.clean")
+    skipped = f", {report.skipped} unit tests left out" if report.skipped else ""
+    check.notes.append(f"{report.files} files scanned{skipped}")
+    check.notes += [f"{waiver.leak.place}: {waiver.leak.code} is waived: {waiver.reason}" for waiver in report.waived]
+    for leak in report.leaks:
+        check.fail(f"{leak.place}: {leak.code}: {leak.why}")
+    for text in report.unread:
+        check.fail(text)
+    if not report.files and not report.unread:
+        return Check.unknown(check.code, "no Python file and no notebook was found to scan", check.notes)
+    return check
 
 
 def scan_text(text: str) -> list[CodeFinding]:
@@ -87,19 +123,25 @@ def _is_unit_test(path: Path) -> bool:
     )
 
 
-def _scan_file(path: Path) -> list[CodeLeak]:
+def _scan_file(path: Path, report: CodeReport) -> None:
     data = path.read_bytes()
-    if path.suffix != ".ipynb":
-        return [
-            CodeLeak(str(path), None, item.line, item.code, item.why)
-            for item in scan_text(data.decode("utf-8-sig", "replace"))
-        ]
-    text, places = _notebook(msgspec.json.decode(data))
-    leaks = []
-    for item in scan_text(text):
-        cell, line = places[item.line - 1]
-        leaks.append(CodeLeak(str(path), cell, line, item.code, item.why))
-    return leaks
+    places: list[tuple[int, int]] | None = None
+    if path.suffix == ".ipynb":
+        text, places = _notebook(msgspec.json.decode(data))
+    else:
+        text = data.decode("utf-8-sig", "replace")
+    lines = text.splitlines()
+    for finding in scan_text(text):
+        cell, line = (None, finding.line) if places is None else places[finding.line - 1]
+        leak = CodeLeak(str(path), cell, line, finding.code, finding.why)
+        # A waiver stands on the line itself or alone on the line above; without a reason it waives nothing.
+        above = lines[finding.line - 2].strip() if finding.line > 1 else ""
+        waivers = [_WAIVER.search(lines[finding.line - 1]), _WAIVER.match(above)]
+        reason = next((w["reason"] for w in waivers if w and w["rule"] == leak.code and w["reason"]), None)
+        if reason is None:
+            report.leaks.append(leak)
+        else:
+            report.waived.append(Waiver(leak, reason))
 
 
 def _notebook(document: Any) -> tuple[str, list[tuple[int, int]]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from adjudge.protocols.anomaly.measure import Measures
-from adjudge.protocols.anomaly.table import ScoreTable
+from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, ScoreTable
+from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
 from adjudge.stats import ranked, ranking
 from adjudge.stats.estimate import Estimate
@@ -16,9 +16,9 @@ from adjudge.stats.resampling import generator
 _MOST_ROWS = 5_000_000
 
 
-def controls(measures: Measures, auroc: Estimate, *, seed: int, resamples: int, level: float) -> list[dict[str, Any]]:
+def controls(measures: Measures, auroc: Estimate) -> list[dict[str, Any]]:
     """Each control with its outcome, the estimate behind it, and the reason."""
-    options: dict[str, Any] = {"seed": seed, "resamples": resamples, "level": level}
+    options = measures.options
     return [_permuted(), _shifted(measures, auroc, options), _random(measures.table, options)]
 
 
@@ -35,7 +35,7 @@ def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> di
     name = "shifted_windows"
     if auroc.value is None or auroc.low is None or auroc.low <= 0.5:
         return {"name": name, "outcome": "not_applicable", "auroc": None, "why": "the detector is not above chance"}
-    parts = [measures.table.label[measures.table.rows(int(index))] for index in measures.test]
+    parts = [measures.table.attacked[measures.table.rows(int(index))] for index in measures.test]
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
     found = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **options)
     kept = found.value is not None and found.value - 0.5 > (auroc.value - 0.5) / 2
@@ -49,16 +49,17 @@ def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> di
 
 def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     name = "random_detector"
-    test = table.of(TEST)
+    test = table.of_split(TEST)
     rows = int(np.diff(table.edges)[test].sum())
     if rows > _MOST_ROWS:
         why = f"more than {_MOST_ROWS:,} rows"
         return {"name": name, "outcome": "not_applicable", "auroc": None, "why": why}
-    label = table.label[int(table.edges[test[0]]) : int(table.edges[test[-1] + 1])] if test else np.zeros(0, dtype=bool)
+    label = table.label[int(table.edges[test[0]]) : int(table.edges[test[-1] + 1])] if test else table.label[:0]
     _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
     clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])
     scores = generator(options["seed"], name).random(rows)
-    found = ranking.auroc(scores, label, clusters=clusters, stream=name, **options)
+    judged = label != LEFT_OUT
+    found = ranking.auroc(scores[judged], label[judged] == ATTACKED, clusters=clusters[judged], stream=name, **options)
     if found.value is None or found.low is None or found.high is None:
         why = found.why or "there is no interval"
         return {"name": name, "outcome": "not_applicable", "auroc": found.to_dict(), "why": why}

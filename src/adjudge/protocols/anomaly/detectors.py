@@ -2,27 +2,34 @@
 
 A detector gets copies of the rows it may see, never labels. It may have `prepare(features, dt)`, called first, and
 `raw = True` when it wants unscaled rows. A class that takes `seed` or `random_state` gets the run's seed. Scores follow
-from what `fit` saw and the rows of the flight alone: the same rows get the same scores whenever they are asked for.
+from what `fit` saw and the rows of the flight alone: the same rows get the same scores whenever they are asked for, and
+later rows do not change them. `causal = False` declares a detector that sees whole flights, `early_stopping = True` one
+that stops its training by the validation flights.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
+import importlib.machinery
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from adjudge.errors import ConfigError
+from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
-from adjudge.protocols.anomaly.flights import Floats
+from adjudge.provenance.canonical import file_digest
 from adjudge.stats.resampling import generator
 
 _MOST_ROWS = 50_000
+_TRANSDUCTIVE = frozenset({"ECOD", "COPOD"})
+"""Detectors of PyOD that rank a row among all rows they are asked for at once."""
 
 
 class Detector(Protocol):
@@ -45,9 +52,9 @@ class RandomDetector:
         """Learn nothing."""
 
     def score(self, X: Floats) -> Floats:
-        """Uniform numbers."""
-        rows = hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
-        return generator(self._seed, f"random detector/{rows}").random(len(X))
+        """Uniform numbers that follow from the first row, so that none depends on later rows."""
+        first = hashlib.sha256(np.ascontiguousarray(X[:1]).tobytes()).hexdigest()
+        return generator(self._seed, f"random detector/{first}").random(len(X))
 
 
 class ResidualDetector:
@@ -123,6 +130,7 @@ class _Library:
 
     def __init__(self, made: Any, *, pyod: bool, seed: int) -> None:
         self._made, self._pyod, self._seed = made, pyod, seed
+        self.causal = not (pyod and type(made).__name__ in _TRANSDUCTIVE)
 
     def fit(self, X_train: Sequence[Floats], X_val: Sequence[Floats] | None = None) -> None:
         """Fit on the rows of all train flights, a seeded choice of them where they are many."""
@@ -140,44 +148,103 @@ class _Library:
         return -np.asarray(self._made.score_samples(X), dtype=np.float64)
 
 
+def versions(modules: Iterable[str]) -> dict[str, str]:
+    """The installed version of every package that gives one of these modules; the standard library gives none."""
+    from importlib.metadata import packages_distributions, version
+
+    packages = packages_distributions()
+    names = {package for module in modules for package in packages.get(module, ())}
+    return {name: version(name) for name in sorted(names)}
+
+
 _OWN = {"random": RandomDetector, "residual": ResidualDetector}
 
 
 def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
     """A detector by name: random, residual, pyod:NAME, sklearn:NAME, or module:Class."""
+    kind = _class_of(name)
+    made = _make(kind, _seeded(kind, options, seed), name)
+    library = name.partition(":")[0]
+    if library in {"pyod", "sklearn"}:
+        return _Library(made, pyod=library == "pyod", seed=seed)
+    own: Detector = made
+    return own
+
+
+def _class_of(name: str) -> Any:
     if name in _OWN:
-        own: Detector = _make(_OWN[name], _seeded(_OWN[name], options, seed), name)
-        return own
-    library, _, kind = name.partition(":")
+        return _OWN[name]
+    module, _, kind = name.partition(":")
     if not kind:
         raise ConfigError(f"detector {name!r} is not random, residual, pyod:NAME, sklearn:NAME or module:Class")
-    if library in {"pyod", "sklearn"}:
-        found = _library_class(library, kind)
-        if "random_state" in inspect.signature(found).parameters:
-            options = {"random_state": seed % 2**32, **options}
-        return _Library(_make(found, options, name), pyod=library == "pyod", seed=seed)
+    if module in {"pyod", "sklearn"}:
+        return _library_class(module, kind)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(library), kind)
+        return getattr(importlib.import_module(module), kind)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"detector {name!r} cannot be loaded: {error}") from None
-    made: Detector = _make(found, _seeded(found, options, seed), name)
-    return made
 
 
-def _seeded(found: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
-    """The options with the run's seed, where a class of the user takes one and none is given."""
+def code_of(names: Iterable[str]) -> dict[str, str]:
+    """The detectors that are code of somebody's own, and the file that each would be imported from."""
+    chosen = [name for name in names if name not in _OWN and name.partition(":")[0] not in {"pyod", "sklearn"}]
+    return {name: _file_of(name.partition(":")[0].partition(".")[0]) for name in chosen}
+
+
+def _file_of(module: str) -> str:
+    """Where a module is, without importing it."""
+    found = importlib.machinery.PathFinder.find_spec(module, [str(Path.cwd()), *sys.path])
+    return (found and (found.origin or ", ".join(found.submodule_search_locations or ()))) or "no file that exists"
+
+
+def fingerprint(name: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """What a detector is made of: its parameters, the digests of its source files, the versions of what they import."""
+    kind = _class_of(name)
+    sources: dict[str, str] = {}
+    imported = {"numpy"}
+    waiting = [Path(inspect.getsourcefile(kind) or "")]
+    while waiting:
+        path = waiting.pop()
+        if not path.is_file() or path.name in sources:
+            continue
+        sources[path.name] = file_digest(path)
+        names = _imported(path)
+        beside = {item: path.with_name(f"{item}.py") for item in names}
+        waiting += [other for other in beside.values() if other.is_file()]
+        imported |= {item for item, other in beside.items() if not other.is_file()}
+    return {
+        "detector": name,
+        "parameters": _seeded(kind, options, seed),
+        "sources": dict(sorted(sources.items())),
+        "packages": versions(imported),
+    }
+
+
+def _imported(path: Path) -> set[str]:
+    """The top-level names that a source file imports."""
     try:
-        taken = inspect.signature(found).parameters
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError:
+        return set()
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    return {name.partition(".")[0] for name in names}
+
+
+def _seeded(kind: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The options with the run's seed, where a class takes one and none is given."""
+    try:
+        accepted = inspect.signature(kind).parameters
     except (TypeError, ValueError):
         return options
-    return {name: seed % 2**32 for name in ("seed", "random_state") if name in taken} | options
+    return {name: seed % 2**32 for name in ("seed", "random_state") if name in accepted} | options
 
 
-def _make(found: Any, options: dict[str, Any], name: str) -> Any:
+def _make(kind: Any, options: dict[str, Any], name: str) -> Any:
     try:
-        return found(**options)
+        return kind(**options)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"detector {name!r} does not take these options: {error}") from None
 

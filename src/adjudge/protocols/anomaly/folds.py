@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from adjudge.protocols.anomaly.batch import LEFT_OUT, ScoreTable
 from adjudge.protocols.anomaly.contract import calibrate
-from adjudge.protocols.anomaly.decide import decide
-from adjudge.protocols.anomaly.flights import Flight
-from adjudge.protocols.anomaly.table import ScoreTable
+from adjudge.protocols.anomaly.judge import decide
+from adjudge.protocols.anomaly.rows import Flight
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 from adjudge.stats.ranking import auroc_value
 
@@ -44,17 +44,18 @@ def summary(folds: Sequence[tuple[str, ScoreTable]], target: float, consecutive:
 
 def _fold(table: ScoreTable, target: float, consecutive: int) -> dict[str, float | None]:
     threshold = calibrate(table, target, None).threshold
-    test = np.array(table.of(TEST), dtype=np.intp)
+    test = np.array(table.of_split(TEST), dtype=np.intp)
     part = decide(table, threshold, consecutive).take(test)
     rows = np.concatenate([np.arange(table.edges[i], table.edges[i + 1]) for i in test])
+    rows = rows[table.label[rows] != LEFT_OUT]
     tp, fp, fn, tn = (int(getattr(part, name).sum()) for name in ("tp", "fp", "fn", "tn"))
     return {
-        "auroc": auroc_value(table.score[rows], table.label[rows]),
+        "auroc": auroc_value(table.score[rows], table.attacked[rows]),
         "recall": _share(tp, tp + fn),
         "precision": _share(tp, tp + fp),
         "f1": _share(2 * tp, 2 * tp + fp + fn),
         "fpr": _share(fp, fp + tn),
-        "detected_fraction": _share(int(part.detected.sum()), int(part.attacked.sum())),
+        "detected_fraction": _share(int(part.windows_detected.sum()), int(part.windows.sum())),
         "threshold": threshold,
     }
 

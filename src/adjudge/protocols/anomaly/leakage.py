@@ -3,85 +3,83 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adjudge.protocols.anomaly.flights import Columns, Flight, Floats
+from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly.checks import FAIL, Check
+from adjudge.protocols.anomaly.overlap import BOUND, overlap
+from adjudge.protocols.anomaly.rows import Columns, Flight
 from adjudge.protocols.anomaly.splits import SPLITS, Splits
-from adjudge.protocols.anomaly.words import banned
+from adjudge.protocols.anomaly.words import TRAIN, banned
 
-PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not_applicable"
 _RAW = tuple(f"gps_{axis}" for axis in ("x", "y", "z", "vx", "vy", "vz")) + tuple(
     f"imu_{axis}" for axis in ("ax", "ay", "az", "wx", "wy", "wz")
 )
 _ATTITUDE = ("roll", "pitch", "yaw")
 _CONSTANT = 1e-12
+_FEWEST_ROWS = 20
+"""Rows with both values that a correlation needs."""
+_WHOLE = 0.99
 
 
-@dataclass
-class Check:
-    """What one rule of the contract found: an outcome, every reason, and whether a failure is only a warning."""
+class Correlation(NamedTuple):
+    """The correlation of two columns within flights, of its kind, over the rows that have both."""
 
-    code: str
-    outcome: str = PASS
-    reasons: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    warning: bool = False
-    observed: float | None = None
-
-    def fail(self, reason: str) -> None:
-        """Add a reason to fail."""
-        self.outcome = FAIL
-        self.reasons.append(reason)
-
-    @property
-    def leak(self) -> bool:
-        """Whether the rule failed and is not only a warning."""
-        return self.outcome == FAIL and not self.warning
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for leakage_report.json."""
-        return {
-            "code": self.code,
-            "outcome": self.outcome,
-            "severity": "WARNING" if self.warning else "CRITICAL" if self.outcome == FAIL else "INFO",
-            "reasons": self.reasons,
-            "notes": self.notes,
-            "observed": self.observed,
-        }
+    one: str
+    other: str
+    kind: str
+    value: float
+    n: int
 
 
-def merged(checks: Sequence[Check]) -> dict[str, Check]:
-    """One check a code: a failure wins over a pass, a pass over what could not be checked; all reasons are kept."""
-    found: dict[str, Check] = {}
-    for check in checks:
-        known = found.get(check.code)
-        if known is None or (known.outcome == NOT_APPLICABLE and check.outcome != NOT_APPLICABLE):
-            found[check.code] = check
-        elif check.outcome != NOT_APPLICABLE:
-            found[check.code] = Check(
-                check.code,
-                FAIL if FAIL in {known.outcome, check.outcome} else PASS,
-                known.reasons + check.reasons,
-                known.notes + check.notes,
-                known.warning or check.warning,
-                check.observed if known.observed is None else known.observed,
-            )
-    return found
+class Content(NamedTuple):
+    """What the rows of flights say of copies: (flight, other, share of its rows), and flights too coarse to tell."""
+
+    pairs: Sequence[Sequence[Any]]
+    coarse: Sequence[str]
+    notes: Sequence[str]
 
 
-def not_applicable(code: str, reason: str) -> Check:
-    """A rule that could not be checked, and why."""
-    return Check(code, NOT_APPLICABLE, [reason])
+def content_of(flights: Sequence[Flight], columns: Columns) -> Content:
+    """The rows that flights share, by content."""
+    ignored = {name for name in (columns.label, columns.target) if name}
+    measured = overlap(flights, ignored)
+    pairs = [tuple(pair) for pair in measured.pairs]
+    for one, other in combinations([flight for flight in flights if flight.id in measured.coarse], 2):
+        names = sorted((set(one.columns) & set(other.columns)) - ignored - set(measured.ignored))
+        pairs += _contained(one, other, names)
+    notes = []
+    if measured.ignored:
+        notes.append(f"taken for clocks or counters, and not compared: {', '.join(measured.ignored)}")
+    if measured.sampled:
+        notes.append("rows were compared in blocks, a part of them, because there are very many")
+    return Content(pairs, measured.coarse, notes)
 
 
-def check_disjoint(splits: Splits, flights: Sequence[Flight] = (), columns: Columns | None = None) -> Check:
-    """`split.disjoint`: every flight in one split, by id and by content, and no split empty."""
+def _contained(one: Flight, other: Flight, names: Sequence[str]) -> list[tuple[str, str, float]]:
+    """Whether the whole shorter flight stands in the longer, row by row; for values that repeat too often to count."""
+    short, long = sorted((one, other), key=lambda flight: flight.n)
+    needle, hay = (np.ascontiguousarray(flight.matrix(names) + 0.0) for flight in (short, long))
+    width = needle.shape[1] * 8
+    if short.n < _FEWEST_ROWS or not width or len(np.unique(needle, axis=0)) < 2:
+        return []
+    place = hay.tobytes().find(needle.tobytes())
+    if place < 0 or place % width:
+        return []
+    return [(short.id, long.id, 1.0), (long.id, short.id, short.n / long.n)]
+
+
+def check_disjoint(
+    splits: Splits, content: Content | None = None, *, bound: float = BOUND, folds: bool = False
+) -> Check:
+    """`split.disjoint`: every flight in one split, by id and by content; no split empty; no flight twice in one.
+
+    With `folds` every flight is test once, so a copy within train is a leak too.
+    """
     check = Check("split.disjoint")
     for split in SPLITS:
         ids = splits.of(split)
@@ -93,10 +91,38 @@ def check_disjoint(splits: Splits, flights: Sequence[Flight] = (), columns: Colu
     for one, other in combinations(SPLITS, 2):
         for name in sorted(set(splits.of(one)) & set(splits.of(other))):
             check.fail(f"flight {name} is in {one} and in {other}")
-    if flights:
-        for text in _same_content(splits, flights, columns or Columns()):
+    if content is None:
+        return check
+    where = {name: split for split in SPLITS for name in splits.of(split)}
+    shares = {(a, b): float(share) for a, b, share in content.pairs if a in where and b in where}
+    check.observed = max((share for (a, b), share in shares.items() if where[a] != where[b]), default=0.0)
+    check.notes += content.notes
+    for a, b in sorted({tuple(sorted(pair, key=lambda name: (SPLITS.index(where[name]), name))) for pair in shares}):
+        text = _copied(a, b, where, shares.get((a, b), 0.0), shares.get((b, a), 0.0), bound)
+        if text is not None and where[a] == where[b] == TRAIN and not folds:
+            check.notes.append(text)
+        elif text is not None:
             check.fail(text)
+    coarse = [name for name in content.coarse if name in where]
+    if coarse and check.outcome != FAIL:
+        named = ", ".join(coarse[:3]) + (" …" if len(coarse) > 3 else "")
+        why = f"the values of {len(coarse)} flights ({named}) repeat too often to tell a partial copy"
+        return Check.unknown(check.code, why, check.notes)
     return check
+
+
+def _copied(a: str, b: str, where: Mapping[str, str], of_a: float, of_b: float, bound: float) -> str | None:
+    """What two flights share, in words, where it is more than the bound."""
+    if max(of_a, of_b) <= bound:
+        return None
+    in_a, in_b = f"{a} ({where[a]})", f"{b} ({where[b]})"
+    again = "; a flight counts once" if where[a] == where[b] else ""
+    if min(of_a, of_b) >= _WHOLE:
+        return f"flights {in_a} and {in_b} hold the same rows under two names{again}"
+    if max(of_a, of_b) >= _WHOLE:
+        inside, outside = (in_a, in_b) if of_a > of_b else (in_b, in_a)
+        return f"flight {inside} is contained in flight {outside}{again}"
+    return f"{100 * of_b:.3g} % of the rows of flight {in_b} stand in flight {in_a} too{again}"
 
 
 def check_covers(splits: Splits, present: Sequence[str]) -> Check:
@@ -121,83 +147,120 @@ def check_no_shuffle(times: Sequence[tuple[str, Floats]]) -> Check:
         if back.size:
             row = int(back[0])
             check.fail(
-                f"flight {name}: time does not run forward at row {row + 2} ({time[row]:g} then {time[row + 1]:g}), "
-                f"{back.size} times in all"
+                f"flight {name}: time does not run forward at row {row + 2} "
+                f"({time[row]:.15g} then {time[row + 1]:.15g}), {back.size} times in all"
             )
     return check
 
 
-def check_banned(features: Sequence[str]) -> Check:
-    """`feature.banned`: no sensor that is fused, filtered, derived or a label."""
+def check_banned(features: Sequence[str], sensors: Mapping[str, str] | None = None) -> Check:
+    """`feature.banned`: no sensor that is fused, filtered, derived or a label; `sensors` says what a column is."""
     check = Check("feature.banned")
     for name in features:
-        reason = banned(name)
+        known_as = (sensors or {}).get(name)
+        reason = banned(known_as or name)
         if reason is not None:
-            check.fail(f"{name}: {reason}")
+            check.fail(f"{name}{f' (declared as {known_as})' if known_as else ''}: {reason}")
     return check
 
 
-def check_allowed(features: Sequence[str], sources: dict[str, str], *, imu_only: bool = False) -> Check:
+def check_allowed(
+    features: Sequence[str],
+    sources: Mapping[str, str],
+    *,
+    imu_only: bool = False,
+    sensors: Mapping[str, str] | None = None,
+) -> Check:
     """`feature.allowed`: raw channels are safe; attitude only from the IMU; all else must name its source."""
     check = Check("feature.allowed", warning=True)
     for name in features:
-        if name in _RAW or banned(name) is not None or name in sources or (name in _ATTITUDE and imu_only):
+        known_as = (sensors or {}).get(name, name)
+        if known_as in _RAW or banned(known_as) is not None or name in sources or (known_as in _ATTITUDE and imu_only):
             continue
-        if name in _ATTITUDE:
+        if known_as in _ATTITUDE:
             check.fail(f"{name}: attitude is allowed only with `imu_only: true`")
         else:
             check.fail(f"{name}: its source is not declared")
     return check
 
 
-def check_circular(flights: Sequence[Flight], features: Sequence[str], columns: Columns, threshold: float) -> Check:
-    """`feature.circular`: |correlation| within flights of a feature with target or label, and of gps with imu."""
-    return circular(*correlations(flights, features, columns), threshold)
-
-
-def circular(found: Sequence[Sequence[Any]] | None, notes: Sequence[str], threshold: float) -> Check:
-    """`feature.circular` from correlations that were measured."""
-    if found is None:
-        return not_applicable("feature.circular", "no target, no label and no independent groups to test against")
-    if not found:
-        return Check("feature.circular", NOT_APPLICABLE, ["no pair of columns could be tested"], list(notes))
-    check = Check("feature.circular", notes=list(notes), observed=max(abs(value) for *_, value in found))
-    for one, other, kind, value in found:
+def circular(measured: Sequence[Sequence[Any]] | None, notes: Sequence[str], threshold: float) -> Check:
+    """`feature.circular` from correlations that were measured: none above the threshold, every pair with enough rows."""
+    code = "feature.circular"
+    if measured is None:
+        return Check.not_needed(code, "no target, no label and no independent groups to test against")
+    pairs = [Correlation(*row) for row in measured]
+    tested = [pair for pair in pairs if pair.n >= _FEWEST_ROWS]
+    if not tested:
+        return Check.unknown(code, "no pair of columns could be tested", notes)
+    check = Check(code, notes=list(notes), observed=max(abs(pair.value) for pair in tested))
+    for one, other, kind, value, n in tested:
         if abs(value) > threshold:
-            check.fail(f"{one} and {other}: {kind} correlation {value:.3f} within flights, allowed {threshold:g}")
+            check.fail(
+                f"{one} and {other}: {kind} correlation {value:.3f} within flights, allowed {threshold:g} (n={n})"
+            )
+    few = sorted({(pair.one, pair.other, pair.n) for pair in pairs if pair.n < _FEWEST_ROWS})
+    if few and check.outcome != FAIL:
+        one, other, n = few[0]
+        why = f"{len(few)} pairs have too few rows with both values ({one} and {other}: {n}, needed {_FEWEST_ROWS})"
+        return Check.unknown(code, why, notes)
     return check
 
 
 def correlations(
     flights: Sequence[Flight], features: Sequence[str], columns: Columns
-) -> tuple[list[tuple[str, str, str, float]] | None, list[str]]:
-    """(one, other, kind, correlation within flights) of every pair to test, None where there is none; and notes."""
+) -> tuple[list[Correlation] | None, list[str]]:
+    """Both correlations within flights of every pair to test, None where there is none; and notes."""
     against = [name for name in (columns.target, columns.label) if name and flights and name in flights[0].columns]
     gps = [name for name in features if name.startswith("gps_")]
     imu = [name for name in features if name.startswith("imu_")]
     pairs = [*product(features, against), *product(gps, imu)]
     if not pairs:
         return None, []
-    notes = []
-    usable: dict[str, tuple[Floats, Floats]] = {}
+    notes: list[str] = []
+    usable: dict[str, tuple[Floats, Floats] | None] = {}
     for name in sorted({name for pair in pairs for name in pair}):
-        values = [flight.columns[name] for flight in flights]
-        if any(np.isnan(part).any() for part in values):
-            rows = sum(int(np.isnan(part).sum()) for part in values)
-            notes.append(f"{name}: not tested, {rows} rows are no number")
+        blank = sum(int(np.isnan(flight.columns[name]).sum()) for flight in flights)
+        if blank:
+            notes.append(f"{name}: {blank} rows are no number; pairs are tested on the others")
+            usable[name] = None
             continue
-        centred = np.concatenate([part - part.mean() for part in values])
+        centred = np.concatenate([flight.columns[name] - flight.columns[name].mean() for flight in flights])
         if float(np.abs(centred).max(initial=0.0)) <= _CONSTANT:
             notes.append(f"{name}: not tested, it is constant within every flight")
             continue
-        usable[name] = (centred, np.concatenate([_ranks(part) for part in values]))
-    found = [
-        (one, other, kind, float(np.corrcoef(usable[one][index], usable[other][index])[0, 1]))
-        for one, other in pairs
-        if one in usable and other in usable
-        for index, kind in enumerate(("Pearson", "Spearman"))
-    ]
-    return found, notes
+        usable[name] = (centred, np.concatenate([_ranks(flight.columns[name]) for flight in flights]))
+    measured = []
+    for one, other in pairs:
+        if one not in usable or other not in usable:
+            continue
+        a, b = usable[one], usable[other]
+        if a is None or b is None:
+            measured += _on_shared_rows(flights, one, other, notes)
+            continue
+        for kind, x, y in zip(("Pearson", "Spearman"), a, b, strict=True):
+            measured.append(Correlation(one, other, kind, float(np.corrcoef(x, y)[0, 1]), int(x.size)))
+    return measured, notes
+
+
+def _on_shared_rows(flights: Sequence[Flight], one: str, other: str, notes: list[str]) -> list[Correlation]:
+    """Both correlations over the rows of each flight that have both values; constant ones are noted, not tested."""
+    parts = []
+    for flight in flights:
+        x, y = flight.columns[one], flight.columns[other]
+        both = np.isfinite(x) & np.isfinite(y)
+        parts.append((x[both], y[both]))
+    n = sum(x.size for x, _ in parts)
+    if n < _FEWEST_ROWS:
+        return [Correlation(one, other, "Pearson", 0.0, n)]
+    made = []
+    for kind, centre in (("Pearson", lambda v: v - v.mean()), ("Spearman", _ranks)):
+        x, y = (np.concatenate([centre(pair[k]) for pair in parts if pair[k].size]) for k in (0, 1))
+        if min(float(np.abs(x).max()), float(np.abs(y).max())) <= _CONSTANT:
+            notes.append(f"{one} and {other}: not tested, one is constant on the {n} rows that have both")
+            return []
+        made.append(Correlation(one, other, kind, float(np.corrcoef(x, y)[0, 1]), n))
+    return made
 
 
 def feature_names(flights: Sequence[Flight], columns: Columns) -> list[str]:
@@ -211,44 +274,3 @@ def _ranks(values: Floats) -> Floats:
     ranks: Floats = np.asarray(rankdata(values), dtype=np.float64)
     ranks -= ranks.mean()
     return ranks
-
-
-def _same_content(splits: Splits, flights: Sequence[Flight], columns: Columns) -> list[str]:
-    by_id = {flight.id: flight for flight in flights}
-    features = [name for name in feature_names(flights, columns) if name != columns.label]
-    hashed: dict[str, NDArray[np.uint64]] = {}
-    for flight in flights:
-        hashed[flight.id] = _row_hashes(flight.matrix(features))
-    where = [(split, name) for split in SPLITS for name in dict.fromkeys(splits.of(split)) if name in by_id]
-    found = []
-    for (split_a, a), (split_b, b) in combinations(where, 2):
-        if split_a == split_b or a == b:
-            continue
-        short, long = sorted((a, b), key=lambda name: hashed[name].size)
-        if hashed[short].size < 2 or not _contained(hashed[short], hashed[long]):
-            continue
-        if hashed[short].size == hashed[long].size:
-            found.append(f"flights {a} ({split_a}) and {b} ({split_b}) hold the same rows under two names")
-        else:
-            inside, outside = (split_a, split_b) if short == a else (split_b, split_a)
-            found.append(f"flight {short} ({inside}) is contained in flight {long} ({outside})")
-    return found
-
-
-def _row_hashes(matrix: Floats) -> NDArray[np.uint64]:
-    # A polynomial in the bits of the values, with odd multipliers; -0.0 and 0.0 are one value.
-    bits = np.ascontiguousarray(matrix + 0.0).view(np.uint64)
-    total = np.full(matrix.shape[0], 1469598103934665603, dtype=np.uint64)
-    for column in bits.T:
-        mixed = (column ^ (column >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        total = (total ^ mixed) * np.uint64(1099511628211)
-        total ^= total >> np.uint64(32)
-    return total
-
-
-def _contained(short: NDArray[np.uint64], long: NDArray[np.uint64]) -> bool:
-    needle, hay = short.tobytes(), long.tobytes()
-    place = hay.find(needle)
-    while place >= 0 and place % 8:
-        place = hay.find(needle, place + 1)
-    return place >= 0

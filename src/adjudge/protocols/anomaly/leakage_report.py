@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adjudge.protocols.anomaly.code_files import CodeReport, scan_paths
-from adjudge.protocols.anomaly.flights import Columns, read_flights
+from adjudge.protocols.anomaly.checks import FAIL, NOT_APPLICABLE, PASS, Check
+from adjudge.protocols.anomaly.code_files import CodeReport, code_check, scan_paths
 from adjudge.protocols.anomaly.leakage import (
-    Check,
     check_allowed,
     check_banned,
-    check_circular,
     check_covers,
     check_disjoint,
     check_no_shuffle,
+    circular,
+    content_of,
+    correlations,
     feature_names,
 )
+from adjudge.protocols.anomaly.overlap import BOUND
+from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights
 from adjudge.protocols.anomaly.splits import read_splits
 
-_MARKS = {"pass": "ok  ", "fail": "LEAK", "not_applicable": "n/a "}
+_MARKS = {PASS: "ok     ", FAIL: "LEAK   ", NOT_APPLICABLE: "unknown"}
+_INDENT = " " * 10
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is allowed: correlation, shared rows, and what the columns are declared to be."""
+
+    correlation: float = 0.9
+    overlap: float = BOUND
+    sources: Mapping[str, str] = field(default_factory=dict)
+    sensors: Mapping[str, str] = field(default_factory=dict)
+    imu_only: bool = False
 
 
 @dataclass
@@ -34,23 +50,20 @@ class LeakageReport:
     @property
     def leaks(self) -> int:
         """How many leaks were found."""
-        found = sum(len(check.reasons) for check in self.checks if check.leak)
-        return found + (len(self.code.leaks) if self.code is not None else 0)
+        return sum(len(check.reasons) for check in self.checks if check.leak)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The rules that could not be told."""
+        return [check.code for check in self.checks if check.outcome == NOT_APPLICABLE and not check.moot]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for leakage_report.json and --json."""
-        code = None
-        if self.code is not None:
-            code = {
-                "files": self.code.files,
-                "skipped_unit_tests": self.code.skipped,
-                "unread": self.code.unread,
-                "leaks": [leak._asdict() for leak in self.code.leaks],
-            }
         return {
             "leaks": self.leaks,
+            "unknown": self.unknown,
             "checks": [check.to_dict() for check in self.checks],
-            "code": code,
+            "code": None if self.code is None else self.code.to_dict(),
             "notes": self.notes,
         }
 
@@ -58,47 +71,44 @@ class LeakageReport:
         """The report for people."""
         shown = []
         for check in self.checks:
-            mark = "warn" if check.outcome == "fail" and check.warning else _MARKS[check.outcome]
+            mark = "warn   " if check.outcome == FAIL and check.warning else _MARKS[check.outcome]
+            if check.moot:
+                mark = "n/a    "
             shown.append(f"{mark} {check.code}")
-            shown += [f"       {text}" for text in (*check.reasons, *check.notes)]
-        if self.code is not None:
-            mark = _MARKS["fail" if self.code.leaks else "pass"]
-            skipped = f", {self.code.skipped} unit tests left out" if self.code.skipped else ""
-            shown.append(f"{mark} code ({self.code.files} files{skipped})")
-            shown += [f"       {leak.place}: {leak.code}: {leak.why}" for leak in self.code.leaks]
-            shown += [f"       {text}" for text in self.code.unread]
-        shown += [f"note {text}" for text in self.notes]
-        shown.append(f"{self.leaks} leak{'' if self.leaks == 1 else 's'} found" if self.leaks else "no leak found")
-        return shown
+            shown += [f"{_INDENT}{text}" for text in (*check.reasons, *check.notes)]
+        shown += [f"note    {text}" for text in self.notes]
+        counted = f"{self.leaks} leak{'' if self.leaks == 1 else 's'} found" if self.leaks else "no leak found"
+        unknown = f"; unknown: {', '.join(self.unknown)}" if self.unknown else ""
+        return [*shown, counted + unknown]
 
 
 def look(
-    *,
-    splits: Path | None,
-    data: Path | None,
-    code: list[Path],
-    columns: Columns,
-    threshold: float,
-    sources: dict[str, str] | None = None,
-    imu_only: bool = False,
+    *, splits: Path | None, data: Path | None, code: Sequence[Path], columns: Columns, limits: Limits
 ) -> LeakageReport:
     """Make every check that the given files allow."""
     report = LeakageReport()
-    flights = read_flights(data, columns) if data is not None else []
+    flights: list[Flight] = []
+    if data is not None:
+        read = read_flights(data, columns)
+        flights = read.flights
+        report.notes += read.notes
     if splits is not None:
         parted = read_splits(splits)
         report.notes += parted.notes
-        report.checks.append(check_disjoint(parted, flights, columns))
+        content = content_of(flights, columns) if flights else None
+        report.checks.append(check_disjoint(parted, content, bound=limits.overlap))
         if flights:
             report.checks.append(check_covers(parted, [flight.id for flight in flights]))
     if flights:
         features = feature_names(flights, columns)
+        measured, notes = correlations(flights, features, columns)
         report.checks += [
             check_no_shuffle([(flight.id, flight.time) for flight in flights]),
-            check_banned(features),
-            check_allowed(features, sources or {}, imu_only=imu_only),
-            check_circular(flights, features, columns, threshold),
+            check_banned(features, limits.sensors),
+            check_allowed(features, limits.sources, imu_only=limits.imu_only, sensors=limits.sensors),
+            circular(measured, notes, limits.correlation),
         ]
     if code:
         report.code = scan_paths(code)
+        report.checks.append(code_check(report.code))
     return report

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.protocols.anomaly.flights import Floats
-from adjudge.protocols.anomaly.table import ScoreTable
+from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly.batch import LEFT_OUT, ScoreTable
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 
 
@@ -17,7 +17,7 @@ from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 class SortedRows:
     """Score, group and 2 · flight + attacked of each row of test by rising score; `order` leads back to its row.
 
-    A group is the sequences of one attack and size, or the clean ones; every slice is made of whole groups.
+    Rows that are neither normal nor attacked are not among them. A group is the sequences of one attack and size, or the clean ones; every slice is made of whole groups.
     """
 
     score: Floats
@@ -36,6 +36,8 @@ class SortedRows:
         """Sort; the sequences of test stand together in the table."""
         rows = slice(int(table.edges[test[0]]), int(table.edges[test[-1] + 1])) if test.size else slice(0, 0)
         order = np.argsort(table.score[rows]).astype(np.uint32)
+        if (table.label[rows] == LEFT_OUT).any():
+            order = order[table.label[rows][order] != LEFT_OUT]
         score = table.score[rows][order]
         kinds = [f"{item.attack}/{item.magnitude}" for item in table.sequences]
         groups = np.unique(kinds, return_inverse=True)[1].astype(np.int16)
@@ -43,7 +45,7 @@ class SortedRows:
         flights[test] = np.unique([table.sequences[index].flight for index in test], return_inverse=True)[1]
         sizes = np.diff(table.edges)[test]
         code = np.repeat(flights[test] << 1, sizes)
-        code |= table.label[rows]
+        code |= table.attacked[rows]
         return cls(
             score,
             np.repeat(groups[test], sizes)[order],

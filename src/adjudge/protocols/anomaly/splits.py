@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from adjudge.errors import InputError
-from adjudge.protocols.anomaly.flights import normal_id
+from adjudge.protocols.anomaly.rows import normal_id
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 
 SPLITS = (TRAIN, VAL, TEST)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 TRAIN, VAL, TEST = "train", "val", "test"
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_CAPITALS = re.compile(r"([A-Z]{2,})([a-z])")
 _SPLIT_WORDS = {
     **dict.fromkeys(("train", "training", "trn"), TRAIN),
     **dict.fromkeys(("val", "validation"), VAL),
@@ -25,19 +27,22 @@ _NOT_ROWS = frozenset((
 ))  # fmt: skip
 THRESHOLD_WORDS = frozenset({"threshold", "thresh", "thr", "cutoff", "tau"})
 
-BANNED: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("baro", "alt"), "barometric altitude is fused with GPS in the flight controller"),
-    (("barometric", "altitude"), "barometric altitude is fused with GPS in the flight controller"),
-    (("mag", "heading"), "magnetic heading is fused with the IMU"),
-    (("magnetic", "heading"), "magnetic heading is fused with the IMU"),
-    (("derived",), "it is derived from the target"),
-    (("fused",), "it is the output of a fusion"),
-    (("filtered",), "it is the output of a filter"),
-    (("ekf",), "it is the output of a Kalman filter"),
-    (("ground", "truth"), "it is a label"),
-    (("groundtruth",), "it is a label"),
-    (("gt",), "it is a label"),
+_FUSED_ALTITUDE = "barometric altitude is fused with GPS in the flight controller"
+_FUSED_HEADING = "magnetic heading is fused with the IMU"
+_ALTITUDES = frozenset({"alt", "altitude", "height", "hgt", "elevation"})
+_HEADINGS = frozenset({"heading", "hdg", "yaw"})
+_PAIRS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
+    (frozenset({"baro", "barometer", "barometric", "pressure"}), _ALTITUDES, _FUSED_ALTITUDE),
+    (frozenset({"mag", "magnetic", "magnetometer", "compass"}), _HEADINGS, _FUSED_HEADING),
+    (frozenset({"ground"}), frozenset({"truth"}), "it is a label"),
 )
+_SINGLE = {
+    **dict.fromkeys(("derived", "deriv"), "it is derived from the target"),
+    **dict.fromkeys(("fused", "fusion"), "it is the output of a fusion"),
+    **dict.fromkeys(("filtered", "filt"), "it is the output of a filter"),
+    **dict.fromkeys(("ekf", "ukf", "kalman"), "it is the output of a Kalman filter"),
+    **dict.fromkeys(("gt", "groundtruth"), "it is a label"),
+}
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -46,12 +51,21 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def banned(name: str) -> str | None:
-    """Why the contract bans a column of this name, or None; whole words count, so `magnitude` is no `mag`."""
-    parts = words(name)
-    for pattern, reason in BANNED:
-        width = len(pattern)
-        if any(parts[start : start + width] == pattern for start in range(len(parts) - width + 1)):
-            return reason
+    """Why the contract bans a column of this name, or None; whole words count, so `magnitude` is no `mag`.
+
+    Both `EKFstate` and `ekf_state`, `alt_baro` and `BaroAltitude`, are told.
+    """
+    for parts in {words(name), words(_CAPITALS.sub(r"\1_\2", name))}:
+        for part in parts:
+            if part in _SINGLE:
+                return _SINGLE[part]
+        for one, other in pairwise(parts):
+            for first, second, reason in _PAIRS:
+                if (one in first and other in second) or (other in first and one in second):
+                    return reason
+        for first, second, reason in _PAIRS:
+            if any(part in {a + b for a in first for b in second} for part in parts):
+                return reason
     return None
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from adjudge.agents import agent_of
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.check import rows
@@ -21,14 +23,18 @@ from adjudge.protocols.check.rulefile import rule_file
 from adjudge.protocols.check.rules import CheckContext
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.plan import BatchPlan
-from adjudge.verdict.agent import agent, check_citations
+from adjudge.verdict.adjudicator import Adjudicator, Cases
+from adjudge.verdict.agent import rule_verdicts
 from adjudge.verdict.gates import Gate
+
+_REASONS = 5
 
 
 class CheckPlan(BatchPlan):
     """One configured evaluation of structured outputs."""
 
     source = "the stored answers give"
+    adjudicator: Adjudicator
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
@@ -38,7 +44,7 @@ class CheckPlan(BatchPlan):
         self.compiled = compiled(rule_file(document), self.sandbox)
         self.config = msgspec.to_builtins(config) | {"rule_file": kept(document)}
         self.use_rules("check", CheckContext(self.compiled), config.rules)
-        self.agent = agent(config.agent)
+        self.adjudicator = Adjudicator(agent_of(config.agent), self.rules, task="check", top=_REASONS)
         self.use_digests(
             without=("outputs", "reference", "rule_file", "seconds", "memory_mb"),
             rule_file=document.content,
@@ -78,11 +84,12 @@ class CheckPlan(BatchPlan):
         """Batches of samples with their evidence, verdicts and scores."""
         for found in read(partition, self.compiled, self.sandbox):
             evidence = self.graph.evaluate(found.batch)
-            models, names = found.models, found.samples.to_pylist()
-            verdicts = self.agent.adjudicate_batch(evidence, models, names)
-            check_citations(verdicts, evidence, self.agent, models, names)
+            raw = columns.outputs(found, partition.files)
+            asked = np.ones(evidence.n, dtype=bool)
+            cases = Cases(found.models, found.samples.to_pylist(), raw.column("response").to_pylist, asked)
+            verdicts, tables = self.adjudicator.judge(evidence, cases)
             table = columns.table(found, decided(found.batch, evidence, verdicts), self.compiled, gold=self._gold)
-            yield Judged(table, evidence, columns.outputs(found, partition.files), found.batch)
+            yield Judged(table, evidence, raw, found.batch, tables)
 
     def restore(self, samples: pa.Table) -> CheckBatch:
         """The answers as they were."""
@@ -90,8 +97,7 @@ class CheckPlan(BatchPlan):
 
     def decided(self, batch: CheckBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Verdicts, buckets, citations and scores."""
-        models, names = (batch.columns[name].to_pylist() for name in ("model", "id"))
-        return decided(batch, evidence, self.agent.adjudicate_batch(evidence, models, names))
+        return decided(batch, evidence, rule_verdicts(evidence))
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: CheckBatch | None = None) -> Partial:
         """What one batch adds to the numbers."""

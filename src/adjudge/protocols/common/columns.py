@@ -34,3 +34,40 @@ def codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int8
 def floats(samples: pa.Table, name: str) -> NDArray[np.float64]:
     """A column of numbers, NaN for null."""
     return np.asarray(samples.column(name).to_numpy(), dtype=float)
+
+
+def distinct_words(samples: pa.Table, name: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """The words of a column that occur (None last), and the code of each row."""
+    column = samples.column(name).combine_chunks()
+    words = column.dictionary.to_pylist()
+    used, dense = np.unique(_indices(column), return_inverse=True)
+    return [words[i] if i < len(words) else None for i in used], dense.astype(np.int64)
+
+
+def places_in(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int64]:
+    """A column of words as indices into `words`; what is not there, and null, is one past the last."""
+    column = samples.column(name).combine_chunks()
+    where = {word: index for index, word in enumerate(words)}
+    translate = [where.get(word, len(words)) for word in column.dictionary.to_pylist()]
+    return np.array([*translate, len(words)], dtype=np.int64)[_indices(column)]
+
+
+def holds(samples: pa.Table, name: str, word: str) -> NDArray[np.bool_]:
+    """Which rows of a column of words hold this one."""
+    return np.equal(places_in(samples, name, (word,)), 0)
+
+
+def known(samples: pa.Table, name: str) -> NDArray[np.bool_]:
+    """Which rows of a column are not null."""
+    column = samples.column(name)
+    if column.null_count == len(column):
+        return np.zeros(len(column), dtype=bool)
+    mask: NDArray[np.bool_] = column.is_valid().to_numpy()
+    return mask
+
+
+def _indices(column: pa.DictionaryArray) -> NDArray[np.int64]:
+    """Codes of a dictionary column; null is one past the last word."""
+    indices = column.indices
+    codes: NDArray[np.int64] = (indices.fill_null(len(column.dictionary)) if indices.null_count else indices).to_numpy()
+    return codes

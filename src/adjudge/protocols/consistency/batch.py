@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,12 @@ from adjudge.protocols.consistency.reasons import look_into
 
 @dataclass
 class PairBatch:
-    """Columns over n items. `reason_*` and `quotes`, `personal`, `seeding` have one row an agent (scholar, auditor)."""
+    """Columns over n items. `flags` has a row a flag; `reason_length`, `quotes`, `personal`, `seeding` one an agent."""
 
     status: encoding.Small
     scholar: encoding.Small
     auditor: encoding.Small
-    provenance: encoding.Small
-    constraints: encoding.Small
+    flags: encoding.Small
     citations: encoding.Small
     out_of_scope: NDArray[np.int32]
     claim: encoding.Small
@@ -46,8 +44,8 @@ class PairBatch:
 
     @property
     def hard_flag(self) -> NDArray[np.bool_]:
-        """Whether either red flag is raised."""
-        raised: NDArray[np.bool_] = (self.provenance == 1) | (self.constraints == 1)
+        """Whether any red flag is raised."""
+        raised: NDArray[np.bool_] = (self.flags == 1).any(axis=0)
         return raised
 
 
@@ -59,13 +57,6 @@ _PARTS = {
     "answers": ("claim",),
 }
 _CODES = {"scholar": "scholar", "auditor": "auditor", "answers": "answer"}
-
-
-class Item(NamedTuple):
-    """A row that cannot be used: where it stands, and why."""
-
-    place: str
-    what: str
 
 
 @dataclass
@@ -80,21 +71,23 @@ class ReadBatch:
 
 
 class PairReader:
-    """Reads pairs, or two agents' files and their answers."""
+    """Reads pairs, or two agents' files and their answers. `flags` is how many flags there are."""
 
-    def __init__(self, *, paired: bool, skip_bad: bool) -> None:
-        self.paired, self.skip_bad = paired, skip_bad
+    def __init__(self, *, paired: bool, flags: int, skip_bad: bool) -> None:
+        self.paired, self.flags, self.skip_bad = paired, flags, skip_bad
 
     def read(self, partition: Partition) -> Iterator[ReadBatch]:
-        """Batches in the order of the keys; rows that cannot be used stand among them by file and line."""
-        bad: list[Item] = []
+        """Batches in the order of the keys; an item with a row that cannot be used is one item, and has no labels."""
+        bad: dict[str, list[str]] = {}
         items = self._rows(partition, "pairs", bad) if self.paired else self._joined(partition, bad)
         if bad:
-            items = _in_order(encoding.together(items, _bad_rows(bad)))
+            usable = pc.invert(pc.is_in(items.column("key"), value_set=pa.array(list(bad), pa.string())))
+            items = encoding.together(items.filter(usable), _bad_items(bad))
+            items = items.take(pc.sort_indices(encoding.column(items, "key")))
         for start in range(0, items.num_rows, BATCH_ROWS):
-            yield columns(items.slice(start, BATCH_ROWS))
+            yield columns(items.slice(start, BATCH_ROWS), self.flags)
 
-    def _joined(self, partition: Partition, bad: list[Item]) -> pa.Table:
+    def _joined(self, partition: Partition, bad: dict[str, list[str]]) -> pa.Table:
         """The items of all roles; the status says who labelled them."""
         sides = {role: self._rows(partition, role, bad) for role in _PARTS if role in partition.tables}
         keys = pc.unique(pa.chunked_array([encoding.column(side, "key") for side in sides.values()]))
@@ -116,7 +109,7 @@ class PairReader:
         )
         return encoding.table(keys, codes, texts)
 
-    def _rows(self, partition: Partition, role: str, bad: list[Item]) -> pa.Table:
+    def _rows(self, partition: Partition, role: str, bad: dict[str, list[str]]) -> pa.Table:
         """The rows of a role that can be used, in the order of their keys; the others go to `bad`."""
         table = partition.tables[role]
         keys, notes = encoding.column(table, "key"), encoding.column(table, "note")
@@ -128,8 +121,10 @@ class PairReader:
         if again.any():
             self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
         if wrong:
-            places = {row: self._place(partition, role, row) for row in sorted(wrong)}
-            bad += [Item(r.place_of(partition.files, *place), wrong[row]) for row, place in places.items()]
+            for row in sorted(wrong):
+                place = r.place_of(partition.files, *self._place(partition, role, row))
+                name = keys[row].as_py()
+                bad.setdefault(place if name == r.BAD_KEY else name, []).append(f"{place}: {wrong[row]}")
             order = order.filter(pa.array(~np.isin(order.to_numpy(), list(wrong))))
         return table.drop_columns(["file", "line"]).take(order)
 
@@ -157,7 +152,7 @@ class PairReader:
         return table.column("file")[row].as_py(), table.column("line")[row].as_py()
 
 
-def columns(items: pa.Table) -> ReadBatch:
+def columns(items: pa.Table, flags: int) -> ReadBatch:
     """The columns of some items."""
     codes = encoding.codes_of(items)
     agents = (codes["scholar"], codes["auditor"])
@@ -169,8 +164,7 @@ def columns(items: pa.Table) -> ReadBatch:
         status=_column(codes["status"]),
         scholar=labels[0],
         auditor=labels[1],
-        provenance=_column(answer["provenance"]),
-        constraints=_column(answer["constraints"]),
+        flags=encoding.flag_codes(answer["flags_known"], answer["flags_raised"], flags),
         citations=_column(answer["citations"]),
         out_of_scope=np.ascontiguousarray(answer["out_of_scope"]),
         claim=_column(answer["claim"]),
@@ -211,12 +205,9 @@ def _equal_neighbours(keys: pa.StringArray) -> NDArray[np.bool_]:
     return repeated
 
 
-def _in_order(items: pa.Table) -> pa.Table:
-    return items.take(pc.sort_indices(encoding.column(items, "key")))
-
-
-def _bad_rows(bad: list[Item]) -> pa.Table:
+def _bad_items(bad: dict[str, list[str]]) -> pa.Table:
+    """Items that no row of can be used, each with a line a row on what is wrong."""
     codes = encoding.blank(len(bad))
     codes["status"] = encoding.BAD_ROW
-    places = pa.array([item.place for item in bad], pa.string())
-    return encoding.table(places, codes, {"note": pa.array([item.what for item in bad], pa.string())})
+    notes = pa.array(["\n".join(lines) for lines in bad.values()], pa.string())
+    return encoding.table(pa.array(list(bad), pa.string()), codes, {"note": notes})

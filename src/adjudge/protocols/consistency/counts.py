@@ -14,6 +14,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, Outcome
 from adjudge.protocols.common.columns import codes
 from adjudge.protocols.consistency import encoding
+from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.judge import VERDICTS
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS, REJECT
 from adjudge.stats.agreement import pair_counts
@@ -23,24 +24,17 @@ EXAMPLES = 5
 _VALID, _ABSTAIN, _NOT_IN_CONTEXT = (LABELS.index(name) for name in ("VALID", "ABSTAIN", "NOT_IN_CONTEXT"))
 _REJECT = VERDICTS.index(REJECT)
 _OUT = CITATIONS.index("out_of_scope")
-COUNTS = (
-    "either_abstains",
-    "scholar_abstains",
-    "auditor_abstains",
-    "shipped",
-    "shipped_with_red_flag",
-    "shipped_with_bad_citations",
-    "agreed_valid",
-    "agreed_valid_rejected_by_red_flag",
-    "agreed_valid_rejected_by_citations",
-    "without_answer",
-    "votes_reduced",
-)
+FIXES = ("hard_flags", "template_or_schema_drift", "retriever_recall")
+"""What to repair first, in this order."""
 
 
 @dataclass
 class Partial:
-    """Counts of one batch, or of many added up."""
+    """Counts of one batch, or of many added up.
+
+    `agreed_*` are about items that both call VALID: counts by why, and (item, why, what is wrong) of the rejected ones.
+    `rows` are the disagreements, with the place among FIXES of what each is about.
+    """
 
     confusion: NDArray[np.int64]
     finals: NDArray[np.int64]
@@ -50,6 +44,8 @@ class Partial:
     outcomes: NDArray[np.int64]
     codes: dict[str, int]
     examples: dict[str, list[str]]
+    agreed_finals: NDArray[np.int64]
+    agreed_rejected: list[tuple[str, str, str]]
     listed: dict[str, list[tuple[str, str]]]
     rows: pa.Table
     digests: list[bytes] = field(default_factory=list)
@@ -60,19 +56,14 @@ class Partial:
         return int(self.confusion.sum())
 
 
-def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Partial:
-    """The counts of one batch."""
-    status, scholar, auditor = (
-        codes(samples, name, words)
-        for name, words in (("status", encoding.STATUSES), ("scholar", LABELS), ("auditor", LABELS))
-    )
+def partial(samples: pa.Table, batch: PairBatch, evidence: Evidence, reasons: Sequence[str]) -> Partial:
+    """The counts of one batch, whose finals stand in the samples."""
+    status, scholar, auditor = batch.status, batch.scholar, batch.auditor
     final, why = codes(samples, "verdict", VERDICTS), codes(samples, "why", reasons)
-    citations = codes(samples, "citations", CITATIONS)
-    flagged = _true(samples, "provenance_violation") | _true(samples, "constraints_mismatch")
+    flagged, outside = batch.hard_flag, batch.citations >= _OUT
     paired = status == encoding.PAIRED
     shipped = paired & (final != _REJECT)
     agreed = paired & (scholar == _VALID) & (auditor == _VALID)
-    outside = citations >= _OUT
     masks = {
         "either_abstains": paired & ((scholar == _ABSTAIN) | (auditor == _ABSTAIN)),
         "scholar_abstains": paired & (scholar == _ABSTAIN),
@@ -83,36 +74,49 @@ def partial(samples: pa.Table, evidence: Evidence, reasons: Sequence[str]) -> Pa
         "agreed_valid": agreed,
         "agreed_valid_rejected_by_red_flag": agreed & ~shipped & flagged,
         "agreed_valid_rejected_by_citations": agreed & ~shipped & ~flagged & outside,
-        "without_answer": paired & ~_true(samples, "answered"),
+        "without_answer": paired & (batch.answered != 1),
+        "with_flags": paired & (batch.flags != encoding.ABSENT).any(axis=0),
         "votes_reduced": paired & (_given(samples, "scholar_reducer") | _given(samples, "auditor_reducer")),
     }
     names = samples.column("sample")
     failed = evidence.outcome == Outcome.FAIL
     by_code = np.bincount(evidence.code[failed].astype(np.int64), minlength=len(evidence.layout.codes))
-    drift = failed[evidence.layout.positions_of("refusal", "constraints")].any(axis=0)
-    recall = paired & (outside | ((scholar == _NOT_IN_CONTEXT) != (auditor == _NOT_IN_CONTEXT)))
-    differ = paired & (scholar != auditor)
+    fixes = {
+        "hard_flags": paired & flagged,
+        "template_or_schema_drift": failed[evidence.layout.positions_of("refusal", "constraints")].any(axis=0),
+        "retriever_recall": paired & (outside | ((scholar == _NOT_IN_CONTEXT) != (auditor == _NOT_IN_CONTEXT))),
+    }
+    first_fix = np.select([fixes[name] for name in FIXES], range(len(FIXES)), len(FIXES))
+    dangerous = masks["agreed_valid_rejected_by_red_flag"]
     return Partial(
         confusion=pair_counts(scholar[paired].astype(np.int64), auditor[paired].astype(np.int64), len(LABELS)),
         finals=np.bincount(why.astype(np.int64), minlength=len(reasons)),
         status=np.bincount(status.astype(np.int64), minlength=len(encoding.STATUSES)),
         buckets=np.bincount(codes(samples, "bucket", BUCKETS).astype(np.int64), minlength=len(BUCKETS)),
-        counts={name: int(mask.sum()) for name, mask in masks.items()}
-        | {"drift": int(drift.sum()), "recall": int(recall.sum()), "flagged": int((paired & flagged).sum())},
+        counts={name: int(mask.sum()) for name, mask in (masks | fixes).items()}
+        | {"bad_rows": sum(note.count("\n") + 1 for note in batch.notes.values())},
         outcomes=np.array(
             [[np.count_nonzero(atoms == code) for code in range(len(OUTCOMES))] for atoms in evidence.outcome]
         ),
         codes={code: int(count) for code, count in zip(evidence.layout.codes, by_code, strict=True) if count},
-        examples={
-            "agreed_valid_rejected_by_red_flag": _smallest(names, masks["agreed_valid_rejected_by_red_flag"], EXAMPLES),
-            "flagged": _smallest(names, paired & flagged, EXAMPLES),
-            "drift": _smallest(names, drift, EXAMPLES),
-            "recall": _smallest(names, recall, EXAMPLES),
-        },
+        examples={name: _smallest(names, mask, EXAMPLES) for name, mask in {**fixes, "dangerous": dangerous}.items()},
+        agreed_finals=np.bincount(why[agreed].astype(np.int64), minlength=len(reasons)),
+        agreed_rejected=_rejected(samples, evidence, np.flatnonzero(agreed & ~shipped)),
         listed={name: _listed(samples, status == code) for code, name in enumerate(encoding.STATUSES) if code},
-        rows=_rows(samples, differ),
+        rows=_rows(samples, np.flatnonzero(paired & (scholar != auditor)), first_fix),
         digests=[_digest(names)],
     )
+
+
+def _rejected(samples: pa.Table, evidence: Evidence, places: NDArray[np.intp]) -> list[tuple[str, str, str]]:
+    """(item, why, what failed) of the first few items; the worst rules come first in the evidence."""
+    names, why = samples.column("sample"), samples.column("why")
+    failed = evidence.outcome == Outcome.FAIL
+    rejected = []
+    for place in places[:LISTED].tolist():
+        codes_failed = [evidence.layout.codes[code] for code in evidence.code[failed[:, place], place].tolist()]
+        rejected.append((names[place].as_py(), why[place].as_py(), ", ".join(dict.fromkeys(codes_failed))))
+    return rejected
 
 
 def merge(partials: Sequence[Partial]) -> Partial:
@@ -127,6 +131,8 @@ def merge(partials: Sequence[Partial]) -> Partial:
         outcomes=sum_of([p.outcomes for p in partials]),
         codes={},
         examples={name: sorted(x for p in partials for x in p.examples[name])[:EXAMPLES] for name in first.examples},
+        agreed_finals=sum_of([p.agreed_finals for p in partials]),
+        agreed_rejected=sorted(x for p in partials for x in p.agreed_rejected)[:LISTED],
         listed={name: sorted(x for p in partials for x in p.listed[name])[:LISTED] for name in first.listed},
         rows=pa.concat_tables([p.rows for p in partials]).sort_by("sample"),
         digests=[digest for p in partials for digest in p.digests],
@@ -157,11 +163,6 @@ def _digest(names: pa.ChunkedArray) -> bytes:
     return total.digest()
 
 
-def _true(samples: pa.Table, name: str) -> NDArray[np.bool_]:
-    truths: NDArray[np.bool_] = samples.column(name).fill_null(False).to_numpy()
-    return truths
-
-
 def _given(samples: pa.Table, name: str) -> NDArray[np.bool_]:
     valid: NDArray[np.bool_] = samples.column(name).is_valid().to_numpy()
     return valid
@@ -181,7 +182,8 @@ def _listed(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str, str]]
 _COLUMNS = ("sample", "scholar", "auditor", "verdict", "why", "scholar_reason", "auditor_reason")
 
 
-def _rows(samples: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
-    """What the table of disagreements says of some items."""
-    chosen = samples.select(_COLUMNS).take(pa.array(np.flatnonzero(mask)))
-    return chosen.cast(pa.schema([(name, pa.string()) for name in _COLUMNS]))
+def _rows(samples: pa.Table, places: NDArray[np.intp], first_fix: NDArray[np.int64]) -> pa.Table:
+    """What the table of disagreements says of some items, and the place among FIXES of each."""
+    chosen = samples.select(_COLUMNS).take(pa.array(places))
+    chosen = chosen.cast(pa.schema([(name, pa.string()) for name in _COLUMNS]))
+    return chosen.append_column("fix", pa.array(first_fix[places], pa.int8()))

@@ -18,8 +18,9 @@ AGENTS = ("scholar", "auditor")
 PAIRED, ONLY_SCHOLAR, ONLY_AUDITOR, BAD_ROW, UNKNOWN_ANSWER = range(5)
 STATUSES = ("paired", "only_scholar", "only_auditor", "bad_row", "unknown_answer")
 
-ABSENT = -1
-"""In a column of small integers: the row does not say."""
+ABSENT, UNKNOWN = -1, -2
+"""In a column of small integers: the row does not say; it says a word that nobody knows."""
+MOST_FLAGS = 16
 
 NO_CLAIM, OTHER_CLAIM, REFUSAL_CLAIM = range(3)
 CLAIMS = ("none", "other", "refusal_token")
@@ -33,8 +34,8 @@ AGENT = np.dtype([("label", "i1"), ("seeding", "i1"), ("reduced", "i1")])
 ANSWER = np.dtype(
     [
         ("answered", "i1"),
-        ("provenance", "i1"),
-        ("constraints", "i1"),
+        ("flags_known", "<u2"),
+        ("flags_raised", "<u2"),
         ("citations", "i1"),
         ("claim", "i1"),
         ("echoed", "i1"),
@@ -55,8 +56,7 @@ def blank(n: int) -> Codes:
     codes: Codes = np.zeros(n, dtype=CODES)
     for agent in AGENTS:
         codes[agent]["label"] = ABSENT
-    for name in ("provenance", "constraints", "echoed"):
-        codes["answer"][name] = ABSENT
+    codes["answer"]["echoed"] = ABSENT
     return codes
 
 
@@ -86,3 +86,10 @@ def column(rows: pa.Table, name: str) -> pa.Array:
     """A column in one piece; a text that nobody gave is a null text."""
     found = rows.column(name).combine_chunks()
     return pa.nulls(len(found), pa.string()) if pa.types.is_null(found.type) else found
+
+
+def flag_codes(known: NDArray[np.uint16], raised: NDArray[np.uint16], flags: int) -> Small:
+    """(flags, rows): 1 raised, 0 not, ABSENT where a row does not say; from one bit a flag."""
+    bits = (1 << np.arange(flags, dtype=np.uint16))[:, None]
+    codes: Small = np.where(known & bits, (raised & bits) > 0, ABSENT).astype(np.int8)
+    return codes

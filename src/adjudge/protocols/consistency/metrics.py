@@ -14,8 +14,10 @@ from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.consistency import charts, encoding
 from adjudge.protocols.consistency.comparable import DATASET_COLUMNS, comparable
-from adjudge.protocols.consistency.counts import LISTED, Partial, dataset_digest, merge
+from adjudge.protocols.consistency.config import ConsistencyConfig
+from adjudge.protocols.consistency.counts import FIXES, LISTED, Partial, dataset_digest, merge
 from adjudge.protocols.consistency.policy import LABELS, REJECT
+from adjudge.protocols.consistency.sections import pair_sections
 from adjudge.stats import agreement
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, count, share
@@ -33,6 +35,14 @@ def _kappa(name: str, formula: str, interval: str, null: str = _CONSTANT, **more
 
 METRICS = (
     share(
+        "ship_rate",
+        better=None,
+        headline=True,
+        formula="items whose final verdict ships them ÷ items",
+        interval=_WILSON,
+        null=_NO_ITEMS,
+    ),
+    share(
         "percent_agreement",
         headline=True,
         formula="items on which both give the same label ÷ items",
@@ -45,7 +55,7 @@ METRICS = (
         "analytic",
         headline=True,
     ),
-    _kappa("kappa_bootstrap", "the same κ", "bootstrap over items", headline=True),
+    _kappa("kappa_bootstrap", "the same κ", "bootstrap over items"),
     _kappa("ac1", "(Po − Pe) ÷ (1 − Pe) with Pe = Σ π(1 − π) ÷ (q − 1) over the q labels", "analytic", headline=True),
     _kappa(
         "pabak",
@@ -59,7 +69,6 @@ METRICS = (
         "constant_rater_*",
         "constant rater against the {}",
         better=None,
-        headline=True,
         formula="the agreement that one constant label reaches with this rater",
         interval=_WILSON,
         null=_NO_ITEMS,
@@ -79,8 +88,19 @@ METRICS = (
         interval=_WILSON,
         null=_NO_ITEMS,
     ),
-    share("ship_rate", formula="items whose final verdict ships them ÷ items", interval=_WILSON, null=_NO_ITEMS),
-    count("shipped_with_red_flag", formula="shipped items with a red flag", interval="none: counted"),
+    share(
+        "paired_share",
+        formula="items that both labelled ÷ items that either labelled",
+        interval=_WILSON,
+        null="without items",
+    ),
+    count(
+        "shipped_with_red_flag",
+        headline=True,
+        formula="shipped items with a red flag",
+        interval="none: counted",
+        null="no item carries a flag",
+    ),
     count(
         "shipped_with_bad_citations",
         formula="shipped items with a citation that does not hold",
@@ -101,20 +121,33 @@ METRICS = (
     ),
     share(
         "unanimous_rate",
+        headline=True,
         formula="items on which all raters agree ÷ items with two or more",
         interval=_WILSON,
         null=_NO_ITEMS,
     ),
-    _kappa("fleiss_kappa", "mean agreement of pairs beyond Σ of squared label shares", "bootstrap over items"),
-    _kappa("krippendorff_alpha", "1 − observed ÷ expected disagreement, with missing ratings", "bootstrap over items"),
+    _kappa(
+        "fleiss_kappa",
+        "mean agreement of pairs beyond Σ of squared label shares",
+        "bootstrap over items",
+        headline=True,
+    ),
+    _kappa(
+        "krippendorff_alpha",
+        "1 − observed ÷ expected disagreement, with missing ratings",
+        "bootstrap over items",
+        headline=True,
+    ),
     share(
         "sensitivity",
+        headline=True,
         formula="positives of the reference that the judge calls so ÷ positives",
         interval=_WILSON,
         null="the reference has no positive",
     ),
     share(
         "specificity",
+        headline=True,
         formula="negatives of the reference that the judge calls so ÷ negatives",
         interval=_WILSON,
         null="the reference has no negative",
@@ -129,6 +162,7 @@ METRICS = (
     share(
         "corrected_pass_rate",
         better=None,
+        headline=True,
         formula="(apparent + specificity − 1) ÷ (sensitivity + specificity − 1), kept within 0 and 1",
         interval="Lang and Reiczigel",
         null="the judge does no better than chance",
@@ -141,24 +175,26 @@ _TSV_ROWS = 8192
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
-def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *, seed: int, resamples: int) -> Measured:
+def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, config: ConsistencyConfig) -> Measured:
     """All numbers, from the partials in order."""
     whole = merge(partials)
     reasons = (*table.reasons, *encoding.STATUSES[1:])
     ships = {row.why for row in table.rows if row.final != REJECT}
     n, counts = whole.n, whole.counts
-    named = two_raters(whole.confusion, LABELS, seed=seed, resamples=resamples)
+    named = two_raters(whole.confusion, LABELS, seed=config.seed, resamples=config.resamples)
     named += [
         Named("abstain_rate", "", wilson(counts["either_abstains"], n)),
         Named("scholar_abstain_rate", "", wilson(counts["scholar_abstains"], n)),
         Named("auditor_abstain_rate", "", wilson(counts["auditor_abstains"], n)),
         Named("ship_rate", "", wilson(counts["shipped"], n)),
-        Named("shipped_with_red_flag", "", _count(counts["shipped_with_red_flag"], n)),
+        Named("paired_share", "", wilson(n, n + sum(_unpaired(whole).values()))),
+        Named("shipped_with_red_flag", "", _red_flags(whole)),
         Named("shipped_with_bad_citations", "", _count(counts["shipped_with_bad_citations"], n)),
     ]
     value = {name: estimate.value for name, where, estimate in named if not where}
     finals = {why: int(count) for why, count in zip(reasons, whole.finals, strict=True) if why not in encoding.STATUSES}
     disagreements = n - int(np.trace(whole.confusion))
+    hygiene = _hygiene(whole, layout)
     every = {name: int(count) for name, count in zip(BUCKETS, whole.buckets, strict=True)}
     top = {
         "n": n,
@@ -172,14 +208,15 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *,
             "n": counts["agreed_valid"],
             "rejected_by_red_flag": counts["agreed_valid_rejected_by_red_flag"],
             "rejected_by_citations": counts["agreed_valid_rejected_by_citations"],
-            "examples": whole.examples["agreed_valid_rejected_by_red_flag"],
+            "examples": whole.examples["dangerous"],
         },
         "confusion": confusion_table(whole.confusion, LABELS),
         "unmatched": _unmatched(whole),
-        "bad_rows": _listed(whole, "bad_row"),
-        "hygiene": _hygiene(whole, layout),
+        "bad_rows": _bad_rows(whole),
+        "hygiene": hygiene,
         "votes_reduced": {"reducer": "strict_majority", "items": counts["votes_reduced"]},
         "fix_list": _fix_list(whole),
+        **({} if config.pairs or config.answers else {"not_checked": ["flags"]}),
         "comparable": comparable(),
         "dataset_columns": list(DATASET_COLUMNS),
     }
@@ -191,6 +228,7 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, *,
         top=top,
         charts=charts.pair_charts(whole.confusion, finals, ships, named),
         notes=_notes(whole),
+        sections=pair_sections(whole, table, hygiene, layout),
         digests={"dataset": dataset_digest(whole.digests)},
         files={TSV: tsv(whole)},
     )
@@ -244,7 +282,7 @@ def tsv(whole: Partial) -> bytes:
 
 
 def _lines(rows: pa.RecordBatch) -> bytes:
-    cells = [column.fill_null("") for column in rows.columns]
+    cells = [column.fill_null("") for column in rows.columns[: len(HEADER)]]
     for sign, written in _ESCAPES.items():
         cells = [pc.replace_substring(column, sign, written) for column in cells]
     lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, "\t"), "\n", "")
@@ -260,9 +298,29 @@ def _count(count: int, n: int) -> Estimate:
 
 
 def _listed(whole: Partial, status: str) -> dict[str, Any]:
-    count = int(whole.status[encoding.STATUSES.index(status)])
-    rows = [{"at": name, "what": note} if note else name for name, note in whole.listed[status]]
-    return {"count": count, "listed": rows, "not_listed": count - len(rows)}
+    count, names = int(whole.status[encoding.STATUSES.index(status)]), [name for name, _ in whole.listed[status]]
+    return {"count": count, "listed": names, "not_listed": count - len(names)}
+
+
+def _red_flags(whole: Partial) -> Estimate:
+    """How many items ship with a red flag; without a flag on any item nobody knows."""
+    if whole.n and not whole.counts["with_flags"]:
+        return Estimate.null("no item carries a flag, so nobody knows whether what ships is clean")
+    return _count(whole.counts["shipped_with_red_flag"], whole.n)
+
+
+def _unpaired(whole: Partial) -> dict[str, int]:
+    """Items that lack a label, by status."""
+    return {
+        name: int(whole.status[encoding.STATUSES.index(name)]) for name in ("only_scholar", "only_auditor", "bad_row")
+    }
+
+
+def _bad_rows(whole: Partial) -> dict[str, Any]:
+    """Every row that could not be used, by its place."""
+    lines = sorted(line.partition(": ") for _, note in whole.listed["bad_row"] for line in note.split("\n"))[:LISTED]
+    rows = [{"at": at, "what": what} for at, _, what in lines]
+    return {"count": whole.counts["bad_rows"], "listed": rows, "not_listed": whole.counts["bad_rows"] - len(rows)}
 
 
 def _unmatched(whole: Partial) -> dict[str, Any]:
@@ -287,31 +345,16 @@ def _hygiene(whole: Partial, layout: Layout) -> dict[str, dict[str, int]]:
 
 def _fix_list(whole: Partial) -> list[dict[str, Any]]:
     """What to repair first: hard flags, then template and schema drift, then the retriever."""
-    bad = int(whole.status[encoding.BAD_ROW])
-    entries = (
-        (
-            "hard_flags",
-            whole.counts["flagged"],
-            "flagged",
-            "provenance or constraints are violated: nothing else counts",
-        ),
-        (
-            "template_or_schema_drift",
-            whole.counts["drift"] + bad,
-            "drift",
-            "the refusal token, its citations, the constraints echo or the row itself is not as agreed",
-        ),
-        (
-            "retriever_recall",
-            whole.counts["recall"],
-            "recall",
-            "citations out of scope, or only one agent finds the answer in the context",
-        ),
+    what = (
+        "provenance or constraints are violated: nothing else counts",
+        "the refusal token, its citations, the constraints echo or the row itself is not as agreed",
+        "citations out of scope, or only one agent finds the answer in the context",
     )
+    bad = {"template_or_schema_drift": int(whole.status[encoding.BAD_ROW])}
     return [
-        {"kind": kind, "items": count, "what": what, "examples": whole.examples[key]}
-        for kind, count, key, what in entries
-        if count
+        {"kind": kind, "items": count, "what": text, "examples": whole.examples[kind]}
+        for kind, text in zip(FIXES, what, strict=True)
+        if (count := whole.counts[kind] + bad.get(kind, 0))
     ]
 
 
@@ -328,7 +371,7 @@ def _notes(whole: Partial) -> list[str]:
         ("only_scholar", "only the scholar labelled"),
         ("only_auditor", "only the auditor labelled"),
         ("unknown_answer", "have an answer, but no label"),
-        ("bad_row", "are rows that could not be used"),
+        ("bad_row", "have a row that could not be used"),
     ):
         count = int(whole.status[encoding.STATUSES.index(status)])
         if count:

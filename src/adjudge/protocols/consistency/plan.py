@@ -18,7 +18,7 @@ from adjudge.protocols.consistency.config import GATES, PATHS, ConsistencyConfig
 from adjudge.protocols.consistency.counts import Partial, partial
 from adjudge.protocols.consistency.judge import Judge
 from adjudge.protocols.consistency.metrics import finish
-from adjudge.protocols.consistency.policy import LABELS, check, load
+from adjudge.protocols.consistency.policy import DEFAULT, LABELS, check, load
 from adjudge.protocols.consistency.rows import BlockReader
 from adjudge.protocols.consistency.rules import PairContext
 from adjudge.verdict.gates import Gate
@@ -31,53 +31,63 @@ class PairPlan(BatchPlan):
 
     def __init__(self, config: ConsistencyConfig) -> None:
         self.settings = config
-        self.policy = load(config.policy) if isinstance(config.policy, str) else check(config.policy, "policy")
+        policy = config.policy or DEFAULT
+        self.policy = load(policy) if isinstance(policy, str) else check(policy, "policy")
         self.config = msgspec.to_builtins(config) | {"policy": self.policy.content}
-        self.use_rules("consistency", PairContext(config.reason_limit), config.rules)
+        self.use_rules("consistency", PairContext(config.reason_limit, config.flags), config.rules)
         self.use_digests(without=PATHS, policy=self.policy.content, rules=self.rules, labels=list(LABELS))
         self.judge_of = Judge(self.policy, self.graph)
 
     def default_gates(self) -> Sequence[Gate]:
-        """The protocol's four gates."""
+        """The protocol's gates; where nothing can carry flags, that on red flags is not among them."""
         config = self.settings
-        chosen = {name: getattr(config, name) for name in GATES}
-        pa, kappa, abstain = (GATES[name] if bound is None else bound for name, bound in chosen.items())
-        return (
-            Gate("pa", "percent_agreement", ">=", pa),
-            Gate("kappa", "kappa", ">=", kappa, undefined=config.kappa_undefined),
-            Gate("abstain", "abstain_rate", "<=", abstain),
-            Gate("red_flags", "shipped_with_red_flag", "==", 0.0),
+        bounds = {
+            name: default if (bound := getattr(config, name)) is None else bound for name, default in GATES.items()
+        }
+        gates = (
+            Gate("pa", "percent_agreement", ">=", bounds["pa_gate"]),
+            Gate("kappa", "kappa", ">=", bounds["kappa_gate"], undefined=config.kappa_undefined),
+            Gate("abstain", "abstain_rate", "<=", bounds["abstain_gate"]),
+            Gate("paired", "paired_share", ">=", bounds["paired_gate"]),
         )
+        return (*gates, Gate("red_flags", "shipped_with_red_flag", "==", 0.0)) if self.can_carry_flags else gates
+
+    @property
+    def can_carry_flags(self) -> bool:
+        """Whether there is a file that could say of an item that a flag is raised."""
+        return bool(self.settings.pairs or self.settings.answers)
 
     def inputs(self) -> Sequence[Input]:
         """Pairs, or two agents and their answers, keyed by qid."""
-        skip_bad = self.settings.on_bad_row == "skip"
+        settings = self.settings
+        meaning = r.Meaning(settings.map, settings.flags)
         return [
             Input(
                 role,
-                tuple(getattr(self.settings, role)),
+                tuple(getattr(settings, role)),
                 None,
                 r.EXPECTED[role],
                 limited=role == "pairs",
-                read=BlockReader(role, skip_bad=skip_bad).read,
+                read=BlockReader(role, meaning, skip_bad=settings.on_bad_row == "skip").read,
                 keys=r.ROW_TYPES[role],
             )
             for role in ("pairs", "scholar", "auditor", "answers")
-            if getattr(self.settings, role)
+            if getattr(settings, role)
         ]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of items with their evidence and finals."""
-        reader = PairReader(paired=bool(self.settings.pairs), skip_bad=self.settings.on_bad_row == "skip")
+        settings = self.settings
+        skip_bad = settings.on_bad_row == "skip"
+        reader = PairReader(paired=bool(settings.pairs), flags=len(settings.flags), skip_bad=skip_bad)
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
-            finals = self.judge_of.decide(read.batch, evidence)
-            table = columns.table(read, finals, self.judge_of.reasons)
-            yield Judged(table, evidence, columns.outputs(read))
+            table = columns.table(read, settings.flags, self.decided(read.batch, evidence))
+            yield Judged(table, evidence, columns.outputs(read), read.batch)
 
     def restore(self, samples: pa.Table) -> PairBatch:
         """The pairs as they were."""
-        return columns.restore(samples)
+        return columns.restore(samples, self.settings.flags)
 
     def decided(self, batch: PairBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Finals, reasons, buckets and citations."""
@@ -85,20 +95,18 @@ class PairPlan(BatchPlan):
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
-        del batch
-        return partial(samples, evidence, self.judge_of.reasons)
+        batch = self.restore(samples) if batch is None else batch
+        return partial(samples, batch, evidence, self.judge_of.reasons)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Agreement, finals and every estimate."""
-        return finish(
-            partials, self.policy.table, self.graph.layout, seed=self.settings.seed, resamples=self.settings.resamples
-        )
+        return finish(partials, self.policy.table, self.graph.layout, self.settings)
 
 
 def plan(options: Mapping[str, Any]) -> Plan:
     """Pairs with a policy, or raters of any label space."""
     settings = config_of(options)
-    if settings.raters or settings.labels is not None:
+    if settings.raters:
         from adjudge.protocols.consistency.raters_plan import RatersPlan
 
         return RatersPlan(settings)

@@ -13,6 +13,8 @@ from adjudge.verdict.decision import DecisionTable, load_table
 LABELS = ("VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN")
 FINALS = ("VALID", "NOT_IN_CONTEXT", "REJECT")
 REJECT = "REJECT"
+RED_FLAGS = ("provenance_violation", "constraints_mismatch")
+"""The flags that every run knows; a configuration may declare more."""
 FLAG = ("none", "raised")
 CITATIONS = ("none", "in_scope", "out_of_scope", "unverifiable")
 CLAIM = ("other", "refusal_token")

@@ -18,32 +18,24 @@ from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Variant
 from adjudge.evidence.vocabulary import BUCKETS, Scope
 from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import coded, codes
-from adjudge.protocols.consistency.encoding import AGENTS
-from adjudge.protocols.consistency.rows import (
-    BAD_KEY,
-    RATING_TYPES,
-    SKIP_HINT,
-    place_of,
-    refuse,
-    text_of,
-    unknown_label,
-)
+from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, Rating, place_of, refuse, text_of, unknown_label
 from adjudge.readers.blocks import Block, what_is_wrong
 
 PREFIX = "rating:"
+NO_RATING = -1
 AGREED, SPLIT, TOO_FEW, BAD = range(4)
 VERDICTS = ("AGREED", "SPLIT", "TOO_FEW", "BAD_ROW")
 BUCKET_OF = np.array([BUCKETS.index(name) for name in ("passed", "failed", "missing", "unparsed")], dtype=np.int8)
 EXPECTED = "a rating has `item` (or `qid`, `id`) and `label`, and `rater` where a file holds several"
 BATCH_ROWS = 8192
+_decoder = msgspec.json.Decoder(Rating)
 
 
 @dataclass
 class RatingBatch:
-    """Label codes (raters, items), −1 where a rater gave none; `bad` are rows that cannot be used."""
+    """Label codes (raters, items), −1 where a rater gave none; `notes` tell of rows of an item that cannot be used."""
 
     ratings: NDArray[np.int8]
-    bad: NDArray[np.bool_]
     reference: int | None
     notes: dict[int, str] = field(default_factory=dict)
 
@@ -51,6 +43,13 @@ class RatingBatch:
     def n(self) -> int:
         """Items in the batch."""
         return int(self.ratings.shape[1])
+
+    @property
+    def bad(self) -> NDArray[np.bool_]:
+        """Items that a row which cannot be used leaves with fewer than two ratings."""
+        noted = np.zeros(self.n, dtype=np.bool_)
+        noted[list(self.notes)] = True
+        return noted & (self.rated() < 2)
 
     def counts(self, k: int) -> NDArray[np.int64]:
         """How many raters gave each item each label: (items, labels)."""
@@ -151,90 +150,83 @@ def _reference(name: str) -> Rule:
 
 
 class RatingReader:
-    """Reads the ratings of one role. A row that cannot be used is an error, or, with `skip_bad`, a row with a note."""
+    """Reads ratings. A row that cannot be used is an error, or, with `skip_bad`, a row with a note."""
 
-    def __init__(self, role: str, labels: Sequence[str], *, skip_bad: bool) -> None:
-        self.role, self.labels, self.skip_bad = role, tuple(labels), skip_bad
+    def __init__(self, labels: Sequence[str], *, skip_bad: bool) -> None:
+        self.labels, self.skip_bad = tuple(labels), skip_bad
         self._code = {label: code for code, label in enumerate(self.labels)}
-        self._decoder = msgspec.json.Decoder(RATING_TYPES[role])
 
     def read(self, block: Block) -> pa.Table:
-        """A row for every rating, and one for every record that cannot be used; the latter has a note and no code."""
+        """A row for every record; one that cannot be used has a note and no code."""
         reasons: dict[int, str] = {}  # why a record cannot be read, by the identity of what stands for it
 
-        def unreadable(text: bytes, error: Exception) -> Any:
+        def unreadable(text: bytes, error: Exception) -> Rating:
             del text
-            row = RATING_TYPES[self.role]()
+            row = Rating()
             reasons[id(row)] = what_is_wrong(error, EXPECTED)
             return row
 
-        stem = Path(block.path).stem
-        ratings: list[tuple[str, str | None, int, str | None, int]] = []
-        for line, row in zip(
-            block.lines.tolist(), block.decode(self._decoder, EXPECTED, unreadable=unreadable), strict=True
-        ):
-            key = next((text_of(name) for name in (row.item, row.qid, row.id) if name is not None), None)
-            labels = self._labels(row, stem)
-            note = reasons.get(id(row))
-            if note is None and key is None:
-                note = f"the record has no `item`; {EXPECTED}"
-            note = note or next((wrong for wrong in map(self._wrong, labels, labels.values()) if wrong), None)
-            if note is None:
-                ratings += [(key or "", rater, self._code[str(label)], None, line) for rater, label in labels.items()]
-            elif self.skip_bad:
-                rater = None if key is None else next(iter(labels))
-                ratings.append((BAD_KEY if key is None else key, rater, -1, note, line))
-            else:
-                raise InputError(note, file=block.path, line=line, hint=SKIP_HINT)
-        keys, raters, codes, notes, lines = zip(*ratings, strict=True)
-        names = pa.array(raters, pa.string())
+        rows = block.decode(_decoder, EXPECTED, unreadable=unreadable)
+        stem = Path(block.path).stem  # a file without raters is one rater, named as the file
+        keys = [next((text_of(name) for name in (row.item, row.qid, row.id) if name is not None), None) for row in rows]
+        notes = [
+            reasons.get(id(row)) or self._wrong(row, key, stem if row.rater is None else text_of(row.rater))
+            for row, key in zip(rows, keys, strict=True)
+        ]
+        first = next((place for place, note in enumerate(notes) if note is not None), None)
+        if first is not None and not self.skip_bad:
+            raise InputError(notes[first] or "", file=block.path, line=int(block.lines[first]), hint=SKIP_HINT)
+        raters = [
+            None if key is None else stem if row.rater is None else text_of(row.rater)
+            for row, key in zip(rows, keys, strict=True)
+        ]
         return pa.table(
             {
-                "key": pa.array(keys, pa.string()),
-                "group": names if self.role == "raters" else pa.nulls(len(names), pa.string()),
-                "rater": names,
-                "code": pa.array(codes, pa.int8()),
+                "key": pa.array([BAD_KEY if key is None else key for key in keys], pa.string()),
+                "group": pa.array(raters, pa.string()),
+                "code": pa.array(
+                    [-1 if note else self._code[str(row.label)] for row, note in zip(rows, notes, strict=True)],
+                    pa.int8(),
+                ),
                 "note": pa.array(notes, pa.string()),
-                "file": pa.array([block.file] * len(names), pa.int32()),
-                "line": pa.array(lines, pa.int64()),
+                "file": pa.array([block.file] * len(rows), pa.int32()),
+                "line": pa.array(block.lines),
             }
         )
 
-    def _labels(self, row: Any, stem: str) -> dict[str, str | int | None]:
-        """Each rater of a record with the label; a file without raters is one rater, named as the file."""
-        if self.role == "pairs":
-            return {name: part.label if part else None for name in AGENTS for part in [getattr(row, name)]}
-        if self.role == "raters":
-            return {stem if row.rater is None else text_of(row.rater): row.label}
-        return {self.role: row.label}
-
-    def _wrong(self, rater: str, label: str | int | None) -> str | None:
-        """What is wrong with a label, if anything."""
-        if label is None or label == "":
+    def _wrong(self, row: Rating, key: str | None, rater: str) -> str | None:
+        """What is wrong with a row that can be read, if anything."""
+        if key is None:
+            return f"the record has no `item`; {EXPECTED}"
+        if row.label is None or row.label == "":
             return f"{rater} has no label; expected one of {', '.join(self.labels)}"
-        return None if str(label) in self._code else unknown_label(label, self.labels)
+        return None if str(row.label) in self._code else unknown_label(row.label, self.labels, fixed=False)
 
 
 def batches(partition: Partition, reference: str | None, *, skip_bad: bool) -> Iterator[tuple[RatingBatch, list[str]]]:
-    """(columns, item ids) of a partition in the order of the ids; bad rows stand among them by file and line."""
-    raters = raters_in(partition)
-    rows = pa.concat_tables(partition.tables.values()).combine_chunks()
+    """(columns, item ids) of a partition in the order of the ids; a bad row without an item stands by file and line."""
+    raters = partition.groups
+    rows = partition.tables["raters"].combine_chunks()
+    bad: dict[str, list[str]] = {}
+
+    def set_aside(row: dict[str, Any], what: str) -> None:
+        place = place_of(partition.files, row["file"], row["line"])
+        bad.setdefault(place if row["key"] == BAD_KEY else row["key"], []).append(f"{place}: {what}")
+
+    for row in rows.filter(pc.is_valid(rows.column("note"))).to_pylist():
+        set_aside(row, row["note"])
     good = rows.filter(pc.is_null(rows.column("note")))
-    bad = {
-        place_of(partition.files, row["file"], row["line"]): row["note"]
-        for row in rows.filter(pc.is_valid(rows.column("note"))).select(["file", "line", "note"]).to_pylist()
-    }
     items = pc.unique(good.column("key"))
     place = pc.index_in(good.column("key"), items).to_numpy().astype(np.int64)
-    cell = place * len(raters) + pc.index_in(good.column("rater"), pa.array(raters)).to_numpy()
+    cell = place * len(raters) + pc.index_in(good.column("group"), pa.array(raters)).to_numpy()
     cells, first, times = np.unique(cell, return_index=True, return_counts=True)
-    for row in np.setdiff1d(np.arange(len(cell)), first).tolist():
-        again = good.slice(row, 1).to_pylist()[0]
-        what = f"item {again['key']!r} is labelled twice by {again['rater']!r}"
+    for at in np.setdiff1d(np.arange(len(cell)), first).tolist():
+        again = good.slice(at, 1).to_pylist()[0]
+        what = f"item {again['key']!r} is labelled twice by {again['group']!r}"
         if not skip_bad:
             raise refuse(what, partition.files, again["file"], again["line"])
-        bad[place_of(partition.files, again["file"], again["line"])] = what
-    ratings = np.full((len(items) + 1, len(raters)), -1, dtype=np.int8)  # the last row is that of a bad one
+        set_aside(again, what)
+    ratings = np.full((len(items) + 1, len(raters)), NO_RATING, dtype=np.int8)  # the last row is that of a bad one
     ratings.ravel()[cells[times == 1]] = good.column("code").to_numpy()[first[times == 1]]
     places = {name: place for place, name in enumerate(items.to_pylist())}
     names = sorted({*places, *bad})
@@ -242,16 +234,10 @@ def batches(partition: Partition, reference: str | None, *, skip_bad: bool) -> I
         chosen = names[start : start + BATCH_ROWS]
         batch = RatingBatch(
             ratings=np.ascontiguousarray(ratings[[places.get(name, -1) for name in chosen]].T),
-            bad=np.array([name in bad for name in chosen]),
             reference=None if reference is None else raters.index(reference),
-            notes={index: bad[name] for index, name in enumerate(chosen) if name in bad},
+            notes={index: "\n".join(bad[name]) for index, name in enumerate(chosen) if name in bad},
         )
         yield batch, chosen
-
-
-def raters_in(partition: Partition) -> tuple[str, ...]:
-    """All raters of the input; where a file is an agent's, the two agents."""
-    return partition.groups or AGENTS
 
 
 def table(
@@ -281,7 +267,6 @@ def restore(samples: pa.Table, labels: Sequence[str], reference: str | None) -> 
     notes = samples.column("note").to_pylist()
     return RatingBatch(
         ratings=np.stack([codes(samples, PREFIX + name, labels) for name in names]),
-        bad=np.array([note is not None for note in notes]),
         reference=None if reference is None else names.index(reference),
         notes={index: note for index, note in enumerate(notes) if note is not None},
     )

@@ -18,7 +18,8 @@ from adjudge.protocols.consistency import charts
 from adjudge.protocols.consistency.config import ConsistencyConfig
 from adjudge.protocols.consistency.counts import dataset_digest, sum_of
 from adjudge.protocols.consistency.metrics import confusion_table, two_raters
-from adjudge.protocols.consistency.raters import BAD, VERDICTS, raters_of, restore
+from adjudge.protocols.consistency.raters import VERDICTS, RatingBatch, raters_of
+from adjudge.protocols.consistency.sections import rater_sections
 from adjudge.stats.agreement import pair_counts
 from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
 from adjudge.stats.prevalence import rogan_gladen
@@ -37,13 +38,13 @@ class RatersPartial:
     patterns: Counter[tuple[int, ...]]
     verdicts: NDArray[np.int64]
     worst: list[tuple[float, str, dict[str, str]]]
-    bad: list[tuple[str, str]]
+    bad: list[str]
     digest: bytes
 
 
-def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> RatersPartial:
+def partial(samples: pa.Table, batch: RatingBatch, labels: Sequence[str]) -> RatersPartial:
     """What one batch adds to the numbers."""
-    batch, names = restore(samples, labels, reference), raters_of(samples)
+    names = raters_of(samples)
     k, m = len(labels), len(names)
     ratings = batch.ratings.astype(np.int64)
     pairs = np.zeros((m, m, k, k), dtype=np.int64)
@@ -72,7 +73,7 @@ def partial(samples: pa.Table, labels: Sequence[str], reference: str | None) -> 
             )
             for i in worst[:MOST]
         ],
-        bad=[(items[index], note) for index, note in batch.notes.items()],
+        bad=[line for note in batch.notes.values() for line in note.split("\n")],
         digest=hashlib.sha256("\n".join(items).encode()).digest(),
     )
 
@@ -93,7 +94,12 @@ def finish(
     rated = counts[counts.sum(axis=1) >= 2]
     whole = rated[rated.sum(axis=1) == len(names)]
     n = len(rated)
-    named: list[Named] = []
+    unanimous = int((rated.max(axis=1, initial=0) == rated.sum(axis=1)).sum())
+    named = [Named("unanimous_rate", "", wilson(unanimous, n))]
+    if len(names) > 2:
+        named.append(Named("fleiss_kappa", "", fleiss_kappa(whole, **seeded)))
+    alpha = krippendorff_alpha(rated, metric="ordinal" if ordered else "nominal", **seeded)
+    named.append(Named("krippendorff_alpha", "", alpha))
     cells: dict[tuple[str, str], float | None] = {}
     pairwise: list[dict[str, Any]] = []
     for a in range(len(names)):
@@ -104,12 +110,8 @@ def finish(
             values = {name: estimate.value for name, place, estimate in of_pair if place == where}
             cells[names[a], names[b]] = cells[names[b], names[a]] = values["kappa"]
             pairwise.append({"first": names[a], "second": names[b], "n": int(pairs[a, b].sum()), **values})
-    named.append(Named("unanimous_rate", "", wilson(int((rated.max(axis=1, initial=0) == rated.sum(axis=1)).sum()), n)))
-    if len(names) > 2:
-        named.append(Named("fleiss_kappa", "", fleiss_kappa(whole, **seeded)))
-    alpha = krippendorff_alpha(rated, metric="ordinal" if ordered else "nominal", **seeded)
-    named.append(Named("krippendorff_alpha", "", alpha))
     notes = []
+    bad = sorted(line for p in partials for line in p.bad)
     top: dict[str, Any] = {
         "n": n,
         "raters": list(names),
@@ -126,8 +128,8 @@ def finish(
             ]
         ],
         "bad_rows": {
-            "count": int(verdicts[BAD]),
-            "listed": [{"at": at, "what": what} for at, what in sorted(x for p in partials for x in p.bad)[:1000]],
+            "count": len(bad),
+            "listed": [{"at": at, "what": what} for at, _, what in (line.partition(": ") for line in bad[:1000])],
         },
     }
     drawn = [charts.raters(names, cells, "Cohen's κ")]
@@ -161,6 +163,9 @@ def finish(
         top=top,
         charts=drawn,
         notes=notes,
+        sections=rater_sections(
+            names, {(name, where): e for name, where, e in named}, reference, top["most_disagreement"]
+        ),
         digests={"dataset": dataset_digest([p.digest for p in partials])},
     )
 

@@ -20,7 +20,7 @@ from adjudge.protocols.consistency import raters as r
 from adjudge.protocols.consistency.config import PATHS, ConsistencyConfig
 from adjudge.protocols.consistency.policy import LABELS
 from adjudge.protocols.consistency.raters_metrics import RatersPartial, finish, partial
-from adjudge.protocols.consistency.rows import RATING_TYPES
+from adjudge.protocols.consistency.rows import Rating
 from adjudge.verdict.gates import Gate
 
 
@@ -35,8 +35,6 @@ class RatersPlan(BatchPlan):
         self.positive = config.positive or self.labels[0]
         if self.positive not in self.labels:
             raise ConfigError(f"positive label {self.positive!r} is not one of {', '.join(self.labels)}")
-        if config.answers:
-            raise ConfigError("--answers needs the protocol's own labels; with --labels only agreement is measured")
         self.config = msgspec.to_builtins(config)
         self.use_rules("consistency", r.RatersContext(config.reference), config.rules)
         self.use_digests(without=PATHS, rules=self.rules, labels=list(self.labels))
@@ -52,25 +50,14 @@ class RatersPlan(BatchPlan):
         return gates
 
     def inputs(self) -> Sequence[Input]:
-        """The raters' files, or those of two agents."""
-        settings = self.settings
-        skip_bad = settings.on_bad_row == "skip"
-        return [
-            Input(
-                role,
-                tuple(getattr(settings, role)),
-                None,
-                r.EXPECTED,
-                read=r.RatingReader(role, self.labels, skip_bad=skip_bad).read,
-                keys=RATING_TYPES[role],
-            )
-            for role in RATING_TYPES
-            if getattr(settings, role)
-        ]
+        """The raters' files."""
+        reader = r.RatingReader(self.labels, skip_bad=self.settings.on_bad_row == "skip")
+        paths = tuple(self.settings.raters)
+        return [Input("raters", paths, None, r.EXPECTED, read=reader.read, keys=Rating)]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of items with their evidence."""
-        settings, names = self.settings, r.raters_in(partition)
+        settings, names = self.settings, partition.groups
         if len(names) < 2:
             raise ConfigError(f"there is one rater, {names[0]}; agreement needs two (a file each, or a column `rater`)")
         if settings.reference is not None and settings.reference not in names:
@@ -78,7 +65,7 @@ class RatersPlan(BatchPlan):
         for batch, items in r.batches(partition, settings.reference, skip_bad=settings.on_bad_row == "skip"):
             evidence = self.graph.evaluate(batch)
             table = r.table(batch, items, names, self.labels, self.decided(batch, evidence))
-            yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.rated())}))
+            yield Judged(table, evidence, pa.table({"ratings": pa.array(batch.rated())}), batch)
 
     def restore(self, samples: pa.Table) -> r.RatingBatch:
         """The ratings as they were."""
@@ -88,8 +75,8 @@ class RatersPlan(BatchPlan):
         """A verdict on too few ratings rests on their number, any other on whether they agree."""
         verdicts = batch.verdicts()
         cites = np.zeros(evidence.outcome.shape, dtype=bool)
-        cites[0] = verdicts >= r.TOO_FEW
-        cites[1] = verdicts < r.TOO_FEW
+        cites[evidence.layout.positions_of("rating.too_few")] = verdicts >= r.TOO_FEW
+        cites[evidence.layout.positions_of("rating.disagreement")] = verdicts < r.TOO_FEW
         return {
             "bucket": coded(r.BUCKET_OF[verdicts], BUCKETS),
             "verdict": coded(verdicts, r.VERDICTS),
@@ -98,8 +85,8 @@ class RatersPlan(BatchPlan):
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> RatersPartial:
         """What one batch adds to the numbers."""
-        del evidence, batch
-        return partial(samples, self.labels, self.settings.reference)
+        del evidence
+        return partial(samples, self.restore(samples) if batch is None else batch, self.labels)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Pairwise agreement, agreement of all, and judges against the reference."""

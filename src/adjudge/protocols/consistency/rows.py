@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
+from adjudge.protocols.common.constraints import comparable
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.encoding import AGENTS
-from adjudge.protocols.consistency.policy import CITATIONS, LABELS
-from adjudge.readers.blocks import Block
-from adjudge.readers.blocks import what_is_wrong as why
+from adjudge.protocols.consistency.policy import CITATIONS, LABELS, RED_FLAGS
+from adjudge.readers.blocks import Block, what_is_wrong
 
-Label = Literal["VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN"]
 BAD_KEY = "\x00unreadable"
 SKIP_HINT = "(--on-bad-row skip counts such rows instead)"
+_NONE, _IN, _OUT, _UNVERIFIABLE = range(len(CITATIONS))
+_SEPARATORS = re.compile(r"\s*[;|]\s*")
 
 
 class Key(msgspec.Struct, gc=False):
@@ -35,9 +39,9 @@ class Key(msgspec.Struct, gc=False):
 class Agent(msgspec.Struct, gc=False):
     """What one agent said of an item."""
 
-    label: Label | None = None
+    label: str | int | None = None
     reason: str | None = None
-    votes: list[Label] | None = None
+    votes: list[str | int] | None = None
     temperature: float | None = None
     seed: int | None = None
     model: str | None = None
@@ -58,21 +62,19 @@ class Answer(msgspec.Struct, gc=False):
     constraints_echo: Any = None
 
 
-class Flags(msgspec.Struct, gc=False):
-    """Hard red flags; absent is not raised."""
-
-    provenance_violation: bool | None = None
-    constraints_mismatch: bool | None = None
-
-
 class AnswerRow(msgspec.Struct, gc=False, kw_only=True):
-    """A row of the answers file."""
+    """A row of the answers file. What a table spreads over columns is put together by `from_columns`."""
 
     qid: str | int
     answer_json: Answer | None = None
     retrieved_ids: list[str | int] | None = None
-    flags: Flags | None = None
+    flags: dict[str, bool | None] | None = None
     constraints: Any = None
+    claim: UnsetType = UNSET
+    citations: UnsetType = UNSET
+    constraints_echo: UnsetType = UNSET
+    provenance_violation: UnsetType = UNSET
+    constraints_mismatch: UnsetType = UNSET
 
 
 class PairRow(AnswerRow, gc=False, kw_only=True):
@@ -80,42 +82,20 @@ class PairRow(AnswerRow, gc=False, kw_only=True):
 
     scholar: Agent
     auditor: Agent
+    scholar_reason: UnsetType = UNSET
+    auditor_reason: UnsetType = UNSET
 
 
-class Item(msgspec.Struct, gc=False):
-    """What names a row: the first of three keys that it has."""
+class Rating(msgspec.Struct, gc=False):
+    """A row of a raters' file, named by the first of three keys that it has."""
 
     item: str | int | None = None
     qid: str | int | None = None
     id: str | int | None = None
-
-
-class AgentRating(Item, gc=False):
-    """A row of a file whose role is the rater."""
-
     label: str | int | None = None
-
-
-class Rating(AgentRating, gc=False):
-    """A row of a raters' file."""
-
     rater: str | int | None = None
 
 
-class RatedLabel(msgspec.Struct, gc=False):
-    """What one agent of a pair says."""
-
-    label: str | int | None = None
-
-
-class PairRating(Item, gc=False):
-    """A row of a pairs file."""
-
-    scholar: RatedLabel | None = None
-    auditor: RatedLabel | None = None
-
-
-RATING_TYPES: dict[str, Any] = {"raters": Rating, "pairs": PairRating, "scholar": AgentRating, "auditor": AgentRating}
 ROW_TYPES: dict[str, Any] = {"pairs": PairRow, "scholar": AgentRow, "auditor": AgentRow, "answers": AnswerRow}
 EXPECTED = {
     "pairs": "a pair has `qid`, `scholar` {label, reason} and `auditor` {label, reason}",
@@ -123,13 +103,17 @@ EXPECTED = {
     "auditor": "a row has `qid`, `label` and `reason`",
     "answers": "an answer has `qid`, `answer_json`, `retrieved_ids` and `flags`",
 }
+ROLES = {
+    "pairs": Role(PairRow, (("qid",), ("scholar",), ("auditor",)), "adjudge consistency --pairs FILE"),
+    "scholar": Role(AgentRow, (("qid",), ("label", "votes")), "adjudge consistency --scholar FILE --auditor …"),
+    "answers": Role(
+        AnswerRow, (("qid",), ("answer_json", "flags")), "adjudge consistency --scholar … --auditor … --answers FILE"
+    ),
+    "raters": Role(Rating, (("item", "qid", "id"), ("label",)), "adjudge consistency --raters FILE …"),
+}
 _DECODERS = {role: msgspec.json.Decoder(kind) for role, kind in ROW_TYPES.items()}
+_NO_ANSWER = Answer()
 _key = msgspec.json.Decoder(Key)
-
-
-def decoder(role: str) -> msgspec.json.Decoder[Any]:
-    """The typed decoder of a role."""
-    return _DECODERS[role]
 
 
 def text_of(name: str | int) -> str:
@@ -137,55 +121,50 @@ def text_of(name: str | int) -> str:
     return name if name.__class__ is str else str(name)
 
 
-def blank(role: str, text: bytes) -> Any:
-    """A row that says nothing, in place of one that cannot be read: with its key, or with one for all without."""
+def from_columns(record: dict[str, Any], flags: Sequence[str] = RED_FLAGS) -> dict[str, Any]:
+    """A record whose values a table spreads over columns, as the nested record that we read.
+
+    `scholar` may be the label alone with `scholar_reason` beside it; `claim`, `citations` and `constraints_echo` belong to
+    the answer, a flag by its name to the flags. A list in a cell is JSON, or parts between `;` or `|`.
+    """
+    nested = dict(record)
+    for agent in AGENTS:
+        if isinstance(nested.get(agent), str):
+            nested[agent] = {"label": nested[agent]}
+        for name in Agent.__struct_fields__:
+            if f"{agent}_{name}" in nested:
+                nested[agent] = {**(nested.get(agent) or {}), name: nested.pop(f"{agent}_{name}")}
+    for part, names in (("answer_json", Answer.__struct_fields__), ("flags", flags)):
+        for name in [name for name in names if name in nested]:
+            nested[part] = {**(nested.get(part) or {}), name: nested.pop(name)}
+    parts = [nested, *(nested[name] for name in (*AGENTS, "answer_json") if isinstance(nested.get(name), dict))]
+    for part in parts:
+        for name in ("citations", "retrieved_ids", "votes", "constraints", "constraints_echo"):
+            if isinstance(part.get(name), str):
+                part[name] = _cell(part[name], is_list=not name.startswith("constraints"))
+    return nested
+
+
+def _cell(text: str, *, is_list: bool) -> Any:
     try:
-        qid = _key.decode(text).qid
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        qid = BAD_KEY
-    agents = {name: Agent() for name in AGENTS} if role == "pairs" else {}
-    return ROW_TYPES[role](qid=qid, **agents)
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return [part for part in _SEPARATORS.split(text) if part] if is_list else text
 
 
-def what_is_wrong(text: bytes, role: str, error: Exception) -> str:
-    """Why a row cannot be read, in words: the label first, since that is what people get wrong."""
-    if isinstance(error, msgspec.ValidationError):
-        for name, label in _labels(text, role):
-            if label is not None and label not in LABELS:
-                return unknown_label(label, LABELS, f"{name} label")
-    return why(error, EXPECTED[role])
-
-
-def _labels(text: bytes, role: str) -> Iterator[tuple[str, Any]]:
-    """(agent, label or vote) of a row of any shape."""
-    try:
-        row = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return
-    if not isinstance(row, dict) or role == "answers":
-        return
-    for name, agent in [(name, row.get(name)) for name in AGENTS] if role == "pairs" else [(role, row)]:
-        if isinstance(agent, dict):
-            yield name, agent.get("label")
-            votes = agent.get("votes")
-            yield from ((name, vote) for vote in (votes if isinstance(votes, list) else ()))
-
-
-def unknown_label(label: Any, labels: Sequence[str], what: str = "label") -> str:
-    """The message for a label outside the label space: the nearest one, and how to declare it."""
+def unknown_label(label: Any, labels: Sequence[str], what: str = "label", *, fixed: bool) -> str:
+    """The message for a label outside the label space: the nearest one, and how to map or declare it."""
     text = label if isinstance(label, str) else str(label)
     folded = {known.casefold(): known for known in labels}
     near = folded.get(text.strip().casefold()) or next(iter(difflib.get_close_matches(text, labels, n=1)), None)
     shown = text if len(text) <= 40 else text[:39] + "…"
     hint = f" Did you mean {near!r}?" if near else ""
-    declare = ",".join((*labels, shown)) if "," not in shown and "\n" not in shown else "…"
-    return f"{what} {shown!r} is not one of {', '.join(labels)}.{hint} (--labels {declare} declares it)"
-
-
-def majority(votes: Sequence[str]) -> str:
-    """The label of more than half of the votes, otherwise ABSTAIN."""
-    label, count = Counter(votes).most_common(1)[0]
-    return label if 2 * count > len(votes) else "ABSTAIN"
+    plain = not any(sign in shown for sign in ",=\n")
+    if fixed:
+        do = f"--map {shown if plain else '…'}={near or '…'} counts it as one of them"
+    else:
+        do = f"--labels {','.join((*labels, shown)) if plain else '…'} declares it"
+    return f"{what} {shown!r} is not one of {', '.join(labels)}.{hint} ({do})"
 
 
 def refuse(what: str, files: Sequence[str], file: int, line: int) -> InputError:
@@ -200,39 +179,52 @@ def place_of(files: Sequence[str], file: int, line: int) -> str:
     return f"{name if alone else files[file]}:{line}"
 
 
-_NONE, _IN, _OUT, _UNVERIFIABLE = range(len(CITATIONS))
-_CODE: dict[str | None, int] = {label: code for code, label in enumerate(LABELS)} | {None: encoding.ABSENT}
-_TRUTH: dict[bool | None, int] = {None: encoding.ABSENT, False: 0, True: 1}
-_NO_ANSWER = Answer()
-_NO_FLAGS = Flags()
+@dataclass(frozen=True)
+class Meaning:
+    """What words of the input stand for: further labels, by the label they count as, and the flags there are."""
+
+    mapped: Mapping[str, str]
+    flags: tuple[str, ...]
+
+    def codes(self) -> dict[str | int | None, int]:
+        """Every label by its code."""
+        known: dict[str | int | None, int] = {label: code for code, label in enumerate(LABELS)} | {
+            None: encoding.ABSENT
+        }
+        return known | {word: known[label] for word, label in self.mapped.items()}
+
+    def unknown_flag(self, name: str) -> str:
+        """The message for a flag that nobody declared."""
+        near = difflib.get_close_matches(name, self.flags, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return f"flag {name!r} is not one of {', '.join(self.flags)}.{hint} (--flag {name} declares it)"
 
 
 class BlockReader:
     """Reads the rows of one role. A row that cannot be used is an error, or, with `skip_bad`, a row with a note."""
 
-    def __init__(self, role: str, *, skip_bad: bool) -> None:
-        self.role, self.skip_bad = role, skip_bad
-        self._decoder = decoder(role)
+    def __init__(self, role: str, meaning: Meaning, *, skip_bad: bool) -> None:
+        self.role, self.meaning, self.skip_bad = role, meaning, skip_bad
+        self._code = meaning.codes()
+        self._bit = {name: 1 << place for place, name in enumerate(meaning.flags)}
 
     def read(self, block: Block) -> pa.Table:
         """A row for every record, in order."""
         reasons: dict[int, str] = {}  # why a row cannot be read, by the identity of what stands for it
 
         def unreadable(text: bytes, error: Exception) -> Any:
-            row = blank(self.role, text)
-            reasons[id(row)] = what_is_wrong(text, self.role, error)
+            row = _blank(self.role, text)
+            reasons[id(row)] = what_is_wrong(error, EXPECTED[self.role])
             return row
 
-        rows = block.decode(self._decoder, EXPECTED[self.role], unreadable=unreadable)
+        rows = block.decode(_DECODERS[self.role], EXPECTED[self.role], self._loosely, unreadable)
         codes = encoding.blank(len(rows))
         texts: dict[str, pa.Array] = {}
         notes: dict[int, str] = {}
         for name, agents in self._agents(rows).items():
-            texts |= _agent_columns(name, agents, codes[name])
-            for place in np.flatnonzero(codes[name]["label"] == encoding.ABSENT).tolist():
-                notes.setdefault(place, f"{name} has no label; expected one of {', '.join(LABELS)} (or `votes`)")
+            texts |= self._agent_columns(name, agents, codes[name], notes)
         if self.role in {"pairs", "answers"}:
-            texts["claim"] = _answer_columns(rows, codes["answer"])
+            texts["claim"] = self._answer_columns(rows, codes["answer"], notes)
         if reasons:
             unread = [place for place, row in enumerate(rows) if id(row) in reasons]
             codes["status"][unread] = encoding.BAD_ROW
@@ -246,58 +238,109 @@ class BlockReader:
         table = table.append_column("file", pa.array(np.full(len(rows), block.file, dtype=np.int32)))
         return table.append_column("line", pa.array(block.lines))
 
+    def _loosely(self, _: int, text: bytes) -> Any:
+        """A row of a table: values spread over columns, numbers and truths as text."""
+        record = msgspec.json.decode(text)
+        if isinstance(record, dict):
+            try:
+                return msgspec.convert(from_columns(record, self.meaning.flags), ROW_TYPES[self.role], strict=False)
+            except msgspec.ValidationError:
+                pass  # what is wrong is said of the record as it stands
+        return _DECODERS[self.role].decode(text)
+
     def _agents(self, rows: Sequence[Any]) -> dict[str, Sequence[Agent]]:
         """What each agent of the role says, row by row."""
         if self.role == "pairs":
             return {"scholar": [row.scholar for row in rows], "auditor": [row.auditor for row in rows]}
         return {} if self.role == "answers" else {self.role: rows}
 
+    def _agent_columns(
+        self, name: str, agents: Sequence[Agent], codes: encoding.Codes, notes: dict[int, str]
+    ) -> dict[str, pa.Array]:
+        """The texts of an agent; its label, how reproducible that is and whether votes were reduced go to the codes."""
+        code = self._code
+        codes["label"] = [code.get(agent.label, encoding.UNKNOWN) for agent in agents]
+        codes["seeding"] = [
+            encoding.NOT_A_MODEL
+            if agent.model is None and agent.temperature is None and agent.seed is None
+            else encoding.STABLE
+            if agent.temperature == 0 or agent.seed is not None
+            else encoding.UNSTABLE
+            for agent in agents
+        ]
+        for place in [place for place, agent in enumerate(agents) if agent.votes]:
+            votes = [code.get(vote, code.get(str(vote), encoding.UNKNOWN)) for vote in agents[place].votes or ()]
+            if encoding.UNKNOWN in votes:
+                unknown = (agents[place].votes or ())[votes.index(encoding.UNKNOWN)]
+                notes.setdefault(place, unknown_label(unknown, LABELS, f"{name} label", fixed=True))
+                continue
+            labelled, reduced = code.get(agents[place].label, encoding.UNKNOWN), _majority(votes)
+            contradicted = labelled not in {encoding.ABSENT, reduced}
+            codes[place] = (reduced, encoding.CONTRADICTED if contradicted else encoding.STABLE, 1)
+        for place in np.flatnonzero(codes["label"] < 0).tolist():
+            label = agents[place].label
+            known = encoding.ABSENT if label is None else code.get(str(label), encoding.UNKNOWN)
+            codes["label"][place] = max(known, encoding.ABSENT)
+            if known == encoding.UNKNOWN:
+                notes.setdefault(place, unknown_label(label, LABELS, f"{name} label", fixed=True))
+            elif known == encoding.ABSENT:
+                notes.setdefault(place, f"{name} has no label; expected one of {', '.join(LABELS)} (or `votes`)")
+        return {
+            f"{name}_reason": pa.array([agent.reason for agent in agents], pa.string()),
+            f"{name}_digest": pa.array([agent.evidence_digest for agent in agents], pa.string()),
+        }
 
-def _agent_columns(name: str, agents: Sequence[Agent], codes: encoding.Codes) -> dict[str, pa.Array]:
-    """The texts of an agent; its label, how reproducible that is and whether votes were reduced to it go to the codes."""
-    codes["label"] = [_CODE[agent.label] for agent in agents]
-    codes["seeding"] = [
-        encoding.NOT_A_MODEL
-        if agent.model is None and agent.temperature is None and agent.seed is None
-        else encoding.STABLE
-        if agent.temperature == 0 or agent.seed is not None
-        else encoding.UNSTABLE
-        for agent in agents
-    ]
-    for place in [place for place, agent in enumerate(agents) if agent.votes]:
-        label, reduced = agents[place].label, majority(agents[place].votes or ())
-        contradicted = label is not None and label != reduced
-        codes[place] = (_CODE[reduced], encoding.CONTRADICTED if contradicted else encoding.STABLE, 1)
-    return {
-        f"{name}_reason": pa.array([agent.reason for agent in agents], pa.string()),
-        f"{name}_digest": pa.array([agent.evidence_digest for agent in agents], pa.string()),
-    }
+    def _answer_columns(
+        self, rows: Sequence[AnswerRow], codes: encoding.Codes, notes: dict[int, str]
+    ) -> pa.StringArray:
+        """The claims; what else is known of the answers goes to the codes."""
+        answers = [row.answer_json or _NO_ANSWER for row in rows]
+        claims = [answer.claim for answer in answers]
+        codes["answered"] = [row.answer_json is not None or row.flags is not None for row in rows]
+        for place in [place for place, row in enumerate(rows) if row.flags]:
+            known = raised = 0
+            for name, value in (rows[place].flags or {}).items():
+                if name not in self._bit:
+                    notes.setdefault(place, self.meaning.unknown_flag(name))
+                elif value is not None:
+                    known |= self._bit[name]
+                    raised |= self._bit[name] if value else 0
+            codes["flags_known"][place], codes["flags_raised"][place] = known, raised
+        codes["claim"] = [
+            encoding.NO_CLAIM
+            if text is None
+            else encoding.REFUSAL_CLAIM
+            if text == encoding.REFUSAL
+            else encoding.OTHER_CLAIM
+            for text in claims
+        ]
+        codes["echoed"] = [
+            encoding.ABSENT
+            if row.constraints is None
+            else answer.constraints_echo == row.constraints
+            or comparable(answer.constraints_echo) == comparable(row.constraints)
+            for row, answer in zip(rows, answers, strict=True)
+        ]
+        codes["citations"], codes["out_of_scope"] = _scopes(
+            [answer.citations for answer in answers], [row.retrieved_ids for row in rows]
+        )
+        return pa.array(claims, pa.string())
 
 
-def _answer_columns(rows: Sequence[AnswerRow], codes: encoding.Codes) -> pa.StringArray:
-    """The claims; what else is known of the answers goes to the codes."""
-    answers = [row.answer_json or _NO_ANSWER for row in rows]
-    flags = [row.flags or _NO_FLAGS for row in rows]
-    claims = [answer.claim for answer in answers]
-    codes["answered"] = [row.answer_json is not None or row.flags is not None for row in rows]
-    codes["provenance"] = [_TRUTH[flag.provenance_violation] for flag in flags]
-    codes["constraints"] = [_TRUTH[flag.constraints_mismatch] for flag in flags]
-    codes["claim"] = [
-        encoding.NO_CLAIM
-        if text is None
-        else encoding.REFUSAL_CLAIM
-        if text == encoding.REFUSAL
-        else encoding.OTHER_CLAIM
-        for text in claims
-    ]
-    codes["echoed"] = [
-        encoding.ABSENT if row.constraints is None else answer.constraints_echo == row.constraints
-        for row, answer in zip(rows, answers, strict=True)
-    ]
-    codes["citations"], codes["out_of_scope"] = _scopes(
-        [answer.citations for answer in answers], [row.retrieved_ids for row in rows]
-    )
-    return pa.array(claims, pa.string())
+def _blank(role: str, text: bytes) -> Any:
+    """A row that says nothing, in place of one that cannot be read: with its key, or with one for all without."""
+    try:
+        qid = _key.decode(text).qid
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        qid = BAD_KEY
+    agents = {name: Agent() for name in AGENTS} if role == "pairs" else {}
+    return ROW_TYPES[role](qid=qid, **agents)
+
+
+def _majority(votes: Sequence[int]) -> int:
+    """The label of more than half of the votes, otherwise ABSTAIN."""
+    label, count = Counter(votes).most_common(1)[0]
+    return label if 2 * count > len(votes) else LABELS.index("ABSTAIN")
 
 
 def _scopes(
@@ -318,13 +361,3 @@ def _scopes(
         if not outside[place]:
             states[place] = _IN
     return states, outside
-
-
-ROLES = {
-    "pairs": Role(PairRow, (("qid",), ("scholar",), ("auditor",)), "adjudge consistency --pairs FILE"),
-    "scholar": Role(AgentRow, (("qid",), ("label", "votes")), "adjudge consistency --scholar FILE --auditor …"),
-    "answers": Role(
-        AnswerRow, (("qid",), ("answer_json", "flags")), "adjudge consistency --scholar … --auditor … --answers FILE"
-    ),
-    "raters": Role(Rating, (("item", "qid", "id"), ("label",)), "adjudge consistency --raters FILE …"),
-}

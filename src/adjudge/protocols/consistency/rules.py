@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from adjudge.evidence.rule import Condition, Finding, Limits, Mask, Rule, RuleSe
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import PairBatch
-from adjudge.protocols.consistency.policy import CITATIONS, LABELS
+from adjudge.protocols.consistency.policy import CITATIONS, LABELS, RED_FLAGS
 from adjudge.protocols.consistency.raters import RatersContext, rater_rules
 
 _VALID, _NOT_IN_CONTEXT = LABELS.index("VALID"), LABELS.index("NOT_IN_CONTEXT")
@@ -26,24 +26,25 @@ class PairContext:
     """What the rules are built from."""
 
     reason_limit: int
+    flags: tuple[str, ...] = RED_FLAGS
 
 
 def build(context: PairContext | RatersContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
     if isinstance(context, RatersContext):
         return rater_rules(context)
-    return [_complete(), *_red_flags(), _citations(), *_labels(), _refusal(), *_hygiene(context)]
+    return [_complete(), *_red_flags(context.flags), _citations(), *_labels(), _refusal(), *_hygiene(context)]
 
 
 RULES = RuleSet("consistency", "consistency", build)
 DECIDING = {
-    "hard_flag": ("red_flag.provenance_violation", "red_flag.constraints_mismatch"),
+    "hard_flag": ("red_flag",),
     "citations": ("citation.out_of_scope",),
     "scholar": ("label.scholar_acceptable",),
     "auditor": ("label.auditor_valid",),
     "claim": ("refusal.other_claim",),
 }
-"""The rules behind each input of a policy, by code: what a verdict that reads the input cites."""
+"""The rules behind each input of a policy, by code or family: what a verdict that reads the input cites."""
 
 
 def _complete() -> Rule:
@@ -89,17 +90,22 @@ def _says(column: str, otherwise: str) -> Condition:
     return Condition(lambda batch: (getattr(batch, column) != encoding.ABSENT)[None], otherwise)
 
 
-def _red_flags() -> list[Rule]:
+def _red_flags(names: Sequence[str]) -> list[Rule]:
     return [
         _simple(
             f"red_flag.{name}",
             f"{name} is not raised",
             f"{name} is raised",
-            lambda batch, column=column: getattr(batch, column) == 1,  # type: ignore[misc]
+            lambda batch, flag=flag: batch.flags[flag] == 1,  # type: ignore[misc]
             title=f"the flag {name} is not raised",
-            conditions=(_says(column, "the row does not carry this flag"),),
+            conditions=(
+                Condition(
+                    lambda batch, flag=flag: (batch.flags[flag] != encoding.ABSENT)[None],  # type: ignore[misc]
+                    "the row does not carry this flag",
+                ),
+            ),
         )
-        for name, column in (("provenance_violation", "provenance"), ("constraints_mismatch", "constraints"))
+        for flag, name in enumerate(names)
     ]
 
 

@@ -17,22 +17,17 @@ from adjudge.protocols.consistency.judge import VERDICTS, Finals
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
 
 MODEL = "pair"
-_FLAGS = ("provenance", "constraints", "same_evidence", "echoed")
 _ALWAYS = {
     *("sample", "model", "bucket", "verdict", "why", "cites", "status", "answered"),
     *("citations", "citations_out_of_scope", "claim"),
     *(f"{agent}_{name}" for agent in encoding.AGENTS for name in ("personal", "quotes", "seeding")),
 }
 """Columns that have a value in every row; what has none costs a look at each."""
-_STORED = {
-    "provenance": "provenance_violation",
-    "constraints": "constraints_mismatch",
-    "same_evidence": "same_evidence",
-    "echoed": "constraints_echoed",
-}
+_TRUTHS = {"same_evidence": "same_evidence", "echoed": "constraints_echoed"}
+"""What is true, false or not said of an item: in the batch, and as it is stored."""
 
 
-def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
+def table(read: ReadBatch, flags: Sequence[str], decided_columns: Mapping[str, pa.Array]) -> pa.Table:
     """The rows of one batch; reasons stand here only where the labels differ, for the table of disagreements."""
     batch, n = read.batch, len(read.samples)
     differ = (batch.status == encoding.PAIRED) & (batch.scholar != batch.auditor)
@@ -40,11 +35,12 @@ def table(read: ReadBatch, finals: Finals, reasons: Sequence[str]) -> pa.Table:
     columns: dict[str, pa.Array] = {
         "sample": read.samples,
         "model": coded(np.zeros(n, dtype=np.int8), (MODEL,)),
-        **decided(finals, reasons),
+        **decided_columns,
         "status": coded(batch.status, encoding.STATUSES),
         "scholar": coded(batch.scholar, LABELS),
         "auditor": coded(batch.auditor, LABELS),
-        **{_STORED[name]: _truth(getattr(batch, name)) for name in _FLAGS},
+        **{name: _truth(raised) for name, raised in zip(flags, batch.flags, strict=True)},
+        **{stored: _truth(getattr(batch, name)) for name, stored in _TRUTHS.items()},
         "citations": coded(batch.citations, CITATIONS),
         "citations_out_of_scope": pa.array(batch.out_of_scope),
         "claim": coded(batch.claim, encoding.CLAIMS),
@@ -76,7 +72,7 @@ def outputs(read: ReadBatch) -> pa.Table:
     )
 
 
-def restore(samples: pa.Table) -> PairBatch:
+def restore(samples: pa.Table, flags: Sequence[str]) -> PairBatch:
     """The batch as it was, from what is stored."""
     notes = samples.column("note")
     noted = np.flatnonzero(pc.is_valid(notes).to_numpy()).tolist() if notes.null_count < len(notes) else []
@@ -87,7 +83,8 @@ def restore(samples: pa.Table) -> PairBatch:
         status=codes(samples, "status", encoding.STATUSES),
         scholar=codes(samples, "scholar", LABELS),
         auditor=codes(samples, "auditor", LABELS),
-        **{name: _small_truth(samples.column(stored)) for name, stored in _STORED.items()},
+        flags=np.stack([_small_truth(samples.column(name)) for name in flags]),
+        **{name: _small_truth(samples.column(stored)) for name, stored in _TRUTHS.items()},
         citations=codes(samples, "citations", CITATIONS),
         out_of_scope=samples.column("citations_out_of_scope").to_numpy(),
         claim=codes(samples, "claim", encoding.CLAIMS),

@@ -37,7 +37,10 @@ def arc(a: Floats, b: Floats) -> Floats:
 
 @dataclass
 class FlightBatch:
-    """Samples as columns: answers and gold shaped (steps, 19, n), the last shown state (19, n); NaN is no value."""
+    """Samples as columns: answers and gold shaped (steps, 19, n), the last shown state (19, n); NaN is no value.
+
+    The answers of all `models` to a sample stand together. `completeness` is the share of the fields that an answer has.
+    """
 
     task: Task
     status: NDArray[np.uint8]
@@ -45,6 +48,9 @@ class FlightBatch:
     validity: NDArray[np.uint8]
     shown: Floats
     gold: Floats
+    completeness: Floats
+    has_reference: NDArray[np.bool_]
+    models: int = 1
     notes: Mapping[int, str] = field(default_factory=dict)
     details: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
@@ -83,6 +89,30 @@ class FlightBatch:
     def errors(self) -> Floats:
         """|answer − gold| where both exist, otherwise NaN; angles by shortest arc; (steps, 19, n)."""
         return difference(self.answer, self.gold)
+
+    def gold_as_answer(self) -> tuple[NDArray[np.intp], FlightBatch]:
+        """The samples with a reference, by a row of theirs, and a batch in which each answers with its gold.
+
+        What a model was shown may stand in the output of another one alone, so the first row with a state is taken.
+        """
+        first = np.arange(0, self.n, self.models)
+        if self.models > 1:
+            has_state = ~np.isnan(self.shown).all(axis=0)
+            first = first + has_state.reshape(-1, self.models).argmax(axis=1)
+        rows = first[self.has_reference[first]]
+        gold = self.gold[:, :, rows]
+        absent = np.isnan(gold).reshape(gold.shape[0] * gold.shape[1], rows.size)
+        batch = FlightBatch(
+            task=self.task,
+            status=np.full(rows.size, ANSWERED, dtype=np.uint8),
+            answer=gold,
+            validity=np.where(absent, np.uint8(INVALID_VALUE), np.uint8(VALID)),
+            shown=self.shown[:, rows],
+            gold=gold,
+            completeness=np.ones(rows.size),
+            has_reference=np.ones(rows.size, dtype=bool),
+        )
+        return rows, batch
 
     @cached_property
     def persistence_errors(self) -> Floats:

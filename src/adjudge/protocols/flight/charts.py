@@ -1,86 +1,43 @@
-"""The charts of a flight run, as Vega-Lite specifications; rendering them is the report's work."""
+"""The charts of a flight run, as Vega-Lite specifications: what the page does not draw already beside its tables."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from adjudge.evidence.layout import Layout
-from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.common.charts import Spec, chart, intervals, tooltip
-from adjudge.protocols.flight.partials import ATOM_KINDS, BINS, PLACE, SCORES, Partial
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
+from adjudge.protocols.flight.partials import ATOM_KINDS, PLACE
 from adjudge.protocols.flight.rules import FAMILIES
-from adjudge.stats.estimate import Estimate
 
-_BUCKET_COLOURS = ("#2a9d8f", "#c0392b", "#e9c46a", "#8e6c8a", "#6c757d", "#ced4da")
+if TYPE_CHECKING:
+    from adjudge.protocols.flight.finish import TaskNumbers
+
 _WIDTH, _BARS = 460, 50
-
-Estimates = dict[tuple[str, str], Estimate]
-
-
-def build(whole: Partial, estimates: Estimates, layout: Layout, task: str) -> list[Spec]:
-    """Every chart, in the order of the report."""
-    share = {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%"}, "title": "share of samples"}
-    points = {"scale": {"zero": False}, "title": "points of 100"}
-    return [
-        _estimates(whole, estimates, "eligibility_rate", f"Eligible answers, task {task}", share),
-        _buckets(whole),
-        _violations(whole, layout),
-        _estimates(whole, estimates, "total_score", "Total score of eligible answers", points),
-        _errors(whole),
-    ]
+_GRADE_COLOURS = ("#2a9d8f", "#8ab17d", "#e9c46a", "#c0392b")
 
 
-def _by_model(whole: Partial) -> Spec:
-    return {"field": "model", "type": "nominal", "sort": list(whole.models), "title": None}
+def build(task: TaskNumbers, layout: Layout) -> list[Spec]:
+    """Every chart of a task, in the order of the report."""
+    found = [_violations(task, layout), _field_errors(task), _tail_risk(task), _error_scores(task)]
+    if "rubric_score" in task.models[0].estimates:
+        found.append(_rubric(task))
+    return found
 
 
-def _estimates(whole: Partial, estimates: Estimates, metric: str, title: str, axis: Spec) -> Spec:
-    rows = [
-        {"model": model, "value": found.value, "low": found.low, "high": found.high, "n": found.n}
-        for model in whole.models
-        if (found := estimates.get((model, metric))) is not None and found.value is not None
-    ]
-    return chart(
-        metric,
-        title,
-        description=f"{title} by model, with 95 % intervals.",
-        width=_WIDTH,
-        height={"step": 34},
-        data={"values": rows},
-        encoding={"y": _by_model(whole)},
-        layer=intervals(
-            {"type": "quantitative", **axis}, "value", "#4c78a8", tooltip=tooltip("model", "value", "low", "high", "n")
-        ),
-    )
+def _chart(task: TaskNumbers, name: str, title: str, **body: Any) -> Spec:
+    return chart(f"{name}{task.suffix.replace('/', '_')}", f"{title}, task {task.task}", **body)
 
 
-def _buckets(whole: Partial) -> Spec:
-    rows = [
-        {"model": model, "bucket": name, "order": order, "samples": int(whole.sums[index, :, PLACE[f"bucket.{name}"]].sum())}
-        for index, model in enumerate(whole.models)
-        for order, name in enumerate(BUCKETS)
-    ]  # fmt: skip
-    colours = {"domain": list(BUCKETS), "range": list(_BUCKET_COLOURS)}
-    return chart(
-        "buckets",
-        "Where the samples ended",
-        description="Samples of each model by bucket; the bars add up to all samples.",
-        width=_WIDTH,
-        height={"step": 30},
-        data={"values": rows},
-        mark="bar",
-        encoding={
-            "y": _by_model(whole),
-            "x": {"field": "samples", "type": "quantitative", "title": "samples"},
-            "color": {"field": "bucket", "type": "nominal", "sort": list(BUCKETS), "scale": colours},
-            "order": {"field": "order"},
-            "tooltip": tooltip("model", "bucket", "samples"),
-        },
-    )
+def _by_model(task: TaskNumbers) -> Spec:
+    return {"field": "model", "type": "nominal", "sort": list(task.whole.models), "title": None}
 
 
-def _violations(whole: Partial, layout: Layout) -> Spec:
+def _violations(task: TaskNumbers, layout: Layout) -> Spec:
     rows: list[dict[str, Any]] = []
+    whole = task.whole
     for index, model in enumerate(whole.models):
         samples = whole.sums[index, :, PLACE["n"]].sum()
         for family in FAMILIES:
@@ -95,10 +52,11 @@ def _violations(whole: Partial, layout: Layout) -> Spec:
                 for kind in ("warning", "critical")
             ]
     colours = {"domain": ["WARNING", "CRITICAL"], "range": ["#e9a23b", "#c0392b"]}
-    return chart(
+    return _chart(
+        task,
         "violations",
         "Failed checks by family",
-        description="Failed atoms per sample, by verifier family and severity.",
+        description="Failed atoms per sample, by verifier family and severity; all panels share one scale.",
         data={"values": rows},
         columns=3,
         facet={"field": "family", "type": "nominal", "title": None},
@@ -107,7 +65,7 @@ def _violations(whole: Partial, layout: Layout) -> Spec:
             "height": {"step": 20},
             "mark": "bar",
             "encoding": {
-                "y": _by_model(whole),
+                "y": _by_model(task),
                 "x": {"field": "rate", "type": "quantitative", "title": "failed atoms a sample"},
                 "color": {"field": "severity", "type": "nominal", "scale": colours},
             },
@@ -115,35 +73,129 @@ def _violations(whole: Partial, layout: Layout) -> Spec:
     )
 
 
-def _errors(whole: Partial) -> Spec:
+def _field_errors(task: TaskNumbers) -> Spec:
+    rows = [
+        {"model": profile["model_name"], "field": field, "error": found["normalised_mae"]}
+        for profile in task.profiles
+        for field, found in profile["error_distribution"]["by_field"].items()
+        if found["normalised_mae"] is not None
+    ]
+    x = {"field": "error", "type": "quantitative", "title": "mean absolute error ÷ the field's jump limit"}
+    return _chart(
+        task,
+        "field_errors",
+        "Errors by field, eligible answers",
+        description="The mean absolute error of every field over its jump limit, so that fields can be compared.",
+        width=_WIDTH,
+        height={"step": 18},
+        data={"values": rows},
+        mark={"type": "point", "filled": True, "size": 60},
+        encoding={
+            "x": x,
+            "y": {"field": "field", "type": "nominal", "sort": None, "title": None},
+            "color": {**_by_model(task), "legend": {"title": None, "orient": "top"}},
+            "tooltip": tooltip("model", "field", "error"),
+        },
+    )
+
+
+def _tail_risk(task: TaskNumbers) -> Spec:
     rows = []
-    for index, model in enumerate(whole.models):
-        counts = whole.histogram[index, SCORES.index("error"), :, 0]
-        merged = counts[:BINS].reshape(_BARS, -1).sum(axis=1)
-        merged[-1] += counts[BINS]
-        total = merged.sum()
+    for numbers in task.models:
+        for name in ("mae_p95", "mae_p99"):
+            found = numbers.estimates[name]
+            if found.value is not None:
+                ends = {"low": found.low, "high": found.high if found.high is not None else found.value}
+                rows.append({"model": numbers.model, "percentile": f"P{name[-2:]}", "value": found.value, **ends})
+    axis = {"type": "quantitative", "title": "mean absolute error of a sample (raw units)", "scale": {"type": "symlog"}}
+    return _chart(
+        task,
+        "tail_risk",
+        "Tail risk: high percentiles of the error",
+        description="P95 and P99 of the samples' mean absolute errors with 95 % intervals, ineligible samples too.",
+        width=_WIDTH,
+        height={"step": 26},
+        data={"values": rows},
+        encoding={"y": _by_model(task), "yOffset": {"field": "percentile"}},
+        layer=intervals(
+            axis,
+            "value",
+            "#4c78a8",
+            shape={"field": "percentile", "type": "nominal", "legend": {"title": None, "orient": "top"}},
+            tooltip=tooltip("model", "percentile", "value", "low", "high"),
+        ),
+    )
+
+
+def _error_scores(task: TaskNumbers) -> Spec:
+    rows = []
+    for numbers in task.models:
+        counts, _ = np.histogram(numbers.scores("error"), bins=_BARS, range=(0.0, 100.0))
         rows += [
-            {"model": model, "score": (bar + 0.5) * 100 / _BARS, "share": float(count / total)}
-            for bar, count in enumerate(merged)
-            if total and count
+            {"model": numbers.model, "score": (bar + 0.5) * 100 / _BARS, "share": count / int(counts.sum())}
+            for bar, count in enumerate(counts.tolist())
+            if count
         ]
     header = {"labelAngle": 0, "labelAlign": "left"}
-    return chart(
+    share = {"field": "share", "type": "quantitative", "title": "share", "axis": {"format": ".0%", "tickCount": 3}}
+    return _chart(
+        task,
         "error_scores",
-        "Conditional error score of eligible answers",
-        description="Distribution of the error score E, in steps of two points.",
+        "Error score of eligible answers",
+        description="Distribution of the conditional error score E, in steps of two points.",
         width=_WIDTH,
         height=60,
         data={"values": rows},
         mark={"type": "bar", "size": 8},
         encoding={
             "x": {"field": "score", "type": "quantitative", "scale": {"domain": [0, 100]}, "title": "E, points of 100"},
-            "y": {
-                "field": "share",
-                "type": "quantitative",
-                "title": "share",
-                "axis": {"format": ".0%", "tickCount": 3},
+            "y": share,
+            "row": {**_by_model(task), "header": header},
+        },
+    )
+
+
+def _rubric(task: TaskNumbers) -> Spec:
+    rows = [
+        {
+            "model": numbers.model,
+            "dimension": dimension.replace("_", " "),
+            "grade": grade,
+            "share": numbers.total(f"grade.{dimension}.{grade}") / numbers.total("n"),
+        }
+        for numbers in task.models
+        for dimension in DIMENSIONS
+        for grade in GRADES
+    ]
+    colours = {"domain": list(GRADES), "range": list(_GRADE_COLOURS)}
+    return _chart(
+        task,
+        "rubric",
+        "Rubric: grades by dimension",
+        description="Shares of all samples by grade; what is missing to 100 % is not graded.",
+        data={"values": rows},
+        columns=2,
+        facet={
+            "field": "dimension",
+            "type": "nominal",
+            "title": None,
+            "sort": [name.replace("_", " ") for name in DIMENSIONS],
+        },
+        spec={
+            "width": 200,
+            "height": {"step": 20},
+            "mark": "bar",
+            "encoding": {
+                "y": _by_model(task),
+                "x": {
+                    "field": "share",
+                    "type": "quantitative",
+                    "title": None,
+                    "axis": {"format": ".0%"},
+                    "scale": {"domain": [0, 1]},
+                },
+                "color": {"field": "grade", "type": "nominal", "scale": colours, "sort": list(GRADES)},
+                "order": {"field": "grade"},
             },
-            "row": {**_by_model(whole), "header": header},
         },
     )

@@ -15,7 +15,6 @@ def comparable(scores: str) -> list[dict[str, Any]]:
             "column": "verdict",
             "equals": "eligible",
             "kind": "binary",
-            "higher_is_better": True,
             "cluster": "flight",
             "phrases": {
                 "better": "stays within physics and safety more often",
@@ -31,8 +30,6 @@ def comparable(scores: str) -> list[dict[str, Any]]:
                 "column": "total",
                 "null": 0.0,
                 "kind": "mean",
-                "span": 100.0,
-                "higher_is_better": True,
                 "cluster": "flight",
             },
             {
@@ -40,8 +37,6 @@ def comparable(scores: str) -> list[dict[str, Any]]:
                 "title": "error score (where both are eligible)",
                 "column": "error",
                 "kind": "mean",
-                "span": 100.0,
-                "higher_is_better": True,
                 "cluster": "flight",
             },
         ]

@@ -24,6 +24,7 @@ DIMENSIONS = (
     "predictive_quality_reliability",
 )
 GRADES = ("A", "B", "C", "D")
+_A, _B, _C, _D = range(len(GRADES))
 NO_GRADE = -1
 _GRADE_VALUES = np.array([1.0, 0.75, 0.5, 0.0])
 _PASSED, _MORE_IF_CRITICAL = 0.5, 2.0  # what an atom weighs: 0.5, failed 1, failed critically 3
@@ -44,6 +45,11 @@ def rmse_points(rmse: Floats) -> Floats:
     return np.where(np.isnan(rmse), np.nan, np.interp(rmse, *_RMSE))
 
 
+def error_score(mae: Floats, rmse: Floats) -> Floats:
+    """The fixed profile's conditional error."""
+    return 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
+
+
 def total_score(availability: Floats, constraint: Floats, error: Floats) -> Floats:
     """The fixed profile's total."""
     return 0.2 * availability + 0.3 * constraint + 0.5 * error
@@ -57,6 +63,7 @@ class Scores:
     rmse: Floats
     normalised_mae: Floats
     normalised_rmse: Floats
+    beside_persistence: Floats
     persistence_mae: Floats
     availability: Floats
     constraint: Floats
@@ -66,28 +73,21 @@ class Scores:
     rubric: Floats
 
 
-def score(
-    batch: FlightBatch,
-    evidence: Evidence,
-    eligible: NDArray[np.bool_],
-    completeness: Floats,
-    jumps: Floats,
-    has_reference: NDArray[np.bool_],
-) -> Scores:
+def score(batch: FlightBatch, evidence: Evidence, eligible: NDArray[np.bool_], jumps: Floats) -> Scores:
     """Both profiles for a batch."""
     (mae, rmse), (normalised_mae, normalised_rmse) = _pooled(batch.errors, (np.ones(len(jumps)), jumps))
     ((persistence, _),) = _pooled(batch.persistence_errors, (jumps,))
-    error = 0.6 * mae_points(mae) + 0.4 * rmse_points(rmse)
-    availability = np.where(eligible, 100.0 * completeness, np.nan)
+    availability = np.where(eligible, 100.0 * batch.completeness, np.nan)
     counts = {family: _Counts.of(evidence, family) for family in FAMILIES}
     constraint = np.where(eligible, _constraint(counts.values()), np.nan)
-    error = np.where(eligible, error, np.nan)
-    grades = _grades(batch, counts, completeness, mae, rmse, has_reference)
+    error = np.where(eligible, error_score(mae, rmse), np.nan)
+    grades = _grades(batch, counts, mae, rmse)
     return Scores(
         mae=mae,
         rmse=rmse,
         normalised_mae=normalised_mae,
         normalised_rmse=normalised_rmse,
+        beside_persistence=_beside_persistence(batch, normalised_mae, jumps),
         persistence_mae=persistence,
         availability=availability,
         constraint=constraint,
@@ -96,6 +96,18 @@ def score(
         grades=grades,
         rubric=_overall(grades),
     )
+
+
+def _beside_persistence(batch: FlightBatch, normalised_mae: Floats, jumps: Floats) -> Floats:
+    """The normalised error on the cells that the shown state has too, so that both can be compared."""
+    no_state = np.isnan(batch.shown)
+    if not no_state.any():
+        return normalised_mae
+    partly = np.flatnonzero(no_state.any(axis=0))
+    found = normalised_mae.copy()
+    errors = np.where(np.isnan(batch.persistence_errors[:, :, partly]), np.nan, batch.errors[:, :, partly])
+    ((found[partly], _),) = _pooled(errors, (jumps,))
+    return found
 
 
 def _pooled(errors: Floats, units: Sequence[Floats]) -> list[tuple[Floats, Floats]]:
@@ -140,8 +152,8 @@ class _Counts:
 
 def _constraint(families: Collection[_Counts]) -> Floats:
     """100·Σw(passed)/Σw over the atoms of the six families that passed or failed."""
-    passed = _PASSED * np.sum([own.passed for own in families], axis=0)
-    failed = np.sum([own.failed + _MORE_IF_CRITICAL * own.critical for own in families], axis=0)
+    passed = _PASSED * np.sum([of_family.passed for of_family in families], axis=0)
+    failed = np.sum([of_family.failed + _MORE_IF_CRITICAL * of_family.critical for of_family in families], axis=0)
     with np.errstate(all="ignore"):
         return np.asarray(100.0 * passed / (passed + failed))
 
@@ -158,29 +170,24 @@ def _rows(evidence: Evidence, family: str) -> slice | NDArray[np.intp]:
     return slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
 
 
-def _grades(
-    batch: FlightBatch,
-    counts: Mapping[str, _Counts],
-    completeness: Floats,
-    mae: Floats,
-    rmse: Floats,
-    has_reference: NDArray[np.bool_],
-) -> Grades:
-    rates = {family: _failure_rate(own) for family, own in counts.items()}
+def _grades(batch: FlightBatch, counts: Mapping[str, _Counts], mae: Floats, rmse: Floats) -> Grades:
+    """The five grades; none for local dynamics where no state was shown, none for quality without a reference."""
+    rates = {family: _failure_rate(of_family) for family, of_family in counts.items()}
     protocol = _grade([rates["numeric_validity"]], 0.05, 0.15)
-    protocol[(protocol == 2) & (completeness < 0.9)] = 3
+    protocol[(protocol == _C) & (batch.completeness < 0.9)] = _D
     quality = np.minimum(mae_points(mae), rmse_points(rmse))
-    reached = np.select([quality >= 90, quality >= 70, quality >= 50], [0, 1, 2], 3)
+    reached = np.select([quality >= 90, quality >= 70, quality >= 50], [_A, _B, _C], _D)
+    dynamics = _grade([rates["range_sanity"], rates["jump_dynamics"]], 0.05, 0.15)
     grades = np.stack(
         [
             protocol,
-            _grade([rates["range_sanity"], rates["jump_dynamics"]], 0.05, 0.15),
+            np.where(np.isnan(batch.shown).all(axis=0), NO_GRADE, dynamics),
             _grade([rates["cross_field_consistency"], rates["physics_constraint"]], 0.10, 0.25),
             _grade([rates["safety_constraint"]], 0.10, 0.25),
-            np.where(has_reference, reached, NO_GRADE),
+            np.where(batch.has_reference, reached, NO_GRADE),
         ]
     ).astype(np.int8)
-    grades[:, batch.status != ANSWERED] = 3
+    grades[:, batch.status != ANSWERED] = _D
     return grades
 
 
@@ -191,9 +198,9 @@ def _failure_rate(counts: _Counts) -> Floats:
 
 
 def _grade(rates: list[Floats], b: float, c: float) -> NDArray[np.int64]:
-    """The grade that every rate reaches; D where nothing could be checked."""
+    """The grade that every rate reaches; D where the answer's own values kept everything from being checked."""
     worst = np.fmax.reduce(rates)
-    return np.select([worst == 0.0, worst <= b, worst <= c], [0, 1, 2], 3)
+    return np.select([worst == 0.0, worst <= b, worst <= c], [_A, _B, _C], _D)
 
 
 def _overall(grades: Grades) -> Floats:

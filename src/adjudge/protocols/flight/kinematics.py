@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from adjudge.evidence.rule import Condition, Floats, Limits, Mask, Rule, Slot
-from adjudge.evidence.vocabulary import Scope
+from adjudge.evidence.rule import Condition, Floats, Limits, Mask, Rule
 from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.batch import KNOTS, FlightBatch, arc
 from adjudge.protocols.flight.library import Kinematics, TwoLimits
+from adjudge.protocols.flight.slots import StepRule
 
 FPM_PER_MPS = 196.85
 METRES_PER_DEGREE = 111_320.0
@@ -19,78 +17,55 @@ _STEEPEST = 60.0
 _SLOWEST = 30.0
 
 
-def kinematic_rules(task: f.Task, limits: Kinematics, needs: tuple[str, ...]) -> list[Rule]:
+def kinematic_rules(task: f.Task, limits: Kinematics) -> list[Rule]:
     """The rules, one atom a step."""
-
-    def rule(
-        code: str,
-        title: str,
-        text: str,
-        unit: str,
-        pair: TwoLimits,
-        now: tuple[str, ...],
-        before: tuple[str, ...],
-        quantity: Callable[[FlightBatch], Floats],
-        conditions: tuple[Condition, ...] = (),
-    ) -> Rule:
-        return Rule(
-            code=f"physics_constraint.{code}",
-            title=title,
-            scope=Scope.CROSS_FIELD,
-            slots=tuple(
-                Slot(
-                    None, step, tuple((name, step) for name in now) + tuple((name, step - 1) for name in before if step)
-                )
-                for step in range(task.steps)
-            ),
-            needs=needs,
-            unit=unit,
-            passed=f"{text} by {{observed}} {unit}, at most {pair.warning:g}",
-            failed=f"{text} by {{observed}} {unit}; allowed is at most {pair.warning:g}",
-            quantity=quantity,
-            limits=Limits(high=pair.warning, critical_high=pair.critical),
-            conditions=(*conditions, *((_known_before(task, before),) if before else ())),
-        )
-
     gentle = Condition(lambda b: np.abs(b.value(f.ROLL)) <= _STEEPEST, f"roll is over {_STEEPEST:g}°")
     moving = Condition(lambda b: b.value(f.GROUND_SPEED) >= _SLOWEST, f"ground speed is under {_SLOWEST:g} kt")
     flying = Condition(lambda b: b.value(f.AIRSPEED) >= _SLOWEST, f"airspeed is under {_SLOWEST:g} kt")
-    return [
-        rule(
-            "climb_rate_agreement", "vertical speed equals the vertical GPS velocity",
-            "vertical speed and GPS velocity U disagree", "fpm", limits.climb_rate,
-            (f.VERTICAL_SPEED, f.VELOCITY_U), (),
+    height = (f.GPS_ALTITUDE, f.VERTICAL_SPEED)
+    course = (f.LATITUDE, f.LONGITUDE, f.VELOCITY_E, f.VELOCITY_N)
+    rules = (
+        StepRule(
+            "physics_constraint.climb_rate_agreement", "vertical speed equals the vertical GPS velocity",
+            (f.VERTICAL_SPEED, f.VELOCITY_U),
             lambda b: np.abs(b.value(f.VERTICAL_SPEED) - FPM_PER_MPS * b.value(f.VELOCITY_U)),
+            _limits(limits.climb_rate), "vertical speed and GPS velocity U disagree by {observed} fpm", "fpm",
         ),
-        rule(
-            "altitude_step_agreement", "altitude changes as vertical speed says",
-            "the altitude step and the vertical speed disagree", "ft", limits.altitude_step,
-            (f.GPS_ALTITUDE, f.VERTICAL_SPEED), (f.GPS_ALTITUDE, f.VERTICAL_SPEED), _altitude_gap,
+        StepRule(
+            "physics_constraint.altitude_step_agreement", "altitude changes as vertical speed says", height, _altitude_gap,
+            _limits(limits.altitude_step), "the altitude step and the vertical speed disagree by {observed} ft", "ft",
+            height, (_known_before(task, height),),
         ),
-        rule(
-            "position_step_agreement", "position changes as the E/N velocity says",
-            "the position step and the velocity disagree", "m", limits.position_step,
-            (f.LATITUDE, f.LONGITUDE, f.VELOCITY_E, f.VELOCITY_N),
-            (f.LATITUDE, f.LONGITUDE, f.VELOCITY_E, f.VELOCITY_N), _position_gap,
+        StepRule(
+            "physics_constraint.position_step_agreement", "position changes as the E/N velocity says", course, _position_gap,
+            _limits(limits.position_step), "the position step and the velocity disagree by {observed} m", "m",
+            course, (_known_before(task, course),),
         ),
-        rule(
-            "heading_step_agreement", "heading changes as the turn rate says",
-            "the heading step and the turn rate disagree", "deg", limits.heading_step,
-            (f.HEADING, f.TURN_RATE), (f.HEADING,), _heading_gap,
+        StepRule(
+            "physics_constraint.heading_step_agreement", "heading changes as the turn rate says",
+            (f.HEADING, f.TURN_RATE), _heading_gap,
+            _limits(limits.heading_step), "the heading step and the turn rate disagree by {observed} deg", "deg",
+            (f.HEADING,), (_known_before(task, (f.HEADING,)),),
         ),
-        rule(
-            "coordinated_turn", "turn rate fits bank and speed",
-            "the turn rate and g·tan(roll)/V disagree", "deg/s", limits.coordinated_turn,
-            (f.TURN_RATE, f.ROLL, f.GROUND_SPEED), (), _turn_gap, (gentle, moving),
+        StepRule(
+            "physics_constraint.coordinated_turn", "turn rate fits bank and speed",
+            (f.TURN_RATE, f.ROLL, f.GROUND_SPEED), _turn_gap,
+            _limits(limits.coordinated_turn), "the turn rate and g·tan(roll)/V disagree by {observed} deg/s", "deg/s",
+            (), (gentle, moving),
         ),
-        rule(
-            "load_factor", "normal acceleration fits the bank",
-            "the normal acceleration and 1/cos(roll) disagree", "G", limits.load_factor,
-            (f.NORMAL_ACCELERATION, f.ROLL, f.AIRSPEED), (),
+        StepRule(
+            "physics_constraint.load_factor", "normal acceleration fits the bank",
+            (f.NORMAL_ACCELERATION, f.ROLL, f.AIRSPEED),
             lambda b: np.abs(b.value(f.NORMAL_ACCELERATION) - 1.0 / np.cos(np.radians(b.value(f.ROLL)))),
-            (gentle, flying),
+            _limits(limits.load_factor), "the normal acceleration and 1/cos(roll) disagree by {observed} G", "G",
+            (), (gentle, flying),
         ),
-    ]  # fmt: skip
+    )  # fmt: skip
+    return [rule.rule(task) for rule in rules]
+
+
+def _limits(pair: TwoLimits) -> Limits:
+    return Limits(high=pair.warning, critical_high=pair.critical)
 
 
 def _known_before(task: f.Task, names: tuple[str, ...]) -> Condition:

@@ -205,6 +205,12 @@ def check(data: Any, where: str) -> Loaded:
         raise ConfigError(f"{where}: {error}. `adjudge flight library show` prints a library to copy") from None
     _check_fields(library, where)
     _check_pairs(library, where)
+    if (
+        library.name in BUILT_IN
+        and where != library.name
+        and msgspec.to_builtins(library) != load(library.name).content
+    ):
+        library.name = f"{library.name}, edited"
     return Loaded(library, msgspec.to_builtins(library))
 
 
@@ -242,6 +248,10 @@ def _check_pairs(library: Library, where: str) -> None:
         if (table.critical > table.warning) if descending else (table.critical < table.warning):
             order = "at or below" if descending else "at or above"
             raise ConfigError(f"{where}: {name}: critical {table.critical:g} must be {order} warning {table.warning:g}")
+    continuity = library.rules.m3_array_continuity
+    for name, value in (("jumps", continuity.jumps), ("critical_factor", continuity.critical_factor)):
+        if not value > 0:
+            raise ConfigError(f"{where}: rules.m3_array_continuity.{name} is {value:g}, expected a positive number")
     for name, low, high in (
         ("rules.extreme_speed", library.rules.extreme_speed.low_kt, library.rules.extreme_speed.high_kt),
         ("rules.extreme_altitude", library.rules.extreme_altitude.low_ft, library.rules.extreme_altitude.high_ft),

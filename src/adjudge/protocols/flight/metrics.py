@@ -1,11 +1,34 @@
-"""The metrics of a flight run."""
+"""The metrics of a flight run: what is declared, and how the partials of a model become estimates."""
 
 from __future__ import annotations
 
-from adjudge.stats.metric import Metric, share
+from collections import Counter
+from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, error_score
+from adjudge.protocols.flight.partials import EXCEEDANCE, PLACE, SCORES, Partial
+from adjudge.protocols.flight.rules import FAMILIES
+from adjudge.stats import bootstrap
+from adjudge.stats.cells import multinomial_cells
+from adjudge.stats.error_measures import cluster_quantile, quantile
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import Metric, share
+from adjudge.stats.proportions import cluster_wilson, wilson
+
+if TYPE_CHECKING:
+    from adjudge.protocols.flight.config import FlightConfig
+
+Floats = NDArray[np.float64]
+
+TAIL = (95, 99)
 _BY_FLIGHT = "Wilson; with the design effect of the flights where they are known"
 _BOOTSTRAP = "bootstrap over flights; over samples where no flight is known"
+_ORDER = "order statistics; at the design effect of the flights where they are known"
 _NO_SAMPLES = "without samples"
 _NONE_ELIGIBLE = "no sample is eligible"
 _NO_REFERENCE = "no eligible sample has a reference"
@@ -30,7 +53,7 @@ METRICS = (
         -1.0,
         1.0,
         formula="eligibility rate of the first model − that of the second, on the same samples",
-        interval="Newcombe, paired",
+        interval="bootstrap over flights; Newcombe, paired, where no flight is known",
         null=_NO_SAMPLES,
     ),
     Metric(
@@ -40,7 +63,7 @@ METRICS = (
         high=100.0,
         formula="total score of the first model − that of the second, ineligible as 0",
         interval=_BOOTSTRAP,
-        null="the data names no flights to resample",
+        null=_NO_SAMPLES,
     ),
     share(
         "eligibility_rate",
@@ -48,6 +71,12 @@ METRICS = (
         formula="samples whose answer breaks no critical rule ÷ all samples",
         interval=_BY_FLIGHT,
         null=_NO_SAMPLES,
+    ),
+    share(
+        "data_eligibility_rate",
+        formula="true states that break no critical rule ÷ samples with a reference: the ceiling of every model",
+        interval=_BY_FLIGHT,
+        null="no sample has a reference",
     ),
     share("answer_rate", formula="samples with a readable answer ÷ all samples", interval=_BY_FLIGHT, null=_NO_SAMPLES),
     *(
@@ -84,6 +113,7 @@ METRICS = (
         "total_score",
         "0.2 · availability + 0.3 · constraint + 0.5 · error, mean over eligible samples with a reference",
     ),
+    _score("total_score_all", "total score with 0 for every ineligible sample ÷ all samples", null=_NO_SAMPLES),
     _score(
         "*_score_all",
         "the same score with 0 for every ineligible sample ÷ all samples",
@@ -94,14 +124,14 @@ METRICS = (
         "error_under_*_rate",
         better="lower",
         formula="samples with an error score under the bound, or ineligible ÷ samples with a score, or ineligible",
-        interval="Wilson",
+        interval=_BY_FLIGHT,
         null=_NO_SAMPLES,
     ),
     share(
         "error_under_*_rate_eligible",
         better="lower",
         formula="eligible samples with an error score under the bound ÷ eligible samples with an error score",
-        interval="Wilson",
+        interval=_BY_FLIGHT,
         null=_NONE_ELIGIBLE,
     ),
     _score(
@@ -112,7 +142,7 @@ METRICS = (
     share(
         "grade_a.*",
         formula="samples with grade A in the rubric's dimension ÷ samples graded in it",
-        interval="Wilson",
+        interval=_BY_FLIGHT,
         null="no sample is graded",
     ),
     _error(
@@ -129,14 +159,14 @@ METRICS = (
         "skill_vs_persistence",
         high=1.0,
         better="higher",
-        formula="1 − normalised error ÷ that of repeating the shown state, over eligible samples",
+        formula="1 − normalised error ÷ that of repeating the shown state, over the cells of eligible samples that have both",
         interval=_BOOTSTRAP,
         null="no eligible sample has both a reference and a shown state",
     ),
     _error(
         "mae_p95",
         "95th percentile of the samples' mean absolute errors, ineligible ones too",
-        "order statistics",
+        _ORDER,
         _NOTHING_READ,
         headline=True,
     ),
@@ -144,7 +174,7 @@ METRICS = (
         _error(
             f"{error}_p{share_of}",
             f"{share_of}th percentile of the samples' {words}, ineligible ones too",
-            "order statistics",
+            _ORDER,
             _NOTHING_READ,
         )
         for error, words, share_of in (
@@ -154,3 +184,166 @@ METRICS = (
         )
     ),
 )
+
+
+class ModelNumbers:
+    """The estimates of one model on one task; `label` names its streams of random numbers."""
+
+    def __init__(self, whole: Partial, index: int, config: FlightConfig, label: str) -> None:
+        self.whole, self.index, self.config, self.label = whole, index, config, label
+        self.model = whole.models[index]
+        self.sums, self.values = whole.sums[index], whole.values[index]
+        self.clustered = whole.clustered
+        self.estimates: dict[str, Estimate] = {}
+
+    def total(self, name: str) -> int:
+        """The sum of a counted column."""
+        return int(self.sums[:, PLACE[name]].sum())
+
+    def column(self, name: str, *, eligible: bool | None = None) -> Floats:
+        """The values of samples with a reference: of all, of the eligible ones or of the others."""
+        column: Floats = self.values.columns[name]
+        return column if eligible is None else column[self.values.columns["eligible"] == eligible]
+
+    def measure(self) -> None:
+        """Every estimate, by name."""
+        estimates = self.estimates
+        estimates["eligibility_rate"] = self._rate(self._sum("eligible"), self._sum("n"))
+        estimates["answer_rate"] = self._rate(self._sum("answered"), self._sum("n"))
+        for name in BUCKETS[2:]:
+            estimates[f"{name}_rate"] = self._rate(self._sum(f"bucket.{name}"), self._sum("n"))
+        estimates["availability_rate"] = self._counted_mean("completeness", "n", "availability_rate")
+        for family in FAMILIES:
+            estimates[f"compliance.{family}"] = self._rate(self._sum(f"clean.{family}"), self._sum(f"checked.{family}"))
+        if self.config.scores in {"fixed", "both"}:
+            self._scores()
+        if self.config.scores in {"rubric", "both"}:
+            estimates["rubric_score"] = self._score("rubric", "n")
+            for dimension in DIMENSIONS:
+                graded = [self._sum(f"grade.{dimension}.{grade}") for grade in GRADES]
+                estimates[f"grade_a.{dimension}"] = self._rate(graded[0], np.sum(graded, axis=0))
+        self._errors()
+
+    def _scores(self) -> None:
+        for name in SCORES:
+            self.estimates[f"{name}_score"] = self._score(name, f"count.{name}")
+            self.estimates[f"{name}_score_all"] = self._score(name, "n")
+        left_out = self._sum("n") - self._sum("eligible")
+        scored = self._sum("count.error")
+        for limit in EXCEEDANCE:
+            under = self._sum(f"under.{limit}")
+            self.estimates[f"error_under_{limit}_rate"] = self._rate(under + left_out, scored + left_out)
+            self.estimates[f"error_under_{limit}_rate_eligible"] = self._rate(under, scored)
+
+    def _errors(self) -> None:
+        estimates = self.estimates
+        for name in ("mae", "rmse", "normalised_mae"):
+            estimates[name] = self._mean(name, "count.error", name)
+        estimates["skill_vs_persistence"] = self._skill()
+        for name in ("mae", "rmse"):
+            column = self.column(name)
+            for percent in TAIL:
+                estimates[f"{name}_p{percent}"] = self._quantile(column, percent / 100)
+
+    def _sum(self, name: str) -> Floats:
+        """A column by flight."""
+        column: Floats = self.sums[:, PLACE[name]]
+        return column
+
+    def _rate(self, hits: Floats, trials: Floats) -> Estimate:
+        """A share, by Wilson; with the design effect of the flights where they are known."""
+        use = trials > 0
+        if not use.any():
+            return Estimate.null("there is nothing to take a share of", method="Wilson")
+        if self.clustered:
+            return cluster_wilson(hits[use].astype(int), trials[use].astype(int))
+        return wilson(int(hits.sum()), int(trials.sum()))
+
+    def _quantile(self, column: Floats, q: float) -> Estimate:
+        if not column.size:
+            return Estimate.null("no answer has a reference to compare with", n=0, method="order statistics")
+        return cluster_quantile(column, self.values.columns["flight"], q) if self.clustered else quantile(column, q)
+
+    def _by_flight(self, top: str, bottom: str, stream: str, n: int | None = None) -> Estimate:
+        """A ratio of sums by bootstrap over flights."""
+        numerators, denominators = self._sum(top), self._sum(bottom)
+        use = denominators > 0
+        return bootstrap.ratio_of_sums(
+            numerators[use],
+            denominators[use],
+            n=int(denominators.sum()) if n is None else n,
+            unit="flight",
+            **self._drawing(stream),
+        )
+
+    def _drawing(self, stream: str) -> bootstrap.Drawing:
+        return {"seed": self.config.seed, "stream": f"{self.label}/{stream}", "resamples": self.config.resamples}
+
+    def _mean(self, name: str, count: str, stream: str) -> Estimate:
+        """The mean of an error over eligible samples, by flight or by sample."""
+        if not self.total(count):
+            return Estimate.null("no eligible sample has a reference", method="bootstrap")
+        if self.clustered:
+            return self._by_flight(f"sum.{name}", count, stream)
+        return bootstrap.mean(self.column(name, eligible=True), **self._drawing(stream))
+
+    def _score(self, name: str, count: str) -> Estimate:
+        """The mean of a score over the samples counted by `count`; of all, those without the score are 0."""
+        n = self.total(count)
+        if n == 0:
+            why = "no samples" if count == "n" else "no sample is eligible"
+            why = why if not self.total("eligible") else "no eligible sample has a reference"
+            return Estimate.null(why, method="bootstrap")
+        stream = f"{name}/{count}"
+        if name in self.values.counted:
+            return self._counted_mean(name, count, stream)
+        if self.clustered:
+            return self._by_flight(f"sum.{name}", count, stream)
+        scores = self.scores(name)
+        return bootstrap.mean(np.concatenate([scores, np.zeros(n - scores.size)]), **self._drawing(stream))
+
+    def scores(self, name: str) -> Floats:
+        """Every error or total score of the eligible samples."""
+        if name == "total":
+            return self.column("total", eligible=True)
+        return error_score(self.column("mae", eligible=True), self.column("rmse", eligible=True))
+
+    def _counted_mean(self, name: str, count: str, stream: str) -> Estimate:
+        """The mean of a score with few distinct values, by flight or by sample; samples without it are 0."""
+        top = name if name == "completeness" else f"sum.{name}"
+        if self.clustered:
+            return self._by_flight(top, count, stream)
+        counted = Counter(self.values.counted[name])
+        counted[0.0] += self.total(count) - counted.total()
+        values = np.array(sorted(value for value, rows in counted.items() if rows))
+        cells = np.array([counted[value] for value in values.tolist()])
+        return multinomial_cells(
+            cells,
+            lambda drawn: drawn @ values / drawn.sum(axis=1),
+            value=float(self._sum(top).sum() / self.total(count)),
+            **self._drawing(stream),
+        )
+
+    def _skill(self) -> Estimate:
+        """1 − normalised error / that of repeating the shown state, over the cells of eligible samples that have both."""
+        if not self._sum("sum.persistence").any():
+            why = "no eligible sample has both a reference and a shown state"
+            why = why if not self.total("count.persistence") else "repeating the shown state makes no error at all"
+            return Estimate.null(why, method="bootstrap")
+        n = self.total("count.persistence")
+        if self.clustered:
+            ratio = self._by_flight("sum.beside_persistence", "sum.persistence", "skill", n)
+        else:
+            still = self.column("persistence_mae", eligible=True)
+            ours = self.column("beside_persistence", eligible=True)
+            shown = np.isfinite(still)
+            ratio = bootstrap.ratio_of_sums(ours[shown], still[shown], n=n, unit="row", **self._drawing("skill"))
+        return msgspec.structs.replace(
+            ratio,
+            **{name: None if end is None else 1.0 - end for name, end in _upside_down(ratio).items()},
+        )
+
+
+def _upside_down(estimate: Estimate) -> dict[str, float | None]:
+    """The ends of an estimate for a function that falls: the low end is that of the high one."""
+    return {"value": estimate.value, "low": estimate.high, "high": estimate.low}

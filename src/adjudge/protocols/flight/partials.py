@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,21 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS
-from adjudge.protocols.flight.batch import difference
-from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.protocols.common.columns import distinct_words, floats, holds, known, places_in
+from adjudge.protocols.flight.batch import FlightBatch
+from adjudge.protocols.flight.ceiling import Ceiling, ceiling_of
+from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.rules import FAMILIES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 SCORES = ("availability", "constraint", "error", "total")
 EXCEEDANCE = (50, 70, 90)
-BINS = 2000
 ATOM_KINDS = ("pass", "warning", "critical", "not_applicable", "error")
+NAMED_IDS = 20
 
 # Columns summed by model and flight.
 COLUMNS = (
@@ -45,132 +49,183 @@ COLUMNS = (
     "sum.mae",
     "sum.rmse",
     "sum.normalised_mae",
+    "sum.beside_persistence",
     "sum.persistence",
+    "count.persistence",
 )
-_FLOATS = ("completeness", *SCORES, "rubric", "mae", "rmse", "normalised_mae", "persistence_mae")
+PLACE = {name: index for index, name in enumerate(COLUMNS)}
+FIELD_SUMS = ("absolute", "squared", "count", "persistence", "persistence_count")
+PAIR_SUMS = ("only_first", "only_second", "both", "total", "total_squared")
+"""What is summed of two models on the same samples; `total` is the difference of their total scores, ineligible as 0."""
+_STORED = ("completeness", *SCORES, "rubric", "mae", "rmse", "normalised_mae", "beside_persistence", "persistence_mae")
 _KIND_OF_OUTCOME = np.zeros(1 + max(PASS, FAIL, NOT_APPLICABLE, ERROR), dtype=np.int64)
 _KIND_OF_OUTCOME[[PASS, FAIL, NOT_APPLICABLE, ERROR]] = [
     ATOM_KINDS.index(kind) for kind in ("pass", "warning", "not_applicable", "error")
 ]
-PLACE = {name: index for index, name in enumerate(COLUMNS)}
+
+
+@dataclass
+class Values:
+    """The values of one model that quantiles and distributions need.
+
+    `columns` have a row a sample with a reference, `flight` is its place among the partial's flights. Scores with few
+    distinct values are counted by value.
+    """
+
+    columns: dict[str, NDArray[Any]]
+    counted: dict[str, Counter[float]]
 
 
 @dataclass
 class Partial:
-    """Counts and sums of some samples. `columns` holds the values that quantiles need: 16 bytes a sample."""
+    """Counts and sums of some samples of one task. Arrays start with the models; sums and pairs have flights too."""
 
+    task: str
     models: tuple[str, ...]
     flights: tuple[str | None, ...]
     sums: Floats
     atoms: Ints
     codes: Ints
     fields: Floats
-    histogram: Floats
-    only: Ints
-    both: Ints
-    pair_sums: Floats
-    columns: list[tuple[Floats, Floats, Floats, Floats]]
+    pairs: Floats
+    values: list[Values]
+    ceiling: Ceiling
     samples_digest: bytes
     matched: int
-    unmatched: dict[str, list[str]] = field(default_factory=dict)
+    only_in: dict[str, int]
+    named_ids: dict[str, list[str]]
+    faults: list[str]
+    faulty: int
+    shown: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether the data says which flight a sample is of."""
+        return any(name is not None for name in self.flights)
 
 
-@dataclass
-class Errors:
-    """What answers, and the last shown state, are off by, shaped (steps, 19, n); angles by shortest arc, NaN for none."""
+@dataclass(frozen=True)
+class Batch:
+    """A judged batch with the codes of its models and flights."""
 
-    answered: Floats
-    persistence: Floats
+    samples: pa.Table
+    columns: dict[str, Floats]
+    eligible: Mask
+    has_reference: Mask
+    model: Ints
+    models: int
+    flight: Ints
+    flights: int
 
-    @classmethod
-    def stored(cls, samples: pa.Table, task: Task) -> Errors:
-        """From the columns of the samples."""
-        answer, gold = (_cells(samples, name, task.steps) for name in ("answer", "gold"))
-        return cls(difference(answer, gold), difference(_cells(samples, "shown", 1), gold))
 
-
-def partial(samples: pa.Table, evidence: Evidence, task: Task, errors: Errors | None = None) -> Partial:
-    """The partial of one batch; `errors`, where they are known already, are those of the samples."""
-    found, code = _dictionary(samples, "model")
-    flights, flight = _dictionary(samples, "flight")
+def partial(
+    samples: pa.Table, evidence: Evidence, batch: FlightBatch, judge_gold: Callable[[FlightBatch], Evidence]
+) -> Partial:
+    """The partial of one batch; `judge_gold` evaluates the rules on a batch that has gold for answers."""
+    found, code = distinct_words(samples, "model")
+    flights, flight = distinct_words(samples, "flight")
     order = np.argsort(np.array([str(name) for name in found]), kind="stable")
-    models = tuple(str(found[i]) for i in order)
-    model = np.argsort(order, kind="stable")[code]
-    n_models, n_flights = len(models), len(flights)
-    floats = {name: _floats(samples, name) for name in _FLOATS}
-    eligible, given = _is(samples, "verdict", "eligible"), ~_is(samples, "status", "missing")
-    has_reference = np.asarray(samples.column("has_reference").to_numpy())
+    judged = Batch(
+        samples=samples,
+        columns={name: floats(samples, name) for name in _STORED},
+        eligible=holds(samples, "verdict", "eligible"),
+        has_reference=np.asarray(samples.column("has_reference").to_numpy()),
+        model=np.argsort(order, kind="stable")[code],
+        models=len(found),
+        flight=flight,
+        flights=len(flights),
+    )
     rare = _Rare(evidence)
-    columns = _columns(samples, floats, eligible, has_reference, rare)
-    total = np.where(eligible, np.nan_to_num(floats["total"]), 0.0)
-    only, both, pair_sums = _pairs(eligible, total, flight, n_models, n_flights, ordered=model)
+    answered_rows = ~holds(samples, "status", "missing")
+    faults = samples.column("reference_fault")
+    only_in, named = _unmatched(judged, answered_rows, known(samples, "reference_fault"))
     return Partial(
-        models=models,
+        task=batch.task.name,
+        models=tuple(str(found[i]) for i in order),
         flights=tuple(flights),
-        sums=_sums(samples, columns, model * n_flights + flight, n_models * n_flights).reshape(n_models, n_flights, -1),
-        atoms=rare.atoms(model, n_models),
-        codes=rare.codes(model, n_models),
-        fields=_fields(errors or Errors.stored(samples, task), eligible, model, n_models),
-        histogram=_histogram(floats, eligible, model, n_models),
-        only=only,
-        both=both,
-        pair_sums=pair_sums,
-        columns=[_values(floats, eligible, model == index) for index in range(n_models)],
+        sums=_sums(judged, _columns(judged, rare)),
+        atoms=rare.atoms(judged.model, judged.models),
+        codes=rare.codes(judged.model, judged.models),
+        fields=_fields(batch, judged),
+        pairs=_pairs(judged),
+        values=[
+            _values(judged, judged.model == index, len(flights) == 1 and flights[0] is None)
+            for index in range(judged.models)
+        ],
+        ceiling=ceiling_of(batch, judged.flight, judged.flights, judge_gold),
         samples_digest=_digest(samples),
-        matched=int((has_reference & given).sum()),
-        unmatched=_unmatched(samples, has_reference, given, n_models),
+        matched=int((judged.has_reference & answered_rows).sum()),
+        only_in=only_in,
+        named_ids=named,
+        faults=sorted(set(faults.drop_null().to_pylist()))[:NAMED_IDS],
+        faulty=len(faults) - faults.null_count,
+        shown=Counter(
+            {str(pair["values"]): pair["counts"] for pair in samples.column("shown_from").value_counts().to_pylist()}
+        ),
     )
 
 
 def merge(partials: Sequence[Partial]) -> Partial:
-    """All partials as one, in their order."""
-    models = partials[0].models
+    """All partials of one task as one, in their order."""
+    first = partials[0]
     flights = tuple(
         sorted({name for part in partials for name in part.flights}, key=lambda name: (name is None, name or ""))
     )
     where = {name: index for index, name in enumerate(flights)}
-    first = partials[0]
-    sums = np.zeros((len(models), len(flights), len(COLUMNS)))
-    pair_sums = np.zeros((len(models), len(models), len(flights)))
-    merged = Partial(
-        models,
-        flights,
-        sums,
-        np.zeros_like(first.atoms),
-        np.zeros_like(first.codes),
-        np.zeros_like(first.fields),
-        np.zeros_like(first.histogram),
-        np.zeros_like(first.only),
-        np.zeros_like(first.both),
-        pair_sums,
-        [],
-        b"",
-        sum(part.matched for part in partials),
-    )
-    whole = hashlib.sha256()
-    unmatched: dict[str, list[str]] = {}
-    for part in partials:
-        rows = [where[name] for name in part.flights]
+    places = [np.array([where[name] for name in part.flights]) for part in partials]
+    sums = np.zeros((len(first.models), len(flights), len(COLUMNS)))
+    pairs = np.zeros((len(first.models), len(first.models), len(flights), len(PAIR_SUMS)))
+    ceiling = Ceiling.of_flights(len(flights))
+    digest, only_in, shown = hashlib.sha256(), Counter[str](), Counter[str]()
+    named: dict[str, list[str]] = {}
+    for part, rows in zip(partials, places, strict=True):
         sums[:, rows] += part.sums
-        pair_sums[:, :, rows] += part.pair_sums
-        for name in ("atoms", "codes", "fields", "histogram", "only", "both"):
-            total = getattr(merged, name)
-            total += getattr(part, name)
-        whole.update(part.samples_digest)
-        for kind, names in part.unmatched.items():
-            unmatched.setdefault(kind, []).extend(names[: 20 - len(unmatched.get(kind, []))])
-    merged.columns = [
-        (
-            np.concatenate([part.columns[index][0] for part in partials]),
-            np.concatenate([part.columns[index][1] for part in partials]),
-            np.concatenate([part.columns[index][2] for part in partials]),
-            np.concatenate([part.columns[index][3] for part in partials]),
-        )
-        for index in range(len(models))
-    ]
-    merged.samples_digest = whole.digest()
-    merged.unmatched = unmatched
-    return merged
+        pairs[:, :, rows] += part.pairs
+        ceiling.add(part.ceiling, rows)
+        digest.update(part.samples_digest)
+        only_in.update(part.only_in)
+        shown.update(part.shown)
+        for kind, ids in part.named_ids.items():
+            named[kind] = (named.get(kind, []) + ids)[:NAMED_IDS]
+    return Partial(
+        task=first.task,
+        models=first.models,
+        flights=flights,
+        sums=sums,
+        atoms=np.sum([part.atoms for part in partials], axis=0),
+        codes=np.sum([part.codes for part in partials], axis=0),
+        fields=np.sum([part.fields for part in partials], axis=0),
+        pairs=pairs,
+        values=[_merged([part.values[index] for part in partials], places) for index in range(len(first.models))],
+        ceiling=ceiling,
+        samples_digest=digest.digest(),
+        matched=sum(part.matched for part in partials),
+        only_in=dict(only_in),
+        named_ids=named,
+        faults=sorted({text for part in partials for text in part.faults})[:NAMED_IDS],
+        faulty=sum(part.faulty for part in partials),
+        shown=shown,
+    )
+
+
+def pooled(whole: Partial) -> Partial:
+    """All models of a task as one, for what is said of the task as a whole."""
+    values = Values(
+        {name: np.concatenate([one.columns[name] for one in whole.values]) for name in whole.values[0].columns},
+        {name: sum((one.counted[name] for one in whole.values), Counter[float]()) for name in whole.values[0].counted},
+    )
+    sums = {name: getattr(whole, name).sum(axis=0, keepdims=True) for name in ("sums", "atoms", "codes", "fields")}
+    return replace(whole, models=("all",), values=[values], **sums)
+
+
+def _merged(values: Sequence[Values], places: Sequence[NDArray[Any]]) -> Values:
+    """The values of one model from all partials, their flights numbered anew."""
+    columns = {name: np.concatenate([one.columns[name] for one in values]) for name in values[0].columns}
+    columns["flight"] = np.concatenate(
+        [place[one.columns["flight"]] for one, place in zip(values, places, strict=True)]
+    )
+    counted = {name: sum((one.counted[name] for one in values), Counter[float]()) for name in values[0].counted}
+    return Values(columns, counted)
 
 
 class _Rare:
@@ -201,53 +256,50 @@ class _Rare:
         place = model[self.sample[failed]] * n_codes + self.code[failed]
         return np.bincount(place, minlength=n_models * n_codes).reshape(n_models, n_codes)
 
-    def family(self, name: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def family(self, name: str) -> tuple[Mask, Mask]:
         """Per sample: whether an atom of the family passed or failed, and whether any failed."""
         rows = self.evidence.layout.positions_of(name)
         in_family = np.zeros(self.evidence.layout.width, dtype=bool)
         in_family[rows] = True
-        own = in_family[self.position]
-        others = np.bincount(self.sample[own], minlength=self.n)
+        of_family = in_family[self.position]
+        others = np.bincount(self.sample[of_family], minlength=self.n)
         failed = np.zeros(self.n, dtype=bool)
-        failed[self.sample[own & (self.outcome == FAIL)]] = True
+        failed[self.sample[of_family & (self.outcome == FAIL)]] = True
         return failed | (others < rows.size), failed
 
 
-def _columns(
-    samples: pa.Table,
-    floats: dict[str, Floats],
-    eligible: NDArray[np.bool_],
-    has_reference: NDArray[np.bool_],
-    rare: _Rare,
-) -> dict[str, NDArray[Any]]:
+def _columns(judged: Batch, rare: _Rare) -> dict[str, NDArray[Any]]:
     """What is summed by model and flight, but for the columns of words."""
-    repairs = samples.column("repairs").combine_chunks()
+    samples, stored, eligible = judged.samples, judged.columns, judged.eligible
     values: dict[str, NDArray[Any]] = {
         "eligible": eligible,
-        "answered": _is(samples, "status", "answered"),
-        "with_reference": has_reference,
-        "repaired": _valid(repairs),
+        "answered": holds(samples, "status", "answered"),
+        "with_reference": judged.has_reference,
+        "repaired": known(samples, "repairs"),
         "extra_keys": samples.column("extra_keys").to_numpy(),
-        "completeness": floats["completeness"],
+        "completeness": stored["completeness"],
     }
     for family in FAMILIES:
         checked, failed = rare.family(family)
         values[f"checked.{family}"] = checked
         values[f"clean.{family}"] = checked & ~failed
     for name in SCORES:
-        values[f"sum.{name}"] = np.nan_to_num(floats[name])
-        values[f"count.{name}"] = ~np.isnan(floats[name])
-    values["sum.rubric"] = floats["rubric"]
-    values |= {f"under.{limit}": floats["error"] < limit for limit in EXCEEDANCE}
+        values[f"sum.{name}"] = np.nan_to_num(stored[name])
+        values[f"count.{name}"] = ~np.isnan(stored[name])
+    values["sum.rubric"] = stored["rubric"]
+    values |= {f"under.{limit}": stored["error"] < limit for limit in EXCEEDANCE}
     for name in ("mae", "rmse", "normalised_mae"):
-        values[f"sum.{name}"] = np.where(eligible & np.isfinite(floats[name]), floats[name], 0.0)
-    persistence = floats["persistence_mae"]
-    values["sum.persistence"] = np.where(eligible & np.isfinite(persistence), persistence, 0.0)
+        values[f"sum.{name}"] = np.where(eligible & np.isfinite(stored[name]), stored[name], 0.0)
+    paired = eligible & np.isfinite(stored["persistence_mae"])
+    values["count.persistence"] = paired
+    values["sum.persistence"] = np.where(paired, stored["persistence_mae"], 0.0)
+    values["sum.beside_persistence"] = np.where(paired, stored["beside_persistence"], 0.0)
     return values
 
 
-def _sums(samples: pa.Table, columns: dict[str, NDArray[Any]], cell: Ints, cells: int) -> Floats:
-    """(cells, COLUMNS): every column summed by cell; a column of words is counted word by word in one go."""
+def _sums(judged: Batch, columns: dict[str, NDArray[Any]]) -> Floats:
+    """(models, flights, COLUMNS): every column summed; a column of words is counted word by word in one go."""
+    cell, cells = judged.model * judged.flights + judged.flight, judged.models * judged.flights
     sums = np.zeros((cells, len(COLUMNS)))
     everything = np.bincount(cell, minlength=cells)
     sums[:, PLACE["n"]] = everything
@@ -259,133 +311,86 @@ def _sums(samples: pa.Table, columns: dict[str, NDArray[Any]], cell: Ints, cells
         elif column.any():
             sums[:, PLACE[name]] = np.bincount(cell, weights=column, minlength=cells)
     words = [("bucket", "bucket", BUCKETS), *((name, f"grade.{name}", GRADES) for name in DIMENSIONS)]
-    for name, prefix, known in words:
-        code = _codes(samples, name, known)
-        size = len(known) + 1
+    for name, prefix, words_known in words:
+        code = places_in(judged.samples, name, words_known)
+        size = len(words_known) + 1
         counts = np.bincount(cell * size + code, minlength=cells * size).reshape(cells, size)
-        start = PLACE[f"{prefix}.{known[0]}"]
-        sums[:, start : start + len(known)] = counts[:, :-1]
-    return sums
+        start = PLACE[f"{prefix}.{words_known[0]}"]
+        sums[:, start : start + len(words_known)] = counts[:, :-1]
+    return sums.reshape(judged.models, judged.flights, -1)
 
 
-def _values(
-    floats: dict[str, Floats], eligible: NDArray[np.bool_], mask: NDArray[np.bool_]
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Errors of the eligible and of the ineligible samples of a model, where there are any."""
-    mae, rmse = floats["mae"], floats["rmse"]
-    known = mask & ~np.isnan(mae)
-    good, bad = known & eligible, known & ~eligible
-    return mae[good], rmse[good], mae[bad], rmse[bad]
+def _values(judged: Batch, mask: Mask, keep_rows: bool) -> Values:
+    """The values of one model; those of every sample's normalised errors only where no flights can be resampled."""
+    stored = judged.columns
+    with_error = mask & ~np.isnan(stored["mae"])
+    names = (
+        "mae",
+        "rmse",
+        "total",
+        *(("normalised_mae", "beside_persistence", "persistence_mae") if keep_rows else ()),
+    )
+    columns: dict[str, NDArray[Any]] = {name: stored[name][with_error] for name in names}
+    columns |= {"eligible": judged.eligible[with_error], "flight": judged.flight[with_error].astype(np.int32)}
+    return Values(
+        columns,
+        {name: _counted(stored[name][mask]) for name in ("completeness", "availability", "constraint", "rubric")},
+    )
 
 
-def _fields(errors: Errors, eligible: NDArray[np.bool_], model: Ints, n_models: int) -> Floats:
-    """(models, 19, 4): sums of |error|, error², the same for persistence, and the count, over eligible samples."""
-    sums = np.zeros((n_models, len(FIELDS), 4))
-    of_models = [slice(None) if n_models == 1 else model == index for index in range(n_models)]
-    for step, place in np.ndindex(len(errors.answered), len(FIELDS)):  # one field at a time stays in the cache
-        own = errors.answered[step, place]
-        known = ~np.isnan(own) & eligible
-        error = np.where(known, own, 0.0)
-        persistence = np.where(known, errors.persistence[step, place], 0.0)
-        if not np.isfinite(persistence.sum()):  # no state was shown, or a number so large that sums of it have no end
-            persistence = np.nan_to_num(persistence)
+def _counted(values: Floats) -> Counter[float]:
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return Counter(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+
+
+def _fields(batch: FlightBatch, judged: Batch) -> Floats:
+    """(models, 19, FIELD_SUMS) over eligible samples; persistence over the cells where a state was shown."""
+    sums = np.zeros((judged.models, len(FIELDS), len(FIELD_SUMS)))
+    of_models = [slice(None) if judged.models == 1 else judged.model == index for index in range(judged.models)]
+    errors, still = batch.errors, batch.persistence_errors
+    for step, place in np.ndindex(len(errors), len(FIELDS)):  # one field at a time stays in the cache
+        measured = ~np.isnan(errors[step, place]) & judged.eligible
+        error = np.where(measured, errors[step, place], 0.0)
+        shown = measured & np.isfinite(still[step, place])
+        persistence = np.where(shown, still[step, place], 0.0)
         for index, rows in enumerate(of_models):
-            sums[index, place] += [values[rows].sum() for values in (error, error * error, persistence, known)]
+            sums[index, place] += [
+                values[rows].sum() for values in (error, error * error, measured, persistence, shown)
+            ]
     return sums
 
 
-def _histogram(floats: dict[str, Floats], eligible: NDArray[np.bool_], model: Ints, n_models: int) -> Floats:
-    """(models, scores, bins, 2): counts and sums of each score over the eligible samples that have it, by value."""
-    found = np.zeros((n_models, len(SCORES) + 1, BINS + 1, 2))
-    size = n_models * (BINS + 1)
-    for index, name in enumerate((*SCORES, "rubric")):
-        use = ~np.isnan(floats[name]) & (eligible if name != "rubric" else True)
-        values = floats[name][use]
-        bins = np.clip((values * (BINS / 100.0)).astype(np.int64), 0, BINS) + model[use] * (BINS + 1)
-        found[:, index, :, 0] = np.bincount(bins, minlength=size).reshape(n_models, -1)
-        found[:, index, :, 1] = np.bincount(bins, weights=values, minlength=size).reshape(n_models, -1)
-    return found
+def _pairs(judged: Batch) -> Floats:
+    """(models, models, flights, PAIR_SUMS): first against second on the same samples."""
+    rows = np.argsort(judged.model, kind="stable").reshape(judged.models, -1)
+    total = np.where(judged.eligible, np.nan_to_num(judged.columns["total"]), 0.0)[rows]
+    passed, flight = judged.eligible[rows], judged.flight[rows[0]]
+    sums = np.zeros((judged.models, judged.models, judged.flights, len(PAIR_SUMS)))
+    for a in range(judged.models):
+        for b in range(a + 1, judged.models):
+            gap = total[a] - total[b]
+            columns = (passed[a] & ~passed[b], passed[b] & ~passed[a], passed[a] & passed[b], gap, gap * gap)
+            for place, column in enumerate(columns):
+                sums[a, b, :, place] = np.bincount(flight, weights=column, minlength=judged.flights)
+    return sums
 
 
-def _pairs(
-    eligible: NDArray[np.bool_], total: Floats, flight: Ints, n_models: int, n_flights: int, *, ordered: Ints
-) -> tuple[Ints, Ints, Floats]:
-    """How often one model is eligible where another is not, and the sums of total-score differences by flight."""
-    rows = np.argsort(ordered, kind="stable").reshape(n_models, -1)
-    passed, scored, flights = eligible[rows], total[rows], flight[rows[0]]
-    wide = passed.astype(np.int64)
-    both = wide @ wide.T
-    only = wide @ (1 - wide).T
-    pair_sums = np.zeros((n_models, n_models, n_flights))
-    for a in range(n_models):
-        for b in range(a + 1, n_models):
-            pair_sums[a, b] = np.bincount(flights, weights=scored[a] - scored[b], minlength=n_flights)
-    return only, both, pair_sums
-
-
-def _unmatched(
-    samples: pa.Table, has_reference: NDArray[np.bool_], given: NDArray[np.bool_], n_models: int
-) -> dict[str, list[str]]:
-    """Ids that stand only in the outputs, or only in the reference; a sample's models stand together."""
-    known, answered = has_reference[::n_models], given.reshape(-1, n_models).any(axis=1)
-    names = samples.column("sample")
-    found = {}
-    for kind, mask in (("outputs", answered & ~known), ("reference", ~answered & known)):
-        found[kind] = [names[int(index) * n_models].as_py() for index in np.flatnonzero(mask)[:20]]
-    return found
+def _unmatched(judged: Batch, answered: Mask, faulty: Mask) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """How many ids stand only in the outputs, or only in the reference, and the first of them; models stand together."""
+    models = judged.models
+    in_reference, in_outputs = (judged.has_reference | faulty)[::models], answered.reshape(-1, models).any(axis=1)
+    names = judged.samples.column("sample")
+    only_in, named = {}, {}
+    for kind, mask in (("outputs", in_outputs & ~in_reference), ("reference", ~in_outputs & in_reference)):
+        places = np.flatnonzero(mask)
+        only_in[kind] = int(places.size)
+        named[kind] = [names[int(place) * models].as_py() for place in places[:NAMED_IDS]]
+    return only_in, named
 
 
 def _digest(samples: pa.Table) -> bytes:
     """Over ids and gold values: the same data set whatever the models."""
-    whole = hashlib.sha256()
-    for name in ("sample", "gold"):
-        column = samples.column(name).combine_chunks()
-        if name == "sample":
-            whole.update("\x00".join(column.to_pylist()).encode())
-        else:
-            whole.update(np.ascontiguousarray(column.flatten().to_numpy(zero_copy_only=False)).data)
+    whole = hashlib.sha256("\x00".join(samples.column("sample").to_pylist()).encode())
+    gold = samples.column("gold").combine_chunks()
+    whole.update(np.ascontiguousarray(gold.flatten().to_numpy(zero_copy_only=False)).data)
     return whole.digest()
-
-
-def _dictionary(samples: pa.Table, name: str) -> tuple[list[Any], Ints]:
-    """Distinct words (None last) and the code of each row; only words that occur."""
-    column = samples.column(name).combine_chunks()
-    words = column.dictionary.to_pylist()
-    used, dense = np.unique(_indices(column), return_inverse=True)
-    return [words[i] if i < len(words) else None for i in used], dense.astype(np.int64)
-
-
-def _codes(samples: pa.Table, name: str, words: Sequence[str]) -> Ints:
-    """A column of words as indices into `words`; what is not there, and null, is one past the last."""
-    column = samples.column(name).combine_chunks()
-    where = {word: index for index, word in enumerate(words)}
-    translate = [where.get(word, len(words)) for word in column.dictionary.to_pylist()]
-    return np.array([*translate, len(words)], dtype=np.int64)[_indices(column)]
-
-
-def _is(samples: pa.Table, name: str, word: str) -> NDArray[np.bool_]:
-    """Which rows of a column of words hold this one."""
-    return np.equal(_codes(samples, name, (word,)), 0)
-
-
-def _indices(column: pa.DictionaryArray) -> Ints:
-    """Codes of a dictionary column; null is one past the last word."""
-    indices = column.indices
-    codes: Ints = (indices.fill_null(len(column.dictionary)) if indices.null_count else indices).to_numpy()
-    return codes
-
-
-def _valid(column: pa.Array) -> NDArray[np.bool_]:
-    if column.null_count == len(column):
-        return np.zeros(len(column), dtype=bool)
-    valid: NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def _floats(samples: pa.Table, name: str) -> Floats:
-    return np.asarray(samples.column(name).to_numpy(), dtype=float)
-
-
-def _cells(samples: pa.Table, name: str, steps: int) -> Floats:
-    flat = samples.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return np.ascontiguousarray(flat.reshape(samples.num_rows, -1).T).reshape(steps, len(FIELDS), samples.num_rows)

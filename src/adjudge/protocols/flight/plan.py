@@ -6,22 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from adjudge.agents import agent_of
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import outputs, references
+from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
+from adjudge.protocols.flight.batch import ANSWERED, STATUSES
 from adjudge.protocols.flight.config import config_of
 from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.finish import finish
 from adjudge.protocols.flight.judge import score
 from adjudge.protocols.flight.library import check, load
-from adjudge.protocols.flight.measure import Partial, finish, partial
-from adjudge.protocols.flight.partials import Errors
+from adjudge.protocols.flight.partials import Partial, partial
 from adjudge.protocols.flight.read import FlightReader
 from adjudge.protocols.flight.rules import FlightContext
-from adjudge.verdict.agent import agent, check_citations
+from adjudge.verdict.adjudicator import Adjudicator, Cases
 
 BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
 RECORD_SCHEMA = "flight-record/1"
@@ -30,13 +36,15 @@ RECORD_SCHEMA = "flight-record/1"
 class FlightPlan(RulePlan):
     """One configured evaluation of flight predictions."""
 
+    adjudicator: Adjudicator
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
         loaded = load(config.library) if isinstance(config.library, str) else check(config.library, "library")
         self.settings, self.task, self.library = config, TASKS[config.task], loaded.library
         self.config = msgspec.to_builtins(config) | {"library": loaded.content}
         self.use_rules("flight", FlightContext(self.task, loaded.library), config.rules)
-        self.agent = agent(config.agent)
+        self.adjudicator = Adjudicator(agent_of(config.agent), self.rules, task=config.task, top=config.top_k)
         self._jumps = loaded.library.jumps()
         self.use_digests(
             without=("outputs", "reference", "confidence"),
@@ -63,30 +71,40 @@ class FlightPlan(RulePlan):
         reader = FlightReader(self.task, batch_rows=BATCH_ROWS[self.task.name])
         for read in reader.read(partition):
             evidence = self.graph.evaluate(read.batch)
-            models, names = read.models, read.names
-            verdicts = self.agent.adjudicate_batch(evidence, models, names)
-            check_citations(verdicts, evidence, self.agent, models, names)
-            scores = score(read.batch, evidence, verdicts.eligible, read.completeness, self._jumps, read.has_reference)
-            yield Judged(columns.table(read, verdicts, scores), evidence, columns.outputs(read), read.batch)
+            raw = columns.outputs(read)
+            answers = raw.column("response")
+            cases = Cases(read.models, read.names, answers.to_pylist, read.batch.status == ANSWERED)
+            verdicts, tables = self.adjudicator.judge(evidence, cases)
+            scores = score(read.batch, evidence, verdicts.eligible, self._jumps)
+            yield Judged(columns.table(read, verdicts, scores), evidence, raw, read.batch, tables)
+
+    def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
+        """An agent is asked about answers."""
+        answered: NDArray[np.bool_] = codes(samples, "status", STATUSES) == ANSWERED
+        return answered
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
-        batch, completeness, has_reference, problems = columns.restore(samples, evidence, self.task)
-        again = self.graph.evaluate(batch)
-        problems += [f"evidence: {difference}" for difference in again.differences(evidence)]
-        models, names = samples.column("model").to_pylist(), samples.column("sample").to_pylist()
-        verdicts = self.agent.adjudicate_batch(again, models, names)
-        scores = score(batch, again, verdicts.eligible, completeness, self._jumps, has_reference)
+        batch = columns.restore(samples, evidence, self.task)
+        judged = self.graph.evaluate(batch)
+        problems = columns.contradictions(batch)
+        problems += [f"evidence: {difference}" for difference in judged.differences(evidence)]
+        verdicts = self.adjudicator.stored_verdicts(samples, judged)
+        scores = score(batch, judged, verdicts.eligible, self._jumps)
         return problems + columns.differences(samples, batch, verdicts, scores)
 
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Take every answer out of its text again; a text that was cut at the bound is left."""
+        return again.differences(self.task, samples, outputs, repairs=self.settings.repairs)
+
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
-        """What one batch adds to the numbers; of a batch that was just judged, the errors are known."""
-        errors = None if batch is None else Errors(batch.errors, batch.persistence_errors)
-        return partial(samples, evidence, self.task, errors)
+        """What one batch adds to the numbers."""
+        judged = columns.restore(samples, evidence, self.task) if batch is None else batch
+        return partial(samples, evidence, judged, self.graph.evaluate)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Task summary, model profiles and every estimate."""
-        return finish(partials, self.settings, self.graph.layout, self.library)
+        return finish(partials, self.settings, {self.task.name: self.graph.layout}, self.library)
 
 
 plan = FlightPlan

@@ -19,6 +19,8 @@ from adjudge.protocols.flight.cells import Floats, from_lists, valid
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.outputs import NO_METHOD
 
+SOURCES = ("output", "reference", "question")
+"""Where the state that a model was shown stands."""
 NO_OUTPUT = "this model has no output for the sample"
 # What stands in the columns of a sample for which the model has no output.
 _WITHOUT_OUTPUT = {
@@ -46,7 +48,8 @@ class ReadBatch:
     groups: tuple[str, ...]
     flights: pa.ChunkedArray
     outputs: pa.Table
-    has_reference: NDArray[np.bool_]
+    faults: pa.ChunkedArray
+    shown_from: NDArray[np.int8]
     rows: tuple[Floats, Floats, Floats]
 
     @property
@@ -58,11 +61,6 @@ class ReadBatch:
     def models(self) -> list[str]:
         """The model of every row."""
         return list(self.groups) * (len(self.samples) // len(self.groups))
-
-    @property
-    def completeness(self) -> Floats:
-        """The share of the expected fields that every answer has."""
-        return np.asarray(self.outputs.column("completeness"))
 
 
 class FlightReader:
@@ -102,8 +100,11 @@ class FlightReader:
             from_lists(column) for column in (outputs.column("answer"), truth.column("gold"), truth.column("shown"))
         )
         shown_to_model = outputs.column("shown")
+        shown_from = np.where(np.isnan(shown).all(axis=1), -1, SOURCES.index("reference")).astype(np.int8)
         if shown_to_model.null_count < n:
-            shown = np.where(valid(shown_to_model)[:, None], from_lists(shown_to_model), shown)
+            told = valid(shown_to_model)
+            shown = np.where(told[:, None], from_lists(shown_to_model), shown)
+            shown_from[told] = SOURCES.index("output")
         validity = np.full((n, answer.shape[1]), VALID, dtype=np.uint8)
         details: dict[tuple[int, int], str] = {}
         odd = outputs.column("validity")
@@ -125,11 +126,16 @@ class FlightReader:
             validity=_by_cell(validity),
             shown=_by_cell(shown),
             gold=_by_cell(gold).reshape(steps, len(FIELDS), n),
+            completeness=np.asarray(outputs.column("completeness")),
+            has_reference=valid(truth.column("gold")),
+            models=len(groups),
             notes=notes,
             details=details,
         )
-        has_reference = valid(truth.column("gold"))
-        return ReadBatch(batch, names, groups, truth.column("flight"), outputs, has_reference, (answer, shown, gold))
+        faults = truth.column("fault")
+        return ReadBatch(
+            batch, names, groups, truth.column("flight"), outputs, faults, shown_from, (answer, shown, gold)
+        )
 
 
 def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.StringArray, Index]:

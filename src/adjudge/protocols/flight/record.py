@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.citations import unpack_citations
+from adjudge.protocols.common.agent_record import agent_output
 from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.runs.run import Run
-from adjudge.verdict.agent import agent
 
+_RULES = {"model": "rules", "temperature": 0.0}  # in runs of versions that named no agent
 _PASS = {"pass": True, "fail": False, "not_applicable": None, "error": None}
 
 
@@ -18,10 +18,9 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
     """The record of one row of samples.parquet."""
     manifest = run.manifest
     config = manifest.config
-    judge = agent(config["agent"])
+    judge = run.agent or _RULES
     library = manifest.digests["constraint_library"][:16]
     critical = [atom for atom in atoms if atom.failed and atom.severity == "CRITICAL"]
-    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
     return {
         "sample_id": row["sample"],
         "model_name": row["model"],
@@ -29,32 +28,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "bucket": row["bucket"],
         "protocol_result": _protocol_result(row, atoms),
         "evidence_pack": {"atoms": [_atom(atom, library) for atom in atoms]},
-        "agent_output": {
-            "checklist": [
-                {
-                    "item_id": item.item_id,
-                    "constraint_id": item.constraint_id,
-                    "title": item.title,
-                    "status": item.status,
-                    "evidence_ids": list(item.evidence_ids),
-                }
-                for item in judge.checklist(atoms, run.layout.rules)
-            ],
-            "adjudication": row["verdict"],
-            "cites": [atom.id for atom in atoms if atom.position in cited],
-            "attribution": [
-                {
-                    "rank": reason.rank,
-                    "reason": reason.reason,
-                    "rule": reason.rule,
-                    "field": reason.field,
-                    "severity": reason.severity,
-                    "count": reason.count,
-                    "evidence_ids": list(reason.evidence_ids),
-                }
-                for reason in judge.organize(atoms, config["top_k"])
-            ],
-        },
+        "agent_output": agent_output(run, row, atoms),
         "gating": {"passed": not critical, "reasons": _gating(critical)},
         "optional_scores": _scores(row),
         "rubric": {**{name: row[name] for name in DIMENSIONS}, "overall": row["rubric"]},
@@ -67,8 +41,8 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "evaluator_version": manifest.environment["adjudge"],
             "timestamp": manifest.timestamp,
             "reproducibility_info": {
-                "model": judge.model,
-                "temperature": judge.temperature,
+                "model": judge["model"],
+                "temperature": judge["temperature"],
                 "verifier_count": len(run.layout.families()),
                 "verifier_ids": list(run.layout.families()),
                 "seed": config["seed"],

@@ -40,6 +40,7 @@ def schema(task: Task) -> pa.Schema:
             ("file", pa.int32()),
             ("line", pa.int64()),
             ("flight", pa.string()),
+            ("fault", pa.string()),
             ("gold", pa.list_(pa.float64(), task.steps * len(FIELDS))),
             ("shown", pa.list_(pa.float64(), len(FIELDS))),
         ]
@@ -77,6 +78,7 @@ class ReferenceReader:
             pa.array(np.full(len(records), block.file, dtype=np.int32)),
             pa.array(block.lines),
             pa.array([None if flight is None else str(flight) for flight in flights], pa.string()),
+            pa.nulls(len(records), pa.string()),
             as_lists(self._gold(records), np.array([record.gold is None for record in records], dtype=bool)),
             as_lists(finite(state_rows(shown))),
         ]

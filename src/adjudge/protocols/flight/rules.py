@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from adjudge.evidence.rule import Condition, Finding, Floats, Limits, Mask, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import Case, Condition, Finding, Floats, Limits, Mask, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.flight import fields as f
-from adjudge.protocols.flight.batch import ANSWERED, VALID, FlightBatch, arc
+from adjudge.protocols.flight.batch import ANSWERED, INVALID_VALUE, VALID, FlightBatch, arc
 from adjudge.protocols.flight.kinematics import kinematic_rules
 from adjudge.protocols.flight.library import Library
+from adjudge.protocols.flight.slots import NEEDS, StepRule, field_slots, step_slots
 
 FAMILIES = (
     "numeric_validity",
@@ -22,7 +22,6 @@ FAMILIES = (
     "physics_constraint",
     "safety_constraint",
 )
-_NEEDS = ("numeric_validity",)
 _UNITS = tuple(name.rpartition("(")[2].rstrip(")").removeprefix("WGS84 ") if "(" in name else "" for name in f.FIELDS)
 
 
@@ -34,20 +33,6 @@ class FlightContext:
     library: Library
 
 
-def field_slots(task: f.Task, *, first: int = 0, before: bool = False) -> tuple[Slot, ...]:
-    """One slot a field and step; with `before`, reading the step before as well."""
-    return tuple(
-        Slot(name, step, ((name, step), (name, step - 1)) if before and step else ((name, step),))
-        for step in range(first, task.steps)
-        for name in f.FIELDS
-    )
-
-
-def step_slots(task: f.Task, *names: str) -> tuple[Slot, ...]:
-    """One slot a step, reading several fields of that step."""
-    return tuple(Slot(None, step, tuple((name, step) for name in names)) for step in range(task.steps))
-
-
 def build(context: FlightContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
     task, library = context.task, context.library
@@ -57,12 +42,12 @@ def build(context: FlightContext) -> list[Rule]:
         rules.append(_continuity(task, library))
     rules += _physics(task, library)
     if library.kinematics is not None:
-        rules += kinematic_rules(task, library.kinematics, _NEEDS)
+        rules += kinematic_rules(task, library.kinematics)
     rules += _safety(task, library)
     return rules
 
 
-RULES = RuleSet("flight", "flight", build)
+RULES = RuleSet("flight", "flight", build, version="2")
 
 
 def _protocol() -> Rule:
@@ -91,7 +76,7 @@ def _numeric(task: f.Task) -> Rule:
     def check(batch: FlightBatch) -> Finding:
         failed = batch.validity != VALID
         # Variant 0 is invalid_value; missing_field and array_shape follow.
-        variant = np.where(batch.validity == 3, 0, batch.validity).astype(np.int8)
+        variant = np.where(batch.validity == INVALID_VALUE, 0, batch.validity).astype(np.int8)
         return Finding(failed, failed, variant=variant, details=batch.details)
 
     shape = "an array of exactly 3 numbers" if task.arrays else "one number"
@@ -119,7 +104,7 @@ def _range(task: f.Task, library: Library) -> Rule:
         title="every value lies in the range that the aircraft can reach",
         scope=Scope.FIELD,
         slots=field_slots(task),
-        needs=_NEEDS,
+        needs=NEEDS,
         unit=_UNITS * task.steps,
         passed="{field} is {observed}, within {low} to {high}",
         failed="{field} is {observed} {unit}, outside {low} to {high}",
@@ -141,7 +126,7 @@ def _jump(task: f.Task, library: Library) -> Rule:
         title="no value changes faster than the aircraft can",
         scope=Scope.FIELD,
         slots=field_slots(task, before=True),
-        needs=_NEEDS,
+        needs=NEEDS,
         unit=_UNITS * task.steps,
         passed="{field} changes by {observed} in one second, at most {high}",
         failed="{field} changes by {observed} {unit} in one second; the limit is {high}",
@@ -174,45 +159,43 @@ def _cross_field(task: f.Task, library: Library) -> list[Rule]:
 
     relative = " beyond the offset of the shown state" if altitude.relative_to_shown else ""
     known = (Condition(offset_known, "the shown state has no altitude offset to compare with"),)
-    return [
-        _simple(
+    rules = (
+        StepRule(
             "cross_field_consistency.altitude_consistency",
             "GPS and baro altitude agree" + relative,
-            task,
             (f.GPS_ALTITUDE, f.BARO_ALTITUDE),
             altitude_gap,
             Limits(high=altitude.warning, critical_high=altitude.critical),
             "GPS and baro altitude differ by {observed} ft" + relative,
+            "ft",
             conditions=known if altitude.relative_to_shown else (),
-            unit="ft",
         ),
-        _simple(
+        StepRule(
             "cross_field_consistency.speed_consistency",
             "ground speed equals the speed of the E/N velocity",
-            task,
             (f.GROUND_SPEED, f.VELOCITY_E, f.VELOCITY_N),
             lambda batch: np.abs(batch.value(f.GROUND_SPEED) - batch.vector_speed),
             Limits(high=speed.warning, critical_high=speed.critical),
             "ground speed and the E/N velocity differ by {observed} kt",
-            unit="kt",
+            "kt",
         ),
-        _simple(
+        StepRule(
             "cross_field_consistency.track_consistency",
             "the track points where the E/N velocity does",
-            task,
             (f.TRACK, f.VELOCITY_E, f.VELOCITY_N),
             heading_gap,
             Limits(high=track.warning, critical_high=track.critical),
             "the track and the E/N velocity differ by {observed}°",
+            "deg",
             conditions=(
                 Condition(
                     lambda batch: batch.vector_speed >= track.not_under_kt,
                     f"the aircraft moves slower than {track.not_under_kt:g} kt",
                 ),
             ),
-            unit="deg",
         ),
-    ]
+    )
+    return [rule.rule(task) for rule in rules]
 
 
 def _continuity(task: f.Task, library: Library) -> Rule:
@@ -223,7 +206,7 @@ def _continuity(task: f.Task, library: Library) -> Rule:
         title="the predicted seconds follow one another without a break",
         scope=Scope.FIELD,
         slots=field_slots(task, first=1, before=True),
-        needs=_NEEDS,
+        needs=NEEDS,
         unit=_UNITS * (task.steps - 1),
         passed="{field} moves by {observed} from step to step, at most {high}",
         failed="{field} breaks by {observed} {unit} between two predicted seconds; the limit is {high}",
@@ -233,60 +216,84 @@ def _continuity(task: f.Task, library: Library) -> Rule:
 
 
 def _physics(task: f.Task, library: Library) -> list[Rule]:
-    vertical, attitude = library.rules.velocity_altitude_consistency, library.rules.attitude_velocity_consistency
+    return [_vertical_speed(task, library), _attitude(task, library)]
 
-    def vertical_limits(batch: FlightBatch) -> Limits:
+
+def _vertical_speed(task: f.Task, library: Library) -> Rule:
+    vertical = library.rules.velocity_altitude_consistency
+
+    def check(batch: FlightBatch) -> Finding:
+        observed = np.abs(batch.value(f.VERTICAL_SPEED))
         low = batch.value(f.GPS_ALTITUDE) < vertical.low_altitude_ft
-        return Limits(high=np.where(low, vertical.low_limit_fpm, vertical.limit_fpm))
+        failed = observed > np.where(low, vertical.low_limit_fpm, vertical.limit_fpm)
+        return Finding(failed, np.zeros_like(failed), observed, case=low.view(np.int8))
 
-    def attitude_check(batch: FlightBatch) -> Finding:
+    passed = "vertical speed of {observed} fpm fits the altitude, at most {high}"
+    return Rule(
+        code="physics_constraint.velocity_altitude_consistency",
+        title="vertical speed fits the altitude",
+        scope=Scope.CROSS_FIELD,
+        slots=step_slots(task, f.VERTICAL_SPEED, f.GPS_ALTITUDE),
+        needs=NEEDS,
+        unit="fpm",
+        passed=passed,
+        failed="vertical speed of {observed} fpm; the limit is {high} fpm",
+        check=check,
+        nominal=Limits(high=vertical.limit_fpm),
+        cases=(
+            Case(
+                f"GPS altitude is under {vertical.low_altitude_ft:g} ft",
+                Limits(high=vertical.low_limit_fpm),
+                passed,
+                f"vertical speed of {{observed}} fpm; the limit is {{high}} fpm under {vertical.low_altitude_ft:g} ft",
+                "fpm",
+            ),
+        ),
+    )
+
+
+def _attitude(task: f.Task, library: Library) -> Rule:
+    attitude = library.rules.attitude_velocity_consistency
+
+    def check(batch: FlightBatch) -> Finding:
         roll, pitch = np.abs(batch.value(f.ROLL)), np.abs(batch.value(f.PITCH))
-        observed = np.maximum(roll, pitch)
-        critical = observed > attitude.critical_deg
-        level = np.abs(batch.value(f.VELOCITY_U)) < attitude.climb_per_degree * pitch
-        return Finding(critical | ((pitch > attitude.pitch_deg) & level), critical, observed)
+        steepest = np.maximum(roll, pitch)
+        critical = steepest > attitude.critical_deg
+        climb = np.abs(batch.value(f.VELOCITY_U))
+        nose = (pitch > attitude.pitch_deg) & ~critical
+        flat = nose & (climb < attitude.climb_per_degree * pitch)
+        observed = np.where(nose, climb / np.where(nose, pitch, 1.0), steepest) if nose.any() else steepest
+        return Finding(critical | flat, critical, observed, case=nose.view(np.int8))
 
-    return [
-        Rule(
-            code="physics_constraint.velocity_altitude_consistency",
-            title="vertical speed fits the altitude",
-            scope=Scope.CROSS_FIELD,
-            slots=step_slots(task, f.VERTICAL_SPEED, f.GPS_ALTITUDE),
-            needs=_NEEDS,
-            unit="fpm",
-            passed="vertical speed of {observed} fpm fits the altitude",
-            failed=(
-                f"vertical speed of {{observed}} fpm; the limit is {vertical.low_limit_fpm:g} fpm under "
-                f"{vertical.low_altitude_ft:g} ft and {vertical.limit_fpm:g} fpm elsewhere"
+    return Rule(
+        code="physics_constraint.attitude_velocity_consistency",
+        title="attitude is one that normal flight has, and pitch goes with climb",
+        scope=Scope.CROSS_FIELD,
+        slots=step_slots(task, f.ROLL, f.PITCH, f.VELOCITY_U),
+        needs=NEEDS,
+        unit="deg",
+        passed="roll and pitch reach {observed}°, at most {high}",
+        failed="roll or pitch reaches {observed}°: over {high}° is no normal flight",
+        check=check,
+        nominal=Limits(high=attitude.critical_deg, critical_high=attitude.critical_deg),
+        cases=(
+            Case(
+                f"pitch is over {attitude.pitch_deg:g}°",
+                Limits(low=attitude.climb_per_degree),
+                "vertical velocity is {observed} m/s per degree of pitch, not under {low}",
+                f"vertical velocity is {{observed}} m/s per degree of pitch: with pitch over {attitude.pitch_deg:g}° it must "
+                "climb or sink at {low} m/s per degree",
+                "m/s per degree",
             ),
-            quantity=lambda batch: np.abs(batch.value(f.VERTICAL_SPEED)),
-            batch_limits=vertical_limits,
-            nominal=Limits(high=vertical.low_limit_fpm),
         ),
-        Rule(
-            code="physics_constraint.attitude_velocity_consistency",
-            title="attitude is one that normal flight has, and pitch goes with climb",
-            scope=Scope.CROSS_FIELD,
-            slots=step_slots(task, f.ROLL, f.PITCH, f.VELOCITY_U),
-            needs=_NEEDS,
-            unit="deg",
-            passed="roll and pitch reach {observed}° and fit the vertical velocity",
-            failed=(
-                f"roll or pitch reaches {{observed}}°: over {attitude.critical_deg:g}° is no normal flight, and pitch over "
-                f"{attitude.pitch_deg:g}° must climb or sink at {attitude.climb_per_degree:g} m/s per degree"
-            ),
-            check=attitude_check,
-            nominal=Limits(high=attitude.critical_deg, critical_high=attitude.critical_deg),
-        ),
-    ]
+    )
 
 
 def _safety(task: f.Task, library: Library) -> list[Rule]:
-    descent, speed, altitude, stall = (
+    descent, speed, altitude = (
         library.rules.rapid_descent,
         library.rules.extreme_speed,
         library.rules.extreme_altitude,
-        library.rules.stall_condition,
     )
     ground = library.airborne_only
 
@@ -297,101 +304,84 @@ def _safety(task: f.Task, library: Library) -> list[Rule]:
         return airborne(batch) | (batch.value(f.AIRSPEED) >= speed.low_kt)
 
     on_ground = f"the shown airspeed is under {ground.under_kt:g} kt (airborne_only)"
-
-    def stall_check(batch: FlightBatch) -> Finding:
-        airspeed = batch.value(f.AIRSPEED)
-        failed = (
-            (airspeed < stall.airspeed_kt)
-            & (batch.value(f.PITCH) > stall.pitch_deg)
-            & (batch.value(f.VERTICAL_SPEED) < stall.vertical_speed_fpm)
-        )
-        return Finding(failed, failed, airspeed.copy())
-
-    return [
-        _simple(
+    rules = (
+        StepRule(
             "safety_constraint.rapid_descent",
             "the aircraft does not fall",
-            task,
             (f.VERTICAL_SPEED,),
             lambda batch: batch.value(f.VERTICAL_SPEED),
             Limits(low=descent.warning, critical_low=descent.critical),
             "vertical speed is {observed} fpm",
-            unit="fpm",
+            "fpm",
         ),
-        _simple(
+        StepRule(
             "safety_constraint.extreme_speed",
             "airspeed is one at which the aircraft flies safely",
-            task,
             (f.AIRSPEED,),
             lambda batch: batch.value(f.AIRSPEED),
             Limits(low=speed.low_kt, high=speed.high_kt, critical_low=speed.low_kt),
             "indicated airspeed is {observed} kt",
+            "kt",
             conditions=(Condition(airborne_or_fast, on_ground),) if ground.enabled else (),
-            unit="kt",
         ),
-        _simple(
+        StepRule(
             "safety_constraint.extreme_altitude",
             "altitude is neither below the ellipsoid nor out of reach",
-            task,
             (f.GPS_ALTITUDE,),
             lambda batch: batch.value(f.GPS_ALTITUDE),
             Limits(low=altitude.low_ft, high=altitude.high_ft, critical_low=altitude.low_ft),
             "GPS altitude is {observed} ft",
-            unit="ft",
+            "ft",
         ),
-        Rule(
-            code="safety_constraint.stall_condition",
-            title="the aircraft is not slow, nose up and sinking at once",
-            scope=Scope.CROSS_FIELD,
-            slots=step_slots(task, f.AIRSPEED, f.PITCH, f.VERTICAL_SPEED),
-            needs=_NEEDS,
-            unit="kt",
-            passed="no stall at {observed} kt",
-            failed=(
-                f"stall at {{observed}} kt: under {stall.airspeed_kt:g} kt with pitch over {stall.pitch_deg:g}° and "
-                f"vertical speed under {stall.vertical_speed_fpm:g} fpm"
-            ),
-            check=stall_check,
-            nominal=Limits(low=stall.airspeed_kt, critical_low=stall.airspeed_kt),
-            conditions=(Condition(airborne, on_ground),) if ground.enabled else (),
-        ),
-    ]
+    )
+    in_the_air = (Condition(airborne, on_ground),) if ground.enabled else ()
+    return [*(rule.rule(task) for rule in rules), _stall(task, library, in_the_air)]
 
 
-def _simple(
-    code: str,
-    title: str,
-    task: f.Task,
-    reads: tuple[str, ...],
-    quantity: Callable[[FlightBatch], Floats],
-    limits: Limits,
-    observed: str,
-    *,
-    unit: str,
-    conditions: tuple[Condition, ...] = (),
-) -> Rule:
-    """A rule with one atom a step, a quantity and constant limits."""
-    bounds = limits.at(0)
-    allowed = " to ".join(
-        text
-        for text in (f"{bounds['low']:g}" if "low" in bounds else "", f"{bounds['high']:g}" if "high" in bounds else "")
-        if text
-    )
-    kind = (
-        "between " + allowed.replace(" to ", " and ")
-        if len(bounds.keys() & {"low", "high"}) == 2
-        else (f"at most {allowed}" if "high" in bounds else f"not under {allowed}")
-    )
+def _stall(task: f.Task, library: Library, conditions: tuple[Condition, ...]) -> Rule:
+    """Slow, nose up and sinking at once; an aircraft that is slow is safe by the first of the other two that does not hold."""
+    stall = library.rules.stall_condition
+
+    def check(batch: FlightBatch) -> Finding:
+        airspeed, pitch, climb = (batch.value(name) for name in (f.AIRSPEED, f.PITCH, f.VERTICAL_SPEED))
+        slow = airspeed < stall.airspeed_kt
+        if not slow.any():
+            return Finding(slow, slow, airspeed.copy())
+        level = slow & ~(pitch > stall.pitch_deg)
+        climbing = slow & ~level & ~(climb < stall.vertical_speed_fpm)
+        failed = slow & ~level & ~climbing
+        observed = np.where(level, pitch, np.where(climbing, climb, airspeed))
+        return Finding(failed, failed, observed, case=level + np.int8(2) * climbing)
+
     return Rule(
-        code=code,
-        title=title,
-        scope=Scope.CROSS_FIELD if len(reads) > 1 else Scope.FIELD,
-        slots=step_slots(task, *reads),
-        needs=_NEEDS,
-        unit=unit,
-        passed=f"{observed}, {kind}",
-        failed=f"{observed}; allowed is {kind} {unit}",
-        quantity=quantity,
-        limits=limits,
+        code="safety_constraint.stall_condition",
+        title="the aircraft is not slow, nose up and sinking at once",
+        scope=Scope.CROSS_FIELD,
+        slots=step_slots(task, f.AIRSPEED, f.PITCH, f.VERTICAL_SPEED),
+        needs=NEEDS,
+        unit="kt",
+        passed="no stall: airspeed is {observed} kt, not under {low}",
+        failed=(
+            f"stall at {{observed}} kt: under {{low}} kt with pitch over {stall.pitch_deg:g}° and "
+            f"vertical speed under {stall.vertical_speed_fpm:g} fpm"
+        ),
+        check=check,
+        nominal=Limits(low=stall.airspeed_kt, critical_low=stall.airspeed_kt),
         conditions=conditions,
+        cases=(
+            Case(
+                f"airspeed is under {stall.airspeed_kt:g} kt, and pitch is not up",
+                Limits(high=stall.pitch_deg),
+                f"no stall under {stall.airspeed_kt:g} kt: pitch is {{observed}}°, not over {{high}}",
+                "",
+                "deg",
+            ),
+            Case(
+                f"airspeed is under {stall.airspeed_kt:g} kt with pitch up, and the aircraft climbs",
+                Limits(low=stall.vertical_speed_fpm),
+                f"no stall under {stall.airspeed_kt:g} kt: vertical speed is {{observed}} fpm, not under {{low}}",
+                "",
+                "fpm",
+            ),
+        ),
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL
-from adjudge.protocols.common.columns import WORD, coded, codes
+from adjudge.protocols.common.columns import WORD, coded, codes, floats
 from adjudge.protocols.flight.batch import (
     ANSWERED,
     ARRAY_SHAPE,
@@ -25,7 +25,7 @@ from adjudge.protocols.flight.batch import (
 from adjudge.protocols.flight.cells import as_lists, from_lists
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, Scores
-from adjudge.protocols.flight.read import ReadBatch
+from adjudge.protocols.flight.read import SOURCES, ReadBatch
 from adjudge.readers.extract import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
@@ -34,6 +34,7 @@ _SCORES = (
     "rmse",
     "normalised_mae",
     "normalised_rmse",
+    "beside_persistence",
     "persistence_mae",
     "availability",
     "constraint",
@@ -63,6 +64,8 @@ def schema(task: Task) -> pa.Schema:
             ("extra_keys", pa.int32()),
             ("completeness", pa.float64()),
             ("has_reference", pa.bool_()),
+            ("reference_fault", WORD),
+            ("shown_from", WORD),
             *((name, pa.float64()) for name in _SCORES),
             *((name, WORD) for name in DIMENSIONS),
             ("answer", pa.list_(pa.float64(), cells)),
@@ -92,7 +95,9 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             outputs.column("candidates"),
             outputs.column("extra_keys"),
             outputs.column("completeness"),
-            pa.array(read.has_reference),
+            pa.array(batch.has_reference),
+            read.faults.cast(pa.string()).combine_chunks().dictionary_encode(),
+            coded(read.shown_from, SOURCES, np.int32),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
             *(_words(row, GRADES) for row in scores.grades),
             *(as_lists(rows) for rows in read.rows),
@@ -112,10 +117,8 @@ def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDAr
     return np.where(status == ANSWERED, (~eligible).astype(np.int8), other[status])
 
 
-def restore(
-    samples: pa.Table, evidence: Evidence, task: Task
-) -> tuple[FlightBatch, NDArray[np.float64], NDArray[np.bool_], list[str]]:
-    """The batch as it was, from what is stored; and where the stored columns contradict each other."""
+def restore(samples: pa.Table, evidence: Evidence, task: Task) -> FlightBatch:
+    """The batch as it was, from what is stored; which values are invalid in what way, the evidence says."""
     n = samples.num_rows
     status = codes(samples, "status", STATUSES).astype(np.uint8)
     answer = _cells(samples, "answer").reshape(task.steps, len(FIELDS), n)
@@ -130,24 +133,31 @@ def restore(
     failed = evidence.outcome[numeric] == FAIL
     for code, kind in code_of.items():
         validity[failed & (evidence.code[numeric] == code)] = kind
-    batch = FlightBatch(
+    return FlightBatch(
         task=task,
         status=status,
         answer=answer,
         validity=validity,
         shown=_cells(samples, "shown"),
         gold=_cells(samples, "gold").reshape(task.steps, len(FIELDS), n),
+        completeness=floats(samples, "completeness"),
+        has_reference=np.asarray(samples.column("has_reference").to_numpy()),
+        models=len(samples.column("model").unique()),
     )
+
+
+def contradictions(batch: FlightBatch) -> list[str]:
+    """Where the stored columns of a batch contradict each other."""
     problems = []
-    answered = status == ANSWERED
-    if (np.isnan(answer.reshape(-1, n))[:, answered] != (validity != VALID)[:, answered]).any():
+    answered = batch.status == ANSWERED
+    if (np.isnan(batch.answer.reshape(-1, batch.n))[:, answered] != (batch.validity != VALID)[:, answered]).any():
         problems.append("evidence: numeric_validity contradicts the stored answers")
-    completeness = np.asarray(samples.column("completeness").to_numpy())
-    missing = (validity == MISSING_FIELD).reshape(task.steps, len(FIELDS), n)[0].sum(axis=0)
-    expected = np.where(answered, (len(FIELDS) - missing) / len(FIELDS), 0.0)
-    if (completeness != expected).any():
+    missing = (batch.validity == MISSING_FIELD).reshape(batch.task.steps, len(FIELDS), batch.n)[0].sum(axis=0)
+    if (batch.completeness != np.where(answered, (len(FIELDS) - missing) / len(FIELDS), 0.0)).any():
         problems.append("samples.parquet: completeness contradicts the evidence")
-    return batch, completeness, np.asarray(samples.column("has_reference").to_numpy(zero_copy_only=False)), problems
+    if (np.isnan(batch.gold).all(axis=(0, 1)) == batch.has_reference).any():
+        problems.append("samples.parquet: has_reference contradicts the stored gold")
+    return problems
 
 
 def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, scores: Scores) -> list[str]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.base import Partition
 from adjudge.protocols.gui.match import Matched, match
-from adjudge.protocols.gui.rows import POINTS, Ints, box_counts
+from adjudge.protocols.gui.rows import POINTS, UNITS, Ints, box_counts
 from adjudge.protocols.gui.spaces import EDGE, Floats, Mask, divisors, inside, outside_words
+from adjudge.readers.gui.actions import DECLARED, PIXELS
 from adjudge.readers.gui.model import Milestone
 
 STATUSES = ("answered", "unparsed", "missing", "unmatched")
@@ -203,6 +204,7 @@ class GuiReader:
         status[rows < 0] = UNMATCHED
         boxes = _taken(recorded, "boxes", rows)
         screen = matched.about["screen"][episode]
+        sizes = np.stack([_values(recorded, name, screen, np.nan) for name in ("width", "height")])
         batch = GuiBatch(
             types=self.types,
             space=self.space,
@@ -211,8 +213,8 @@ class GuiReader:
             said=places_in(self.types, words),
             words=words,
             target=np.stack([_values(recorded, name, rows, np.nan) for name in POINTS]),
-            point=np.stack([_values(predicted, name, answers, np.nan) for name in POINTS]),
-            screen=np.stack([_values(recorded, name, screen, np.nan) for name in ("width", "height")]),
+            point=self._points(matched, answers, sizes),
+            screen=sizes,
             boxes=boxes.flatten().to_numpy().reshape(-1, 4),
             box_row=np.repeat(np.arange(high - low), box_counts(boxes)),
             element=_taken(recorded, "element", rows),
@@ -235,6 +237,27 @@ class GuiReader:
         )
         self._refuse_outside(read, matched, low)
         return read
+
+    def _points(self, matched: Matched, answers: Ints, screen: Floats) -> Floats:
+        """The predicted points and ends in the declared space; those in another unit need the screen of the episode."""
+        table = matched.predicted.table
+        points = np.stack([_values(table, name, answers, np.nan) for name in POINTS])
+        for end, name in enumerate(UNITS):
+            unit = _values(table, name, answers, DECLARED)
+            rows = np.flatnonzero(unit != DECLARED)
+            if not rows.size:
+                continue
+            unknown = rows[np.isnan(screen[:, rows]).any(axis=0)]
+            if unknown.size:
+                what = "pixels" if unit[unknown[0]] == PIXELS else "shares of the screen"
+                text = (
+                    f": the prediction is in {what} and the recording has no screen size to put them into {self.space}"
+                )
+                raise matched.predicted.wrong(int(answers[unknown[0]]), text)
+            whole = 1000.0 if self.space == "per_mille" else 1.0
+            factor = np.where(unit[rows] == PIXELS, whole / screen[:, rows], screen[:, rows])
+            points[2 * end : 2 * end + 2, rows] *= factor
+        return points
 
     def _refuse_outside(self, read: ReadBatch, matched: Matched, low: int) -> None:
         """Half a point, or a value outside the declared space, in an episode or a structured action."""

@@ -373,6 +373,10 @@ def _notes(whole: Partial, numbers: Numbers, broken: list[dict[str, Any]]) -> li
         notes.append(f"{unparsed} predictions could not be parsed and count as wrong")
     if outside := numbers.count("outside"):
         notes.append(f"{outside} predictions have coordinates outside the declared space; their steps fail")
+    if numbers.count("full") == numbers.count("n") and whole.distances.size and not whole.distances.any():
+        notes.append(
+            "every prediction equals the recording to the last digit: is the recording given as the predictions?"
+        )
     notes += [
         f"broken evaluator: in scenario {item['scenario']!r} an agent that never acts passes "
         f"{item['episodes_passed']} of {item['episodes']} episodes"

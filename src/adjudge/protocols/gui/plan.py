@@ -28,6 +28,7 @@ BATCH_ROWS = 32768
 class GuiPlan(BatchPlan):
     """One configured evaluation of a GUI agent."""
 
+    key_column = "episode"
     source = "the stored actions give"
 
     def __init__(self, options: Mapping[str, Any]) -> None:

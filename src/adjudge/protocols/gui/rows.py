@@ -17,10 +17,21 @@ from adjudge.errors import InputError
 from adjudge.protocols.base import Role
 from adjudge.protocols.gui.spaces import Floats, as_boxes, to_corners, upside_down
 from adjudge.readers.action_dsl import Action as SpokenAction
-from adjudge.readers.action_dsl import Unparsed, parse
+from adjudge.readers.action_dsl import Unparsed, parse, reported_success
 from adjudge.readers.blocks import Block
 from adjudge.readers.gui import formats, native
-from adjudge.readers.gui.model import WITH_KEY, Action, Episode, Milestone, Outcome, SingleStep
+from adjudge.readers.gui.actions import DECLARED, OTHER_NAMES, PlacedAction, centre
+from adjudge.readers.gui.model import (
+    DRAG,
+    POINTING,
+    WITH_KEY,
+    Action,
+    Episode,
+    Milestone,
+    Outcome,
+    Prediction,
+    SingleStep,
+)
 
 _NAME = ("episode_id", "id", "annotation_id")
 _SPACE = "--space … --bbox …"
@@ -41,6 +52,7 @@ ROLES = {
 
 
 POINTS = ("x", "y", "end_x", "end_y")
+UNITS = ("unit", "end_unit")
 MILESTONES = msgspec.json.Decoder(list[Milestone])
 OUTCOMES = pa.schema([("key", pa.string()), ("file", pa.int32()), ("line", pa.int64()), ("success", pa.bool_())])
 
@@ -121,18 +133,23 @@ class RowReader:
 
     def predictions(self, block: Block) -> pa.Table:
         """A row a prediction. A text that is no action has no `type`, and `note` says why."""
-        said = block.decode(native.PREDICTION, _PREDICTION, lambda _, text: formats.prediction(text))
-        names = [str(one.episode_id) for one in said]
-        rows = _Rows.of(block, names, np.arange(len(said)), [one.step for one in said], _PREDICTION)
+        several: list[Any] = block.decode(  # a Prediction a record, or the list of those that a record holds
+            native.PREDICTION, _PREDICTION, lambda _, text: formats.predictions(text, self.space, self.bbox)
+        )
+        groups = [one if isinstance(one, list) else [one] for one in several]
+        said: list[Prediction] = [one for group in groups for one in group]
+        record = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        names = [str(group[0].episode_id) if group else "" for group in groups]
+        rows = _Rows.of(block, names, record, [one.step for one in said], _PREDICTION)
         actions = [one.action for one in said if one.action is not None]
         texts = [one.raw for one in said]
-        structured = np.array([one.action is not None for one in said])
+        structured = np.array([one.action is not None for one in said], dtype=np.bool_)
         tables = []
         if actions:
-            columns = _action_columns(actions)
+            columns = _action_columns([self._pointing(action) for action in actions])
             columns["type"] = columns["type"].cast(pa.string())
-            tables.append(pa.table({**columns, "note": pa.nulls(len(actions), pa.string())}))
-        if len(actions) < len(said):
+            tables.append(pa.table({**columns, **_units(actions), "note": pa.nulls(len(actions), pa.string())}))
+        if len(actions) < len(said) or not said:
             tables.append(self._spoken([text for text in texts if text is not None]))
         answers = tables[0]
         if len(tables) == 2:
@@ -144,9 +161,16 @@ class RowReader:
                 "structured": pa.array(structured),
                 **dict(zip(answers.column_names, answers.columns, strict=True)),
                 "raw": pa.array(texts, pa.string()),
-                "self_report": pa.array([None if one.state is None else one.state.success for one in said], pa.bool_()),
+                "self_report": pa.array([_self_report(one) for one in said], pa.bool_()),
             }
         )
+
+    def _pointing(self, action: Action) -> Action:
+        """The action; one that names a box and no point is at the centre of the box."""
+        box = None if action.element is None else action.element.bbox
+        if box and action.x is None and action.y is None and action.type.lower() in (*POINTING, *DRAG):
+            action.x, action.y = centre(box, self.bbox)
+        return action
 
     def outcomes(self, block: Block) -> pa.Table:
         """A row an outcome."""
@@ -158,7 +182,7 @@ class RowReader:
 
     def _spoken(self, texts: Sequence[str]) -> pa.Table:
         """The actions that texts spell."""
-        parsed = [parse(text, self.types) for text in texts]
+        parsed = [parse(text, (*self.types, *OTHER_NAMES)) for text in texts]
         actions = [_NO_ACTION if isinstance(answer, Unparsed) else answer for answer in parsed]
         notes = [
             f"{answer.why} (characters {answer.start} to {answer.end})" if isinstance(answer, Unparsed) else None
@@ -166,10 +190,13 @@ class RowReader:
         ]
         return pa.table(
             {
-                "type": pa.array([action.type or None for action in actions], pa.string()),
+                "type": pa.array(
+                    [OTHER_NAMES.get(action.type, action.type) or None for action in actions], pa.string()
+                ),
                 **_points(actions),
                 "argument": pa.array([action.argument for action in actions], pa.string()),
                 "element": pa.array([action.element for action in actions], pa.string()),
+                **_units(actions),
                 "note": pa.array(notes, pa.string()),
             }
         )
@@ -226,7 +253,7 @@ def _wrong(block: Block, record: int, text: str) -> InputError:
 def _action_columns(actions: Sequence[Action]) -> Columns:
     """Type, coordinates, argument and element of structured actions."""
     types = pa.array([action.type for action in actions], pa.string()).dictionary_encode()
-    words = [word.lower() for word in types.dictionary.to_pylist()]
+    words = [_type_name(word) for word in types.dictionary.to_pylist()]
     which = pa.array([_ARGUMENTS.get(word, 0) for word in words], pa.int64()).take(types.indices)
     elements = [action.element for action in actions]
     arguments = (
@@ -241,6 +268,26 @@ def _action_columns(actions: Sequence[Action]) -> Columns:
         "argument": pc.choose(which, *arguments),
         "element": pa.array(ids, pa.string()),
     }
+
+
+def _type_name(word: str) -> str:
+    """A type in lower case, by the name we call it."""
+    return OTHER_NAMES.get(word.lower(), word.lower())
+
+
+def _units(actions: Sequence[Action] | Sequence[SpokenAction]) -> Columns:
+    """The units of points and ends; they are the declared space unless the action says otherwise."""
+    n = len(actions)
+    if PlacedAction not in set(map(type, actions)):
+        return {name: pa.array(np.full(n, DECLARED, dtype=np.int8)) for name in UNITS}
+    return {name: pa.array([getattr(action, name, DECLARED) for action in actions], pa.int8()) for name in UNITS}
+
+
+def _self_report(prediction: Prediction) -> bool | None:
+    """What the model says of its own success: its `state`, or the `State:` of its text."""
+    if prediction.state is not None:
+        return prediction.state.success
+    return None if prediction.raw is None else reported_success(prediction.raw)
 
 
 def _points(actions: Sequence[Action] | Sequence[SpokenAction]) -> Columns:
@@ -303,5 +350,5 @@ def _in_lower_case(milestones: list[Milestone] | None) -> str | None:
     if milestones is None:
         return None
     for milestone in milestones:
-        milestone.type = milestone.type.lower()
+        milestone.type = _type_name(milestone.type)
     return msgspec.json.encode(milestones).decode()

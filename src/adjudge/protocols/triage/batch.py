@@ -66,6 +66,8 @@ class TriageBatch:
     temperature: Floats
     carries: NDArray[np.uint8]
     notes: Mapping[int, str] = field(default_factory=dict)
+    meta_keys: frozenset[str] | None = None
+    """Keys of `meta`, where records were read that lack one to slice by."""
 
     @property
     def n(self) -> int:
@@ -86,6 +88,8 @@ def confidence_states(confidence: Floats, unreadable: NDArray[np.bool_]) -> Code
     return states.astype(np.int8)
 
 
+META_KEYS = "keys"
+"""Beside the values of slices in their column: the keys of `meta` where a slice has no value."""
 _NO_LABEL, _OTHER_LABEL = -1, -2  # no label, and one that is no class
 _BITS = {name: 1 << place for place, name in enumerate(PROVENANCE)}
 
@@ -127,6 +131,7 @@ class ReadBatch:
     groups: Texts
     prompts: pa.DictionaryArray
     models: pa.DictionaryArray
+    run_configs: pa.DictionaryArray
     slices: tuple[pa.DictionaryArray, ...]
     outputs: pa.Table
 
@@ -172,7 +177,8 @@ class Columns:
             Texts.of(table.column("group")),
             prompts.column(),
             models.column(),
-            self._slices(rows),
+            Texts.of(table.column("run_config")).column(),
+            self._slices(rows, batch),
             _outputs(rows),
         )
 
@@ -227,12 +233,13 @@ class Columns:
             raise rows.error(row, f"confidence {text} is no number between 0 and 1.{more}", hint)
         return confidence, states
 
-    def _slices(self, rows: Rows) -> tuple[pa.DictionaryArray, ...]:
+    def _slices(self, rows: Rows, batch: TriageBatch) -> tuple[pa.DictionaryArray, ...]:
         """The value of every slice: what the record's `meta` says, or else the manifest's."""
         if not self.config.slices:
             return ()
         texts = Texts.of(rows.table.column("slices"))
         values, place = [_decoded(text) for text in texts.distinct], texts.place
+        keys = {key for value in values for key in value.pop(META_KEYS, ())}
         if rows.manifest is not None:
             match = rows.table.column("match").to_numpy()
             others = Texts.of(rows.manifest.column("slices"))
@@ -240,11 +247,13 @@ class Columns:
             pairs, inverse = np.unique(both, return_inverse=True)
             place = inverse.astype(np.int32)
             in_manifest = [_decoded(text) for text in others.distinct]
+            keys |= {key for value in in_manifest for key in value.pop(META_KEYS, ())}
             values = [
                 {**in_manifest[other], **values[own]}
                 for own, other in (divmod(pair, len(others.distinct)) for pair in pairs.tolist())
             ]
         self._refuse_objects(rows, values, place)
+        batch.meta_keys = frozenset(keys)
         return tuple(
             Texts([value.get(str(number)) for value in values], place).column()
             for number in range(len(self.config.slices))
@@ -316,14 +325,25 @@ def _refuse_two_labels(label: Codes, rows: Rows, classes: Classes) -> None:
 
 
 def _outputs(rows: Rows) -> pa.Table:
-    """What the system answered, and where it stands in the input."""
-    file = rows.table.column("file").fill_null(len(rows.files)).to_numpy()
-    texts = ("confidence_text", "error", "error_type")
+    """What the system answered, and where it stands in the input; the picture is the record's or the manifest's."""
+    table = rows.table
+    words = {
+        name: Texts.of(table.column(name)).column() for name in ("prediction", "confidence_text", "error", "error_type")
+    }
+    texts = {
+        name: table.column(name).combine_chunks()
+        for name in ("tools", "image", "rationale", "analysis", "raw_response")
+    }
+    if rows.manifest is not None:
+        images = rows.manifest.column("image").take(table.column("match")).combine_chunks()
+        texts["image"] = pc.coalesce(texts["image"], images)
+    file = table.column("file").fill_null(len(rows.files)).to_numpy()
     return pa.table(
         {
             "file": Texts([*rows.files, None], file).column(),
-            "line": rows.table.column("line"),
-            "response": Texts.of(rows.table.column("prediction")).column(),
-            **{name: Texts.of(rows.table.column(name)).column() for name in texts},
+            "line": table.column("line"),
+            "response": words.pop("prediction"),
+            **words,
+            **texts,
         }
     )

@@ -1,8 +1,7 @@
-"""What of a triage run `adjudge compare` may pair, which columns are the data set's own, and what varied."""
+"""What of a triage run `adjudge compare` may pair, and which columns are the data set's own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from adjudge.protocols.triage.words import Classes
@@ -68,12 +67,3 @@ def _ratio(name: str, hits: list[Any], base: list[Any], *, on_request: bool = Fa
         "cluster": "sample",
         "on_request": on_request,
     }
-
-
-def factors(configurations: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Model and tools of every configuration, which is named `<model>|tools` or `<model>|no-tools`."""
-    found = {}
-    for name in configurations:
-        model, _, mode = name.rpartition("|")
-        found[name] = {"model": model, "tools": mode == "tools"}
-    return found

@@ -13,6 +13,8 @@ from adjudge.protocols.common.plan import check_choices, check_resamples, config
 from adjudge.protocols.triage.words import Classes, verdict_words
 
 MODES = ("no-tools", "tools")
+SOURCES = ("models", "run_config", "prompt_hashes")
+"""Where a record tells facts of the system that made it."""
 
 
 class Costs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +35,7 @@ class TriageConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     risk: str = "error"
     costs: Costs | None = None
     slices: list[str] = []
+    split_by: list[str] = []
     positive: str = "fake"
     negative: str = "real"
     words: dict[str, str] = {}
@@ -69,7 +72,7 @@ class TriageConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def config_of(options: Mapping[str, Any]) -> TriageConfig:
     """The configuration, checked; a flat list of results is one run, a single file name one file."""
     settings = dict(options)
-    for key in ("manifest", "calibration", "slices"):
+    for key in ("manifest", "calibration", "slices", "split_by"):
         if isinstance(settings.get(key), str):
             settings[key] = [settings[key]]
     results = settings.get("results", [])
@@ -113,4 +116,10 @@ def _check(config: TriageConfig) -> None:
         raise ConfigError(f"{min(shared)} is both calibration and results; a threshold is never chosen on the test")
     if any(not name.removeprefix("meta.") for name in config.slices):
         raise ConfigError("a slice names a key of `meta`, such as meta.source")
+    for fact in config.split_by:
+        if fact.partition(".")[0] not in SOURCES or not fact.partition(".")[2]:
+            raise ConfigError(
+                f"split_by names {fact!r}, expected a fact of the records such as models.vision, run_config.temperature or "
+                "prompt_hashes.system"
+            )
     verdict_words(config.classes(), config.words)

@@ -18,6 +18,7 @@ from adjudge.protocols.triage.batch import (
     ANSWERS,
     CACHE_STATES,
     CONFIDENCE_STATES,
+    ERRORED,
     GIVEN,
     LATENCY,
     MISSING,
@@ -38,6 +39,8 @@ from adjudge.stats.tallies import Tally
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
 POSSIBLY_CACHED = 0.25
+RUN_CONFIG = "run_config"
+NO_VALUE = "(none)"
 AVERAGED = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
@@ -123,12 +126,14 @@ class Configuration:
     states: dict[int, Ints] = field(default_factory=dict)
     times: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
     cache: Ints = field(default_factory=lambda: np.zeros(len(CACHE_STATES), dtype=np.int64))
+    answers_of_unknown_cache: int = 0
     possibly_cached: int = 0
     carries: Ints = field(default_factory=lambda: np.zeros(len(PROVENANCE), dtype=np.int64))
     received: int = 0
     histogram: Ints = field(default_factory=lambda: np.zeros((2, 3, SCORE_BINS), dtype=np.int64))
     prompts: Counter[str | None] = field(default_factory=Counter)
     models: Counter[str | None] = field(default_factory=Counter)
+    run_configs: Counter[str | None] = field(default_factory=Counter)
     temperatures: Counter[float | None] = field(default_factory=Counter)
 
     def add(self, other: Configuration) -> None:
@@ -142,12 +147,14 @@ class Configuration:
         for key, values in other.times.items():
             self.times.setdefault(key, []).extend(values)
         self.cache = self.cache + other.cache
+        self.answers_of_unknown_cache += other.answers_of_unknown_cache
         self.possibly_cached += other.possibly_cached
         self.carries = self.carries + other.carries
         self.received += other.received
         self.histogram = self.histogram + other.histogram
         self.prompts.update(other.prompts)
         self.models.update(other.models)
+        self.run_configs.update(other.run_configs)
         self.temperatures.update(other.temperatures)
 
 
@@ -159,6 +166,7 @@ class Partial:
     configurations: dict[str, Configuration] = field(default_factory=dict)
     samples: int = 0
     dataset: int = 0
+    meta_keys: frozenset[str] | None = None
 
 
 def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Sequence[str]) -> Partial:
@@ -167,7 +175,7 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     first = np.append(True, np.asarray(pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), bool))
     sample = np.cumsum(first) - 1
     trial = samples.column("trial").to_numpy()
-    found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0)
+    found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0, meta_keys=batch.meta_keys)
     # A sum over the samples, so that a data set has one digest whatever its order and its cut.
     endings = [b"\x00" + name.encode() for name in classes]
     alone = ids if first.all() else ids.filter(pa.array(first))
@@ -180,7 +188,7 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
             for name, chosen in _by_word(samples, "configuration"):
                 both = mine & chosen
                 if both.any():
-                    shown = "(none)" if value is None else value
+                    shown = NO_VALUE if value is None else value
                     found.blocks[str(name), key, shown] = _block(batch, trial, sample, both)
     return found
 
@@ -194,6 +202,8 @@ def merge(partials: Sequence[Partial]) -> Partial:
         for name, configuration in part.configurations.items():
             whole.configurations.setdefault(name, Configuration()).add(configuration)
         whole.samples += part.samples
+        if part.meta_keys is not None:
+            whole.meta_keys = part.meta_keys | (whole.meta_keys or frozenset())
         whole.dataset = (whole.dataset + part.dataset) % MODULUS
     return whole
 
@@ -250,6 +260,8 @@ def _configuration(
         ]
         found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
     found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
+    answered_unknown = there & (batch.cache == UNKNOWN) & (batch.answer != ERRORED)
+    found.answers_of_unknown_cache = int(answered_unknown.sum())
     tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
     timed = [(place, column, np.isnan(column)) for place, column in enumerate((*batch.times, tools))]
     for state in np.flatnonzero(found.cache).tolist():
@@ -266,7 +278,10 @@ def _configuration(
     place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
     found.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
-    for name, counter in (("prompts", found.prompts), ("models", found.models)):
+    counters = {"prompts": found.prompts, "models": found.models}
+    if RUN_CONFIG in samples.column_names:  # runs of version 1 do not store it
+        counters[RUN_CONFIG] = found.run_configs
+    for name, counter in counters.items():
         words, indices = _words(samples, name)
         counts = np.bincount(indices[rows], minlength=len(words))
         counter.update({words[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})

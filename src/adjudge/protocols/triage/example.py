@@ -21,13 +21,13 @@ from adjudge.collect.clock import SimulatedClock
 from adjudge.collect.dataset import Dataset
 from adjudge.collect.output import Output
 from adjudge.collect.python_subject import PythonSubject
-from adjudge.collect.redact import Redactor
 from adjudge.collect.runner import Runner
 from adjudge.collect.settings import Settings
 from adjudge.collect.subject import Subject
 from adjudge.collect.templates import shipped_template
 from adjudge.errors import OutputError
 from adjudge.protocols.triage.subject import HAWK, WREN
+from adjudge.provenance.redact import Redactor
 
 SAMPLES, CALIBRATION, TRIALS = 400, 300, 3
 CACHED = 100

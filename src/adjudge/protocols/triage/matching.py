@@ -16,6 +16,8 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.config import TriageConfig
 
 BATCH_ROWS = 32_768
+UNENCODED = frozenset({"key", "tools", "image", "rationale", "analysis", "raw_response"})
+"""Columns of texts that are nearly all different."""
 Ints = NDArray[np.int64]
 
 
@@ -103,14 +105,15 @@ def _place(table: pa.Table, files: Sequence[str], row: int) -> tuple[str | None,
 
 
 def _encoded(table: pa.Table) -> pa.Table:
-    """The table in one piece, its texts but the ids as dictionaries of the words that stand in it."""
+    """The table in one piece, its texts as dictionaries of the words that stand in it; ids and long texts stay as they are."""
     columns = {}
     for name in table.column_names:
         column = table.column(name)
-        if name != "key" and pa.types.is_dictionary(column.type):
+        if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
         column = column.combine_chunks()
-        columns[name] = column.dictionary_encode() if name != "key" and pa.types.is_string(column.type) else column
+        words = pa.types.is_string(column.type) and name not in UNENCODED
+        columns[name] = column.dictionary_encode() if words else column
     return pa.table(columns)
 
 

@@ -33,6 +33,7 @@ class TriagePlan(BatchPlan):
     """One configured evaluation of triage results."""
 
     source = "the evidence gives"
+    derived = ("operating",)
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
@@ -42,7 +43,7 @@ class TriagePlan(BatchPlan):
         self.config = msgspec.to_builtins(config)
         self.use_rules("triage", TriageContext(self.classes), config.rules)
         self.use_digests(
-            without=_FILES,
+            without=_FILES if config.split_by else (*_FILES, "split_by"),  # runs of version 1 have no such setting
             constraint_library=verdict_words(self.classes, config.words),
             rules=self.rules,
             schema=[RECORD_SCHEMA, [str(field) for field in stored.schema(config.slices)]],

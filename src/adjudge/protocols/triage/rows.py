@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -18,8 +18,8 @@ from msgspec.structs import astuple
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
-from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, NEGATIVE, POSITIVE, TIMES, UNPARSED
-from adjudge.protocols.triage.config import TriageConfig
+from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, META_KEYS, NEGATIVE, POSITIVE, TIMES, UNPARSED
+from adjudge.protocols.triage.config import SOURCES, TriageConfig
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
 from adjudge.provenance.canonical import canonical
 from adjudge.readers.blocks import Block, what_is_wrong
@@ -29,10 +29,13 @@ from adjudge.readers.triage_results import (
     NO_RAW,
     NOTHING,
     RESULTS,
+    TEXTS,
     ManifestRow,
     Result,
     Timings,
+    Tool,
     loose_result,
+    temperature,
 )
 
 K = TypeVar("K", bound=Hashable)
@@ -92,21 +95,42 @@ class ResultRows:
                 ],
                 pa.float64(),
             ),
-            "temperature": pa.array([run and run.temperature for run in column["run_config"]], pa.float64()),
             "stamped": pa.array(
                 [stamp is not NO_RAW and bytes(stamp) not in NOTHING for stamp in column["timestamp"]], pa.bool_()
             ),
             "prompts": _json_words(block, column["prompt_hashes"], _prompts, EXPECTED),
-            "models": _json_words(block, column["models"], _models, EXPECTED),
+            "models": _json_words(block, column["models"], _facts, EXPECTED),
+            "run_config": _json_words(block, column["run_config"], _facts, EXPECTED),
+            "tools": _texts(list(map(_tools, column["tool_details"], column["tool_usage"]))),
+            **{name: _texts(column[name]) for name in TEXTS if name != "response"},
+            "raw_response": _texts(column["response"]),
         }
+        if self.config.split_by:
+            columns["group"] = self._split(columns, column)
+        columns["temperature"] = _temperatures(block, columns["run_config"])
         if self.config.slices:
             columns["slices"] = _slices(block, column["meta"], self.config.slices, EXPECTED)
         return pa.table(columns)
 
-    def _group(self, setup: tuple[str | None, bool | None, int | None]) -> str:
+    def _group(self, setup: tuple[str | None, bool | None, int | None], facts: str = "") -> str:
         model, tools, trial = setup
         mode = self.config.mode if tools is None else "tools" if tools else "no-tools"
-        return "|".join((*self._run, model or self.config.model, mode, str(trial or 0)))
+        return "|".join((*self._run, (model or self.config.model) + facts, mode, str(trial or 0)))
+
+    def _split(self, columns: Mapping[str, pa.Array], column: Fields) -> pa.DictionaryArray:
+        """The groups, with the facts that configurations are split by in the name of the model."""
+        texts = zip(*(columns[name].to_pylist() for name in ("models", "run_config", "prompts")), strict=True)
+        setups = zip(column["model"], column["use_tools"], column["trial"], strict=True)
+        return _words(zip(setups, texts, strict=True), lambda key: self._group(key[0], self._facts(key[1])))
+
+    def _facts(self, texts: tuple[str | None, str | None, str | None]) -> str:
+        recorded = dict(zip(SOURCES, (_object(text) for text in texts), strict=True))
+        values = []
+        for fact in self.config.split_by:
+            source, _, key = fact.partition(".")
+            value = recorded[source].get(key)
+            values.append(f"{key}={value if isinstance(value, str) else canonical(value).decode()}")
+        return f" [{', '.join(values)}]"
 
     def _answers(self, column: Fields) -> list[int]:
         """Which class was answered, by code; a word that is not declared is unparsed."""
@@ -134,6 +158,7 @@ class ManifestRows:
             "key": _ids([record.id for record in records]),
             **_place(block),
             "label": pa.array(labels, pa.int8()),
+            "image": _json_words(block, [record.image for record in records], _text, EXPECTED_IN_MANIFEST),
         }
         if self.config.slices:
             metas = [record.meta for record in records]
@@ -208,6 +233,15 @@ def _json_words(
     return _words(texts, decoded)
 
 
+def _object(text: str | None) -> dict[str, Any]:
+    value = None if text is None or not text.startswith("{") else msgspec.json.decode(text)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value[:TEXT_LIMIT] if isinstance(value, str) else None
+
+
 def _prompts(hashes: Any) -> str | None:
     """The prompts by component, each by the first 16 digits of its hash; an empty prompt is none."""
     if not isinstance(hashes, dict):
@@ -220,24 +254,45 @@ def _prompts(hashes: Any) -> str | None:
     return canonical(names).decode() if names else None
 
 
-def _models(models: Any) -> str | None:
-    """The model identifiers as one text."""
-    if isinstance(models, dict):
-        models = {name: model for name, model in models.items() if model is not None}
-    return canonical(models).decode() if models else None
+def _facts(recorded: Any) -> str | None:
+    """What `models` or `run_config` record of the system, as one text; a null is nothing recorded."""
+    if isinstance(recorded, dict):
+        recorded = {name: value for name, value in recorded.items() if value is not None}
+    return canonical(recorded).decode() if recorded else None
+
+
+def _temperatures(block: Block, run_configs: pa.DictionaryArray) -> pa.Array:
+    """The temperature that each record's `run_config` states; one that is no number is an InputError."""
+    values: list[float | None] = []
+    for place, text in enumerate(run_configs.dictionary.to_pylist()):
+        try:
+            values.append(temperature(msgspec.json.decode(text)))
+        except InputError as error:
+            line = int(block.lines[run_configs.indices.to_pylist().index(place)])
+            raise InputError(error.what, file=block.path, line=line) from None
+    return pa.array(values, pa.float64()).take(run_configs.indices)
+
+
+def _tools(details: Sequence[Tool] | None, usage: Sequence[msgspec.Raw] | None) -> str | None:
+    """The tools that were called, as JSON: with their seconds where the record has them, else by name."""
+    called: Sequence[Any] | None = details or usage
+    return msgspec.json.encode(called).decode() if called else None
 
 
 def _slices(block: Block, metas: Sequence[msgspec.Raw], slices: Sequence[str], expected: str) -> pa.DictionaryArray:
     """What `meta` objects hold at the keys of slices: a JSON object from the place of a slice to its value.
 
-    A slice whose first key is not there is left out, so that the manifest may say it. What is no single value is a list
-    with the word for it.
+    A slice whose first key is not there is left out, so that the manifest may say it; then META_KEYS has the keys that are
+    there, for whoever mistyped one. What is no single value is a list with the word for it.
     """
     paths = {str(place): name.removeprefix("meta.").split(".") for place, name in enumerate(slices)}
 
     def values(meta: Any) -> str:
-        there = {place: path for place, path in paths.items() if isinstance(meta, dict) and path[0] in meta}
-        return canonical({place: _at(meta, path) for place, path in there.items()}).decode()
+        keys = meta if isinstance(meta, dict) else {}
+        content: dict[str, Any] = {place: _at(meta, path) for place, path in paths.items() if path[0] in keys}
+        if any(content.get(place) is None for place in paths):
+            content[META_KEYS] = sorted(keys)
+        return canonical(content).decode()
 
     return _json_words(block, metas, values, expected)
 

@@ -51,6 +51,7 @@ def schema(slices: Sequence[str]) -> pa.Schema:
             ("carries", pa.uint8()),
             ("prompts", WORD),
             ("models", WORD),
+            ("run_config", WORD),
             *((name, WORD) for name in slices),
         ]
     )
@@ -76,6 +77,7 @@ def table(read: ReadBatch, evidence: Evidence, classes: Classes, slices: Sequenc
         "carries": pa.array(batch.carries),
         "prompts": read.prompts,
         "models": read.models,
+        "run_config": read.run_configs,
         **dict(zip(slices, read.slices, strict=True)),
     }
     return pa.table(columns, schema=schema(slices))

@@ -2,8 +2,9 @@
 
 A picture is stood for by `trace`, what a forensic eye could measure in it: above 0 it speaks for a fake, below for a real
 one, and the nearer to 0 the less. A model sees it through noise of its own and answers uncertain where it sees little. What it
-says about its confidence grows faster than its accuracy: it is over-confident, the smaller model more. It waits as long as
-such a model would take, so run it under a simulated clock.
+says about its confidence grows faster than its accuracy: it is over-confident, the smaller model more. `hawk_1` and
+`wren_mini` wait as long as such a model would take, so run them under a simulated clock; `agent` is either of them, by the name
+of the model that is asked, and does not wait.
 """
 
 from __future__ import annotations
@@ -46,7 +47,16 @@ async def wren_mini(request: dict[str, Any]) -> dict[str, Any]:
     return await _answer(WREN, request)
 
 
-async def _answer(model: Model, request: dict[str, Any]) -> dict[str, Any]:
+async def agent(request: dict[str, Any]) -> dict[str, Any]:
+    """The model that `--models` names, answering at once; it tells no times, for they would not be measured."""
+    model = next((model for model in (HAWK, WREN) if model.name == request["model"]), None)
+    if model is None:
+        raise ValueError(f"there is no model {request['model']!r}; there are {HAWK.name} and {WREN.name}")
+    answer = await _answer(model, request, waits=False)
+    return {key: value for key, value in answer.items() if key != "timings"}
+
+
+async def _answer(model: Model, request: dict[str, Any], *, waits: bool = True) -> dict[str, Any]:
     tools, trial = request["use_tools"], request["trial"]
     seed = (request["seed"] or 0) - trial  # the runner adds the trial
     # Most of what a model sees of a picture is the same each time it looks, with and without tools.
@@ -55,29 +65,32 @@ async def _answer(model: Model, request: dict[str, Any]) -> dict[str, Any]:
     if random.random() < model.errors:
         if random.random() < 0.3:
             return {"error": "the picture may show a person, which this model does not judge", "error_type": "refused"}
+        if not waits:
+            return {"error": "no answer in an hour", "error_type": "timeout"}
         await asyncio.sleep(3600.0)
-    vision = await _wait(random.gammavariate(6.0, model.seconds / 6.0))
+    vision = await _wait(random.gammavariate(6.0, model.seconds / 6.0), waits=waits)
     used = []
     agent = 0.0
     if tools:
         used = [
-            {"tool": name, "seconds": await _wait(random.gammavariate(2.0, 0.3)), "status": "ok"}
+            {"tool": name, "seconds": await _wait(random.gammavariate(2.0, 0.3), waits=waits), "status": "ok"}
             for name in TOOLS
             if random.random() < 0.6
         ]
-        agent = await _wait(random.gammavariate(5.0, 0.8))
+        agent = await _wait(random.gammavariate(5.0, 0.8), waits=waits)
     skill = model.skill + (model.tool_gain if tools else 0.0)
     seen = skill * request["sample"]["trace"] + 0.9 * lasting + 0.45 * random.gauss(0.0, 1.0)
     return {
         "response": _said(model, seen, random),
         "models": {
             "agent": f"{model.name}-2026-01",
-            "vision": f"{model.name}-vision-2026-01",
+            "vision": request["settings"].get("vision_model", "iris-2026-01"),
             "structuring": "form-3",
         },
         "timings": {"vision_llm_seconds": vision, **({"agent_graph_seconds": agent} if tools else {})},
         "tool_details": used,
         "usage": {"prompt_tokens": 900 + 240 * len(used), "completion_tokens": random.randint(30, 90)},
+        "cache": {"hit": False},
         "finish_reason": "stop",
     }
 
@@ -92,9 +105,9 @@ def _said(model: Model, seen: float, random: Random) -> str:
     return msgspec.json.encode({"prediction": verdict, "confidence": confidence}).decode()
 
 
-async def _wait(seconds: float) -> float:
+async def _wait(seconds: float, *, waits: bool) -> float:
     """Wait, and say how long by the clock of the event loop."""
     loop = asyncio.get_running_loop()
     start = loop.time()
-    await asyncio.sleep(round(seconds, 3))
+    await asyncio.sleep(round(seconds, 3) if waits else 0.0)
     return round(loop.time() - start, 6)

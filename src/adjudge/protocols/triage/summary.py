@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from adjudge.errors import ConfigError
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.triage import charts
@@ -23,9 +25,10 @@ from adjudge.protocols.triage.batch import (
     PROVENANCE,
     UNPARSED,
 )
-from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable, factors
+from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.counts import AVERAGED, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.counts import AVERAGED, NO_VALUE, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.facts import changed, factors, refuse_mixtures
 from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
 from adjudge.stats import calibration, exact, selective
@@ -47,6 +50,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
     every = np.zeros(2 * ANSWERS, dtype=np.int64)
     for name in sorted(whole.configurations):
         block, own = whole.blocks[name, "", ""], whole.configurations[name]
+        refuse_mixtures(name, own, sum(block.patterns.values()))
         view = _View(name, block, own, config, measured)
         configurations[name] = view.block()
         for trial, counts in sorted(block.counts.items()):
@@ -64,12 +68,16 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "headline": headline(config),
         "classes": {"positive": config.positive, "negative": config.negative},
         "samples": whole.samples,
+        "judged": _judged(whole),
         "configurations": configurations,
         "slices": slices,
         "operating_points": config.operating or {},
         "comparable": comparable(config.classes()),
         "dataset_columns": list(DATASET_COLUMNS),
-        "factors": factors(configurations),
+        "factors": {
+            name: factors(name, configuration, split=bool(config.split_by))
+            for name, configuration in sorted(whole.configurations.items())
+        },
     }
     measured.notes = _notes(whole, config, every, configurations)
     measured.charts = charts.build(whole, configurations, config)
@@ -243,8 +251,8 @@ class _View:
                     **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(COMPONENTS)},
                 }
         why = None
-        if states["unknown"]:
-            why = f"the cache state of {states['unknown']} of {own.received} records is unknown"
+        if own.answers_of_unknown_cache:
+            why = f"the cache state of {own.answers_of_unknown_cache} of {own.received} records is unknown"
         elif states["hit"] and states["miss"]:
             why = f"{states['hit']} records came from a cache and {states['miss']} did not"
         elif not own.received:
@@ -267,7 +275,33 @@ class _View:
             "prompts_distinct": len(own.prompts),
             "models": _tally(own.models),
             "temperatures": _tally(own.temperatures),
+            "run_configs": _tally(own.run_configs),
         }
+
+
+def _judged(whole: Partial) -> str:
+    """How the records come about, in words: 2 models × 2 modes × 3 trials on 400 samples."""
+    setups = [name.rpartition("|") for name in whole.configurations]
+    trials = {trial for block in whole.blocks.values() for trial in block.counts}
+    sizes = (
+        ({model for model, _, _ in setups}, "model"),
+        ({mode for _, _, mode in setups}, "mode"),
+        (trials, "trial"),
+    )
+    parts = [f"{len(values)} {noun}s" for values, noun in sizes if len(values) > 1]
+    samples = f"{whole.samples:,} sample{'' if whole.samples == 1 else 's'}"
+    return f"{' × '.join(parts)} on {samples}" if parts else samples
+
+
+def _lacking(provenance: dict[str, Any]) -> list[str]:
+    """What no record says about how it came to be, and what only some say."""
+    records, carried = provenance["records"], provenance["carried"]
+    nowhere = [item for item, count in carried.items() if not count]
+    in_part = [f"{item} ({count:,} of {records:,})" for item, count in carried.items() if 0 < count < records]
+    return [
+        *([f"no record carries {', '.join(nowhere)}"] if nowhere and records else []),
+        *([f"only some records carry {', '.join(in_part)}"] if in_part else []),
+    ]
 
 
 def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
@@ -314,6 +348,7 @@ def _tally(counter: Any) -> list[dict[str, Any]]:
 
 def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[str, Any]:
     """Every measure on the records of each value of a `meta` key, the largest values first."""
+    _refuse_absent_slices(whole, config)
     found: dict[str, Any] = {}
     classes = config.classes()
     for key in config.slices:
@@ -339,6 +374,17 @@ def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[st
                 ).measure()
                 measured.estimates += [Named(metric, where, estimate) for metric, estimate in numbers.items()]
     return found
+
+
+def _refuse_absent_slices(whole: Partial, config: TriageConfig) -> None:
+    """A key to slice by that no record and no sample of the manifest has is a mistake in its name."""
+    for key in config.slices:
+        values = {value for _, slice_, value in whole.blocks if slice_ == key}
+        if values == {NO_VALUE} and whole.meta_keys is not None:
+            known = sorted(f"meta.{name}" for name in whole.meta_keys)
+            close = difflib.get_close_matches(f"meta.{key.removeprefix('meta.')}", known, n=3, cutoff=0.5)
+            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            raise ConfigError(f"no record has {key!r} to slice by; {meant}They have {', '.join(known) or 'no meta'}")
 
 
 def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dict[str, Any]) -> list[str]:
@@ -367,9 +413,8 @@ def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: di
                 f"{name}: {own.possibly_cached} of {own.received} records do not say whether a cache answered and took "
                 "under 250 ms of vision time: possibly cached"
             )
-        lacking = block["provenance"]["missing"]
-        if lacking:
-            notes.append(f"{name}: not every record carries {', '.join(lacking)}")
+        notes += [f"{name}: {note}" for note in changed(own)]
+        notes += [f"{name}: {note}" for note in _lacking(block["provenance"])]
     edges = [
         name
         for name, block in configurations.items()

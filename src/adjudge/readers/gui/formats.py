@@ -5,17 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from adjudge.readers.gui import mind2web, native, openadapt
-from adjudge.readers.gui.model import Action, Episode, Outcome, Prediction, Shape, State
+from adjudge.readers.gui.model import Episode, Outcome, Prediction, Shape
 from adjudge.readers.keys import merged, tree_of
 
 EPISODE_KEYS = merged(tree_of(Episode), native.STEP_KEYS, mind2web.EPISODE_KEYS, openadapt.KEYS)
-PREDICTION_KEYS = {
-    **dict.fromkeys(Prediction.__struct_fields__),
-    # The box of a predicted element is not read.
-    "action": {**dict.fromkeys(Action.__struct_fields__), "element": {"id": None}},
-    "state": tree_of(State),
-    **mind2web.PREDICTION_KEYS,
-}
+PREDICTION_KEYS = merged(native.PREDICTION_KEYS, mind2web.PREDICTION_KEYS, openadapt.KEYS)
 
 _NONE = msgspec.Raw(b"")
 
@@ -39,16 +33,20 @@ def episode(text: bytes, space: str, bbox: str) -> Episode:
     if keys.annotation_id is not None:
         return mind2web.episode(text, space, bbox)
     if not bytes(keys.steps):
-        return native.step_row(text)
-    if bytes(keys.instruction):
-        return openadapt.current(text, space, bbox)
-    return openadapt.older(text) if keys.episode_id is None else native.EPISODE.decode(text)
+        return native.step_row(text, space, bbox)
+    theirs = bytes(keys.instruction) or keys.episode_id is None or b'"step_index"' in text
+    return openadapt.episode(text, space, bbox) if theirs else native.episode(text, space, bbox)
 
 
-def prediction(text: bytes) -> Prediction:
-    """One record as a prediction."""
-    _named(text)
-    return mind2web.prediction(text) if b'"annotation_id"' in text else native.prediction(text)
+def predictions(text: bytes, space: str, bbox: str) -> list[Prediction]:
+    """One record as predictions: one, or those of every step where it is a whole episode that the agent ran."""
+    keys = _named(text)
+    if keys.annotation_id is not None:
+        return [mind2web.prediction(text)]
+    if not bytes(keys.steps):
+        return [native.prediction(text, space, bbox)]
+    run = episode(text, space, bbox)
+    return [Prediction(run.episode_id, step.step, step.action) for step in run.steps]
 
 
 def outcome(text: bytes) -> Outcome:

@@ -7,13 +7,18 @@ from typing import Any
 
 import msgspec
 
+from adjudge.readers.gui.actions import Boxes, centre
 from adjudge.readers.gui.model import Action, Element, Prediction, Shape, SingleStep, Step, need
 from adjudge.readers.keys import tree_of
 
 _OPERATIONS = ("click", "type", "select", "hover", "key", "wait", "done")
 _DIRECTIONS = ("up", "down", "left", "right")
 _WHAT = "expected a Mind2Web-style sample"
-_PREDICTED = (("gpt_action", "gpt_value"), ("predicted_operation", "predicted_value"), ("pred_action", "pred_value"))
+_PREDICTED = (
+    ("gpt_action", "gpt_value", "gpt_bbox"),
+    ("predicted_operation", "predicted_value", "predicted_bbox"),
+    ("pred_action", "pred_value", "pred_bbox"),
+)
 
 
 class _Sample(msgspec.Struct):
@@ -49,13 +54,15 @@ def prediction(text: bytes) -> Prediction:
     record: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
     episode_id = need(record, "annotation_id", str, _WHAT)
     step = need(record, "step", int, _WHAT)
-    for name, value in _PREDICTED:
+    for name, value, box in _PREDICTED:
         if name in record:
             said = str(record[name])
             action = operation(said, record.get(value))
+            if action is not None and record.get(box):
+                action.x, action.y = centre(msgspec.convert(record[box], Boxes), "xywh")
             return Prediction(episode_id, step, action, said if action is None else None)
     raise Shape(
-        f"has none of {', '.join(name for name, _ in _PREDICTED)}; expected a sample with a predicted operation"
+        f"has none of {', '.join(name for name, *_ in _PREDICTED)}; expected a sample with a predicted operation"
     )
 
 

@@ -8,13 +8,23 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
-from adjudge.evidence.rule import Finding, Rule, RuleSet, Slot
-from adjudge.evidence.vocabulary import Scope
-from adjudge.protocols.base import Input, Judged, Measured, Named, Plan, Protocol
-from adjudge.provenance.canonical import digest
-from adjudge.stats.proportions import wilson
+from adjudge.extend import (
+    Finding,
+    Input,
+    Judged,
+    Measured,
+    Named,
+    Plan,
+    Protocol,
+    Rule,
+    RuleSet,
+    Scope,
+    Slot,
+    VerifierGraph,
+    digest,
+    rule_sets,
+    wilson,
+)
 
 
 @dataclass

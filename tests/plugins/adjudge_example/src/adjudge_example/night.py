@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot
-from adjudge.evidence.vocabulary import Scope
+from adjudge.extend import Limits, Rule, RuleSet, Scope, Slot
 
 ALTITUDE = "GPS Altitude (WGS84 ft)"
 

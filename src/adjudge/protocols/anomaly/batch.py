@@ -1,0 +1,134 @@
+"""Scores by flown sequence, and what the rules of the contract read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.rule import Floats, Mask
+from adjudge.protocols.anomaly.checks import Check
+from adjudge.protocols.anomaly.splits import SPLITS
+
+NORMAL, ATTACKED, LEFT_OUT = 0, 1, 2
+"""What a row is: normal, attacked (or faulty), or neither, as a known fault is in an attacked copy of its flight."""
+LABELLED = "labelled"
+"""The attack of a sequence whose rows are labelled and whose attack has no name."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """What a sequence is: its flight and split, and the attack on it, if any."""
+
+    flight: str
+    split: str
+    attack: str | None
+    magnitude: float | None
+    seed: int | None
+    variant: int = 0
+    """Tells apart attacks of one size and seed that differ in another parameter."""
+    condition: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The sample id: flight, attack, size, seed and variant."""
+        if self.attack is None:
+            return self.flight
+        size = "" if self.magnitude is None else f":{self.magnitude:g}"
+        seed = "" if self.seed is None else f"#{self.seed}"
+        return f"{self.flight}|{self.attack}{size}{seed}" + (f"~{self.variant}" if self.variant else "")
+
+    def key(self) -> tuple[Any, ...]:
+        """The order of sequences in the run."""
+        return (
+            SPLITS.index(self.split) if self.split in SPLITS else len(SPLITS),
+            self.attack or "",
+            -1.0 if self.magnitude is None else self.magnitude,
+            -1 if self.seed is None else self.seed,
+            self.variant,
+            self.flight,
+        )
+
+
+class Scored(NamedTuple):
+    """The rows of one sequence: times, scores, and what each row is."""
+
+    item: Sequence
+    time: Floats
+    score: Floats
+    label: NDArray[np.int8]
+
+
+@dataclass
+class ScoreTable:
+    """Rows sorted by sequence, in the order of the file within each; sequence i has rows edges[i] to edges[i + 1]."""
+
+    sequences: list[Sequence]
+    edges: NDArray[np.int64]
+    time: Floats
+    score: Floats
+    label: NDArray[np.int8]
+    declared: list[tuple[str, str]]
+    """(flight, split) as the file itself says, where it has a split column."""
+
+    @classmethod
+    def of(cls, scored: Iterable[Scored]) -> ScoreTable:
+        """The rows of all sequences in the order of the run; one with labelled rows and no attack is `labelled`."""
+        parts = [
+            part._replace(item=replace(part.item, attack=LABELLED))
+            if part.item.attack is None and (part.label == ATTACKED).any()
+            else part
+            for part in scored
+        ]
+        parts.sort(key=lambda part: part.item.key())
+        return cls(
+            [part.item for part in parts],
+            np.cumsum([0, *(part.time.size for part in parts)], dtype=np.int64),
+            np.concatenate([part.time for part in parts]),
+            np.concatenate([part.score for part in parts]),
+            np.concatenate([part.label for part in parts]),
+            [],
+        )
+
+    @property
+    def attacked(self) -> Mask:
+        """The rows that are attacked."""
+        return np.equal(self.label, ATTACKED)
+
+    def rows(self, index: int) -> slice:
+        """The rows of one sequence."""
+        return slice(int(self.edges[index]), int(self.edges[index + 1]))
+
+    def of_split(self, split: str) -> list[int]:
+        """The sequences of a split."""
+        return [index for index, item in enumerate(self.sequences) if item.split == split]
+
+    def clean(self, split: str) -> list[int]:
+        """The sequences of a split without an attack."""
+        return [index for index in self.of_split(split) if self.sequences[index].attack is None]
+
+
+class Part(NamedTuple):
+    """A table of one detector, over the splits or over one fold of them."""
+
+    model: str
+    fold: str | None
+    table: ScoreTable
+
+
+@dataclass
+class ContractBatch:
+    """What the rules read: every detector's checks, and per sequence its detector, whether it is attacked, its alarms."""
+
+    n: int
+    checks: Items[Mapping[str, Check]]
+    model: NDArray[np.intp]
+    broken: Mask
+    attacked: Mask
+    detected: Mask
+    latency: Floats
+    events: Floats

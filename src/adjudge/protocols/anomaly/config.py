@@ -1,0 +1,146 @@
+"""The configuration of an anomaly run: everything that changes a number, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import ConfigError
+from adjudge.protocols.anomaly.overlap import BOUND
+from adjudge.protocols.anomaly.rows import UNITS, Columns
+from adjudge.protocols.common.plan import check_choices, configured
+
+PRIMARY = (
+    "auroc",
+    "recall_at_1pct_fpr",
+    "recall_at_5pct_fpr",
+    "recall",
+    "precision",
+    "f1",
+    "fpr",
+    "detection_latency_ms",
+)
+"""The metrics that the contract demands."""
+
+
+class DetectorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One of several detectors: its class, its options, and its name in the report."""
+
+    detector: str
+    options: dict[str, Any] = {}
+    name: str | None = None
+    causal: bool = True
+
+    @property
+    def label(self) -> str:
+        """Its name in the run."""
+        return self.name or self.detector
+
+
+class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Everything that changes a number, and what the run keeps."""
+
+    splits: Any
+    scores: str | None = None
+    data: str | None = None
+    catalog: Any = None
+    detector: str | None = None
+    detector_options: dict[str, Any] = {}
+    detectors: list[str | DetectorConfig] | None = None
+    causal: bool = True
+    features: list[str] | None = None
+    sources: dict[str, str] = {}
+    sensors: dict[str, str] = {}
+    rename: dict[str, str] = {}
+    fill: str | None = None
+    imu_only: bool = False
+    name: str | None = None
+    target_fpr: float = 0.01
+    n_consecutive: Any = 5
+    threshold: float | None = None
+    metrics: list[str] | None = None
+    resamples: int = 2000
+    level: float = 0.95
+    seed: int = 0
+    correlation_threshold: float = 0.9
+    overlap_bound: float = BOUND
+    code: list[str] = []
+    show_invalid: bool = False
+    leave_one_flight_out: bool = False
+    refit_check: bool = True
+    no_scores: bool = False
+    flight_column: str = "flight"
+    time_column: str = "t"
+    time_unit: str | None = None
+    label_column: str = "label"
+    target_column: str | None = None
+    shift_column: str | None = None
+
+    def columns(self) -> Columns:
+        """The columns that are no features, by their names in the file."""
+        return Columns(
+            flight=self.flight_column,
+            time=self.time_column,
+            label=self.label_column,
+            target=self.target_column,
+            shift=self.shift_column,
+            time_unit=self.time_unit,
+            rename=self.rename,
+            fill=self.fill,
+            features=self.features,
+        )
+
+    def judged(self) -> list[DetectorConfig]:
+        """The detectors to judge; of a scores file, the one that made it."""
+        if self.detectors is not None:
+            return [DetectorConfig(detector=item) if isinstance(item, str) else item for item in self.detectors]
+        chosen = self.detector or Path(self.scores or "scores").name.partition(".")[0]
+        return [DetectorConfig(detector=chosen, options=self.detector_options, name=self.name, causal=self.causal)]
+
+
+def parse(options: Mapping[str, Any]) -> AnomalyConfig:
+    """A configuration from plain data; a wrong one is a ConfigError."""
+    settings = configured("anomaly", options, AnomalyConfig)
+    _check(settings)
+    return settings
+
+
+def _check(settings: AnomalyConfig) -> None:
+    if (settings.scores is None) == (settings.data is None):
+        raise ConfigError("give either --scores (the detector ran elsewhere) or data with a detector (--config)")
+    if not 0 < settings.target_fpr < 1:
+        raise ConfigError(f"target_fpr is {settings.target_fpr}, expected a share between 0 and 1 (0.01 is 1 %)")
+    if not 0 <= settings.overlap_bound < 1:
+        raise ConfigError(f"overlap_bound is {settings.overlap_bound}, expected a share from 0 below 1 (0.01 is 1 %)")
+    if settings.fill is not None:
+        check_choices(settings, {"fill": ("forward",)})
+    if settings.time_unit is not None:
+        check_choices(settings, {"time_unit": tuple(UNITS)})
+    if settings.resamples < 1:
+        raise ConfigError(f"resamples is {settings.resamples}, expected 1 or more")
+    if settings.metrics is not None and (unknown := set(settings.metrics) - set(PRIMARY)):
+        raise ConfigError(f"metrics: {', '.join(sorted(unknown))} is none of {', '.join(PRIMARY)}")
+    _check_detectors(settings)
+
+
+def _check_detectors(settings: AnomalyConfig) -> None:
+    several = settings.detectors
+    if settings.data is not None:
+        if settings.detector is None and several is None:
+            raise ConfigError("data needs a detector (adjudge anomaly init writes a configuration)")
+    elif several is not None or settings.leave_one_flight_out:
+        asked = "detectors" if several is not None else "leave_one_flight_out"
+        raise ConfigError(f"{asked} needs data: a scores file holds what one detector gave")
+    if several is None:
+        return
+    if settings.detector is not None or settings.detector_options or settings.name is not None:
+        raise ConfigError("give detector or detectors, not both (each of detectors takes its own options and name)")
+    names = [item.label for item in settings.judged()]
+    if not names:
+        raise ConfigError("detectors is empty")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"detectors: {', '.join(twice)} is there twice; give each its own name")

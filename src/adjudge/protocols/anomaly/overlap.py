@@ -1,0 +1,199 @@
+"""Rows that two flights share, found by their values: whatever the columns are called, however the clock runs.
+
+Every cell becomes tokens: its value to six decimals, whatever its column, and pairs of neighbouring columns in steps of a
+thousandth of their spread, which outlast noise. Two rows are one where two tokens agree, and the rows beside them agree
+too. Columns that only rise or only fall (clocks, counters) say nothing, nor do tokens that repeat within a flight.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly.rows import Flight
+
+BOUND = 0.01
+"""The share of a flight's rows from which shared rows are a leak."""
+_DECIMALS = 6
+_STEPS = 1000.0
+_MOST_COLUMNS = 12
+_MOST_FLIGHTS = 12
+_MOST_ROWS = 1_000_000
+_BLOCK = 64
+_NEAR, _FAR = 64, 400
+_TELLING = 0.1
+
+
+class Shared(NamedTuple):
+    """How much of a flight's rows stand in another flight too."""
+
+    flight: str
+    other: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Every pair of flights that share rows, flights whose values are too coarse to tell, and ignored columns."""
+
+    pairs: list[Shared]
+    coarse: list[str]
+    ignored: list[str]
+    sampled: bool
+
+
+class _Tokens(NamedTuple):
+    token: NDArray[np.uint64]
+    flight: NDArray[np.int32]
+    row: NDArray[np.int32]
+
+
+def overlap(flights: Sequence[Flight], ignored: Iterable[str] = ()) -> Overlap:
+    """The shared rows of every pair of flights, by content; `ignored` columns (labels) are left out."""
+    if len(flights) < 2:
+        return Overlap([], [], [], sampled=False)
+    left_out = set(ignored)
+    names = sorted({name for flight in flights for name in flight.columns if name not in left_out})
+    clocks = [name for name in names if all(_runs_one_way(flight.columns.get(name)) for flight in flights)]
+    features = [name for name in names if name not in clocks]
+    spread = {name: _spread(flights, name) for name in features}
+    total = sum(flight.n for flight in flights)
+    every = -(-total // _MOST_ROWS)
+    parts, telling = [], np.zeros(len(flights))
+    for index, flight in enumerate(flights):
+        tokens = _tokens(flight, index, features, spread, every)
+        parts.append(tokens)
+        telling[index] = np.unique(tokens.row).size / max(1, _rows_used(flight.n, every).size)
+    votes = 2 if len(features) > 1 else 1
+    matches = _matches(_Tokens(*(np.concatenate(column) for column in zip(*parts, strict=True))), votes)
+    pairs = []
+    for (a, b), rows_a, rows_b in _by_pair(matches, len(flights)):
+        good = _supported(rows_a, rows_b)
+        for one, other, rows in ((a, b, rows_a), (b, a, rows_b)):
+            used = _rows_used(flights[one].n, every).size
+            share = np.unique(rows[good]).size / used
+            if share > 0:
+                pairs.append(Shared(flights[one].id, flights[other].id, share))
+    coarse = [flight.id for flight, told in zip(flights, telling, strict=True) if told < _TELLING]
+    return Overlap(pairs, coarse, clocks, every > 1)
+
+
+def _runs_one_way(values: Floats | None) -> bool:
+    """Whether a column only rises or only falls, as clocks and counters do; an absent one does not speak against it."""
+    if values is None or np.isnan(values).all():
+        return True
+    steps = np.diff(values[~np.isnan(values)])
+    return bool((steps >= 0).all() or (steps <= 0).all()) and bool(np.any(steps))
+
+
+def _spread(flights: Sequence[Flight], name: str) -> float:
+    values = np.concatenate([flight.columns[name] for flight in flights if name in flight.columns])
+    with np.errstate(invalid="ignore"):
+        spread = float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
+    return spread if np.isfinite(spread) else 0.0
+
+
+def _rows_used(n: int, every: int) -> NDArray[np.int64]:
+    """All rows, or of very long data every so many blocks of rows that stand together."""
+    rows = np.arange(n)
+    return rows if every == 1 else rows[(rows // _BLOCK) % every == 0]
+
+
+def _tokens(flight: Flight, index: int, features: Sequence[str], spread: dict[str, float], every: int) -> _Tokens:
+    """The tokens of a flight that stand in it once."""
+    rows = _rows_used(flight.n, every)
+    present = [name for name in features if name in flight.columns and np.isfinite(flight.columns[name]).any()]
+    present = sorted(present, key=lambda name: -np.unique(flight.columns[name][rows]).size)[:_MOST_COLUMNS]
+    tokens, places = [], []
+    steps = {}
+    for name in present:
+        values = flight.columns[name][rows]
+        good = np.isfinite(values)
+        exact = np.round(np.where(good, values, 0.0), _DECIMALS) + 0.0
+        tokens.append(_mixed(exact.view(np.uint64), 0)[good])
+        places.append(rows[good])
+        scale = spread[name] / _STEPS
+        steps[name] = (np.rint(np.where(good, values, 0.0) / scale) if scale > 0 else np.zeros(values.size), good)
+    ordered = sorted(present)
+    for one, other in zip(ordered, ordered[1:] + ordered[:1], strict=True) if len(ordered) > 1 else ():
+        (a, good_a), (b, good_b) = steps[one], steps[other]
+        good = good_a & good_b
+        salt = zlib.crc32(f"{one}\0{other}".encode())
+        tokens.append(
+            _mixed(_mixed(a.astype(np.int64).view(np.uint64), salt) + b.astype(np.int64).view(np.uint64), 1)[good]
+        )
+        places.append(rows[good])
+    if not tokens:
+        return _Tokens(np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    token, place = np.concatenate(tokens), np.concatenate(places)
+    order = np.argsort(token)
+    token, place = token[order], place[order]
+    same = token[1:] == token[:-1]
+    single = ~np.concatenate([[False], same]) & ~np.concatenate([same, [False]])
+    token, place = token[single], place[single]
+    return _Tokens(token, np.full(token.size, index, np.int32), place.astype(np.int32))
+
+
+def _mixed(bits: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
+    """The bits of each value spread over 64 (the finaliser of splitmix64, Steele et al. 2014)."""
+    x = bits + np.uint64((salt * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)), dtype=np.uint64)
+
+
+def _matches(tokens: _Tokens, votes: int) -> NDArray[np.int64]:
+    """(flight, row, other flight, its row) wherever at least `votes` tokens agree; tokens of many flights say nothing."""
+    order = np.lexsort((tokens.row, tokens.flight, tokens.token))
+    token, flight, row = (column[order] for column in tokens)
+    start = np.flatnonzero(np.concatenate([[True], token[1:] != token[:-1]])) if token.size else np.zeros(0, np.int64)
+    size = np.diff(np.append(start, token.size))
+    alive = np.repeat((size > 1) & (size <= _MOST_FLIGHTS), size)
+    token, flight, row = token[alive], flight[alive], row[alive]
+    pieces = []
+    for step in range(1, _MOST_FLIGHTS):
+        if token.size <= step:
+            break
+        equal = np.flatnonzero(token[step:] == token[:-step])
+        if not equal.size:
+            break
+        pieces.append(np.column_stack([flight[equal], row[equal], flight[equal + step], row[equal + step]]))
+    if not pieces:
+        return np.zeros((0, 4), dtype=np.int64)
+    every = np.concatenate(pieces).astype(np.int64)
+    every = every[np.lexsort(every.T[::-1])]
+    first = np.flatnonzero(np.concatenate([[True], (every[1:] != every[:-1]).any(axis=1)]))
+    counts = np.diff(np.append(first, len(every)))
+    return every[first[counts >= votes]]
+
+
+def _by_pair(
+    matches: NDArray[np.int64], flights: int
+) -> Iterable[tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int64]]]:
+    key = matches[:, 0] * flights + matches[:, 2]
+    order = np.lexsort((matches[:, 1], key))
+    matches, key = matches[order], key[order]
+    edges = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1], [True]])) if key.size else np.zeros(0, int)
+    for begin, end in pairwise(edges):
+        part = matches[begin:end]
+        yield (int(part[0, 0]), int(part[0, 2])), part[:, 1], part[:, 3]
+
+
+def _supported(rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Matches beside which at least two further matches stand, near in one flight and not far off in the other."""
+    support = np.zeros(rows.size, dtype=np.int64)
+    for step in range(1, 5):
+        if rows.size <= step:
+            break
+        gaps = np.sort([np.abs(each[step:] - each[:-step]) for each in (rows, others)], axis=0)
+        good = (gaps[0] > 0) & (gaps[0] <= _NEAR) & (gaps[1] <= _FAR)
+        support[step:] += good
+        support[:-step] += good
+    return support >= 2

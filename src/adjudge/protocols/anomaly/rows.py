@@ -1,0 +1,213 @@
+"""Flights and scores as users have them: CSV, Parquet or a folder, one row a time step, read into columns by flight."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.errors import InputError
+from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly.tables import read_table
+
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""How many of a unit of time are a second."""
+_LONG_S = 7200.0
+
+
+@dataclass(frozen=True)
+class Flight:
+    """One flight: its times in seconds and its columns, row by row as in the file."""
+
+    id: str
+    time: Floats
+    columns: dict[str, Floats]
+    condition: str | None = None
+    """What `--shift-column` says of the flight."""
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return int(self.time.size)
+
+    def matrix(self, names: Sequence[str]) -> Floats:
+        """The named columns side by side, one row a time step."""
+        return np.column_stack([self.columns[name] for name in names]) if names else np.zeros((self.n, 0))
+
+    def digest(self) -> str:
+        """SHA-256 over names, times and values, to show that rows were left as they were."""
+        total = hashlib.sha256()
+        for name in ("", *sorted(self.columns)):
+            values = self.time if name == "" else self.columns[name]
+            total.update(f"{name}:{values.size};".encode())
+            total.update(np.ascontiguousarray(values + 0.0, dtype="<f8").tobytes())
+        return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are no features by their names in the file, and how the file is to be read.
+
+    `rename` maps our names to theirs; `fill` = "forward" repeats the last value where a cell is blank.
+    """
+
+    flight: str = "flight"
+    time: str = "t"
+    label: str = "label"
+    target: str | None = None
+    shift: str | None = None
+    time_unit: str | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    fill: str | None = None
+    features: Sequence[str] | None = None
+
+    def special(self) -> frozenset[str]:
+        """Names of columns that are no features."""
+        return frozenset(name for name in (self.flight, self.time, self.label, self.target, self.shift) if name)
+
+
+@dataclass
+class Flights:
+    """The flights of a file or folder by id, and what a reader should know of how they were read."""
+
+    flights: list[Flight]
+    notes: list[str]
+
+
+def read_flights(path: Path, columns: Columns) -> Flights:
+    """The flights of a file or folder by id; every column beside flight and time must hold numbers."""
+    table, notes = read_table(path, columns.rename, flight=columns.flight)
+    for name in (columns.flight, columns.time, *([columns.shift] if columns.shift else [])):
+        need_column(table, name, path, "--flight-column, --time-column, --shift-column or --column name them.")
+    names, code = flight_codes(table.column(columns.flight), path)
+    time = seconds(table.column(columns.time), columns, path, code, notes)
+    wanted = [name for name in table.column_names if name not in {columns.flight, columns.time, columns.shift}]
+    if columns.features is not None:
+        kept = {*columns.features, columns.label, columns.target}
+        unread = [name for name in wanted if name not in kept]
+        notes += [f"columns that no feature list names were not read: {', '.join(unread)}"] if unread else []
+        wanted = [name for name in wanted if name in kept]
+    values = {name: numbers(table.column(name), name, path) for name in wanted}
+    conditions = None
+    if columns.shift is not None:
+        conditions = [normal_id(value) for value in table.column(columns.shift).to_pylist()]
+    order = np.argsort(code, kind="stable")
+    edges = np.searchsorted(code[order], np.arange(len(names) + 1))
+    flights, filled = [], 0
+    for index, name in enumerate(names):
+        rows = order[edges[index] : edges[index + 1]]
+        own = sorted({conditions[row] for row in rows.tolist()}) if conditions else [None]
+        if len(own) > 1:
+            raise InputError(mixed_condition(name, str(columns.shift)), file=str(path))
+        parts = {key: column[rows] for key, column in values.items()}
+        if columns.fill is not None:
+            filled += sum(_fill_forward(part) for key, part in parts.items() if key not in columns.special())
+        flights.append(Flight(name, time[rows], parts, own[0]))
+    if columns.fill is not None:
+        notes.append(f"{filled} blank cells were filled with the value before them (--fill forward)")
+    return Flights(sorted(flights, key=lambda item: item.id), notes)
+
+
+def need_column(table: pa.Table, name: str, path: Path, hint: str) -> None:
+    """Refuse a table without a column."""
+    if name not in table.column_names:
+        raise InputError(f"has no column {name!r} (it has {', '.join(table.column_names)}).", file=str(path), hint=hint)
+
+
+def normal_id(value: Any) -> str:
+    """A flight id as text: 1, 1.0, "1" and " 1 " are the same flight."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def mixed_condition(flight: str, column: str) -> str:
+    """What is wrong with a flight under two conditions."""
+    return f"flight {flight} has more than one value of {column!r}; a condition holds for a whole flight"
+
+
+def flight_codes(column: pa.ChunkedArray, path: Path) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct normal ids and, for each row, which it is."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    whole = column.combine_chunks()
+    if whole.null_count:
+        raise InputError(f"{whole.null_count} rows have no flight id", file=str(path))
+    raw = [normal_id(value) for value in whole.dictionary.to_pylist()]
+    names = sorted(set(raw))
+    where = {name: index for index, name in enumerate(names)}
+    translate = np.array([where[name] for name in raw], dtype=np.int32)
+    return names, translate[whole.indices.to_numpy(zero_copy_only=False)]
+
+
+def seconds(column: pa.ChunkedArray, columns: Columns, path: Path, code: NDArray[np.int32], notes: list[str]) -> Floats:
+    """A time column in seconds: numbers in their unit, timestamps (also as text) since 1970.
+
+    Without `time_unit`, whole numbers that rise by 2 to 1000 and would make a flight longer than two hours are taken for
+    milliseconds, and a note says so.
+    """
+    name = columns.time
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = pc.cast(column, column.type.value_type)
+        if pa.types.is_string(column.type):
+            column = pc.cast(column, pa.timestamp("us"))
+        if pa.types.is_timestamp(column.type):
+            stamps = pc.cast(pc.cast(column, pa.timestamp("us")), pa.int64())
+            return np.asarray(stamps.to_numpy(), dtype=np.float64) / 1e6
+        values = numbers(column, name, path)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r} holds text that is no time (expected seconds or ISO timestamps)", file=str(path)
+        ) from None
+    if columns.time_unit is not None:
+        return values if columns.time_unit == "s" else values / UNITS[columns.time_unit]
+    steps = np.diff(values)[np.diff(code) == 0]
+    step = float(np.median(steps)) if steps.size else 0.0
+    whole = bool((np.mod(values, 1.0) == 0).all())
+    span = step * values.size / max(1, int(code.max(initial=0)) + 1)
+    if whole and 2 <= step <= UNITS["ms"] and span > _LONG_S:
+        notes.append(
+            f"{name!r} was taken for milliseconds: whole numbers in steps of {step:g} (--time-unit s if they are seconds)"
+        )
+        return values / UNITS["ms"]
+    return values
+
+
+def numbers(column: pa.ChunkedArray, name: str, path: Path) -> Floats:
+    """A column as float64, null as NaN; text is an error that names the column."""
+    try:
+        return np.asarray(pc.cast(column, pa.float64()).to_numpy(), dtype=np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"column {name!r} is {column.type}, expected numbers.",
+            file=str(path),
+            hint="`features` in the configuration, or --feature, names the columns to read.",
+        ) from None
+
+
+def labels(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.int8]:
+    """A column of 0 and 1; anything else is an error that names its row."""
+    values = numbers(column, name, path)
+    wrong = np.flatnonzero((values != 0) & (values != 1))
+    if wrong.size:
+        value = values[wrong[0]]
+        text = "blank" if np.isnan(value) else f"{value:g}"
+        raise InputError(f"{name} is {text}, expected 0 or 1", file=str(path), line=int(wrong[0]) + 2)
+    return values.astype(np.int8)
+
+
+def _fill_forward(values: Floats) -> int:
+    """Repeat the last value in blank cells, in place; a blank start stays. How many were filled."""
+    blank = np.isnan(values)
+    source = np.maximum.accumulate(np.where(blank, -1, np.arange(values.size)))
+    fillable = blank & (source >= 0)
+    values[fillable] = values[source[fillable]]
+    return int(fillable.sum())

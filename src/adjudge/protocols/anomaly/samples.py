@@ -1,0 +1,170 @@
+"""What a run keeps: scores.parquet (or partials in its place), and a row of samples.parquet for every sequence of test."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
+from adjudge.protocols.anomaly import batch
+from adjudge.protocols.anomaly.batch import ContractBatch, Part, ScoreTable
+from adjudge.protocols.anomaly.judge import Decisions, Judgement
+from adjudge.protocols.base import Judged
+from adjudge.protocols.common.columns import WORD
+
+SCORES, PARTIALS = "scores.parquet", "partials.parquet"
+_ROWS = 1 << 20
+_ITEM = {
+    **dict.fromkeys(("flight", "split", "attack", "condition"), WORD),
+    "magnitude": pa.float64(),
+    **dict.fromkeys(("seed", "variant"), pa.int64()),
+}
+_SCHEMA = pa.schema(
+    [
+        *dict.fromkeys(("model", "fold"), WORD).items(),
+        *_ITEM.items(),
+        *(("t", pa.float64()), ("score", pa.float64()), ("label", pa.int8())),
+    ]
+)
+_COUNTED = ("tp", "fp", "fn", "tn", "attacked", "detected")
+_ALARMS = ("windows", "windows_detected", "events", "true_events", "hours")
+
+
+def write_scores(parts: Iterable[Part], path: Path) -> None:
+    """scores.parquet: every row with its detector, fold and sequence."""
+    with pq.ParquetWriter(path, _SCHEMA, compression="zstd", compression_level=1) as writer:
+        for model, fold, table in parts:
+            items = table.sequences
+            words = {"model": [model] * len(items), "fold": [fold] * len(items)}
+            words |= {name: [getattr(item, name) for item in items] for name in _ITEM}
+            columns = {name: pa.array(words[name], _plain(name)) for name in words}
+            code = np.repeat(np.arange(len(items), dtype=np.int32), np.diff(table.edges))
+            for start in range(0, code.size, _ROWS):
+                rows = slice(start, min(start + _ROWS, code.size))
+                places = pa.array(code[rows])
+                arrays = [values.take(places).cast(_SCHEMA.field(name).type) for name, values in columns.items()]
+                arrays += [pa.array(values[rows]) for values in (table.time, table.score, table.label)]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+
+
+def load_scores(path: Path) -> list[Part]:
+    """The tables that a run holds, in their order."""
+    table = pq.read_table(path)
+    time, score, label = (np.asarray(table.column(name).to_numpy()) for name in ("t", "score", "label"))
+    changed = np.zeros(table.num_rows, dtype=bool)
+    changed[:1] = True
+    outer = changed.copy()
+    for name in ("model", "fold", *_ITEM):
+        moved = _changes(table.column(name))
+        changed |= moved
+        if name in {"model", "fold"}:
+            outer |= moved
+    begin = np.flatnonzero(changed)
+    first = table.drop_columns(["t", "score", "label"]).take(pa.array(begin)).to_pylist()
+    edges = np.append(begin, time.size)
+    ends = [*np.flatnonzero(outer[begin])[1:].tolist(), begin.size] if begin.size else []
+    parts, start = [], 0
+    for end in ends:
+        rows = slice(int(edges[start]), int(edges[end]))
+        items = [batch.Sequence(**{name: row[name] for name in _ITEM}) for row in first[start:end]]
+        table_of_part = ScoreTable(
+            items, edges[start : end + 1] - edges[start], time[rows], score[rows], label[rows], []
+        )
+        parts.append(Part(first[start]["model"], first[start]["fold"], table_of_part))
+        start = end
+    return parts
+
+
+def write_partials(judgements: Sequence[Judgement], path: Path) -> None:
+    """A row a sequence: what it is, its counts at the threshold, and the digest by which its scores can be told."""
+    tables = []
+    for judged in judgements:
+        table, items = judged.table, judged.table.sequences
+        columns = {"model": pa.array([judged.name] * len(items), pa.string())}
+        columns |= {name: pa.array([getattr(item, name) for item in items], _plain(name)) for name in _ITEM}
+        columns["rows"] = pa.array(np.diff(table.edges), pa.int64())
+        for part in fields(Decisions):
+            if part.name != "found":
+                columns[part.name] = pa.array(getattr(judged.decisions, part.name), from_pandas=True)
+        scores = (np.ascontiguousarray(table.score[table.rows(i)], dtype="<f8") for i in range(len(items)))
+        columns["scores_sha256"] = pa.array([hashlib.sha256(values.tobytes()).hexdigest() for values in scores])
+        tables.append(pa.table(columns))
+    pq.write_table(pa.concat_tables(tables), path, compression="zstd")
+
+
+def judged_samples(judgements: Sequence[Judgement], graph: VerifierGraph) -> Judged:
+    """All sequences of test with their evidence, those of one sequence side by side by detector."""
+    sizes = [judged.test.size for judged in judgements]
+    # Detectors run over the same sequences, so the place in the run's order is the place in each table.
+    place = np.concatenate([np.arange(size) for size in sizes])
+    every_model = np.repeat(np.arange(len(judgements)), sizes)
+    order = np.lexsort((every_model, place))
+    model = every_model[order]
+    parts = [judged.decisions.take(judged.test) for judged in judgements]
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    def words(values: Iterable[Any]) -> pa.Array:
+        return pa.array(values, pa.string()).cast(WORD)
+
+    contract = ContractBatch(
+        n=int(order.size),
+        checks=[judged.checks for judged in judgements],
+        model=model,
+        broken=np.array([judged.broken for judged in judgements])[model],
+        attacked=column("attacked"),
+        detected=column("detected"),
+        latency=column("latency_ms"),
+        events=column("events").astype(np.float64),
+    )
+    evidence = graph.evaluate(contract)
+    detections = evidence.layout.positions_of("detection")
+    cites = evidence.outcome == FAIL
+    cites[detections] = evidence.outcome[detections] != NOT_APPLICABLE
+    items = [judgements[m].table.sequences[judgements[m].test[k]] for m, k in zip(model, place[order], strict=True)]
+    buckets = [name for judged in judgements for name in judged.bucket_names()]
+    verdicts = [name for judged in judgements for name in judged.verdicts()]
+    samples = pa.table(
+        {
+            "sample": pa.array([item.id for item in items], pa.string()),
+            "model": words([judgements[m].name for m in model]),
+            "bucket": words([buckets[k] for k in order]),
+            "verdict": words([verdicts[k] for k in order]),
+            "cites": pack_citations(cites),
+            "flight": words([item.flight for item in items]),
+            "attack": words([item.attack for item in items]),
+            "magnitude": pa.array([item.magnitude for item in items], pa.float64()),
+            "seed": pa.array([item.seed for item in items], pa.int64()),
+            **{name: pa.array(column(name)) for name in _COUNTED},
+            "latency_ms": pa.array(contract.latency, from_pandas=True),
+            **{name: pa.array(column(name)) for name in _ALARMS},
+        }
+    )
+    outputs = pa.table({"response": pa.array([f"{count:g} alarms" for count in contract.events], pa.string())})
+    return Judged(samples, evidence, outputs, contract)
+
+
+def _plain(name: str) -> pa.DataType:
+    kind = _SCHEMA.field(name).type
+    return pa.string() if kind == WORD else kind
+
+
+def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Where a value is not that of the row before."""
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries().combine_chunks().indices
+    values = np.asarray(column.cast(pa.float64()).fill_null(-1.0).to_numpy())
+    changed = np.ones(values.size, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return changed

@@ -1,0 +1,221 @@
+"""All numbers of a flight run from its partials: estimates, summaries by task, profiles by model, ranking, sections, charts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import InputError
+from adjudge.evidence.layout import Layout
+from adjudge.evidence.vocabulary import BUCKETS
+from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.flight import ceiling, charts, sections
+from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
+from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.library import Library
+from adjudge.protocols.flight.metrics import ModelNumbers
+from adjudge.protocols.flight.partials import ATOM_KINDS, PLACE, Partial, merge, pooled
+from adjudge.protocols.flight.rankings import comparison
+from adjudge.protocols.flight.summary import Summary
+from adjudge.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from adjudge.protocols.flight.config import FlightConfig
+
+FEW_FLIGHTS = 10
+
+
+@dataclass(frozen=True)
+class TaskNumbers:
+    """One task, measured. `suffix` tells its slices, sections and charts from those of the run's other tasks."""
+
+    whole: Partial
+    suffix: str
+    models: tuple[ModelNumbers, ...]
+    ceiling: Estimate
+    summary: dict[str, Any]
+    profiles: tuple[dict[str, Any], ...]
+    ranking: dict[str, Any] | None
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.whole.task
+
+
+def finish(
+    partials: Sequence[Partial], config: FlightConfig, layouts: Mapping[str, Layout], library: Library
+) -> Measured:
+    """All numbers from the partials, in order."""
+    by_task = {task: [part for part in partials if part.task == task] for task in TASKS}
+    several = len(config.tasks) > 1
+    measured = Measured(estimates=[], buckets={})
+    tasks = [
+        _task(merge(parts), config, layouts[task], library, f"/{task}" if several else "")
+        for task, parts in by_task.items()
+        if parts
+    ]
+    _refuse_no_match(tasks, config)
+    for task in tasks:
+        for numbers in task.models:
+            where = f"model={numbers.model}{task.suffix}"
+            measured.estimates += [Named(name, where, estimate) for name, estimate in numbers.estimates.items()]
+        where = f"task={task.task}" if several else ""
+        measured.estimates.append(Named("data_eligibility_rate", where, task.ceiling))
+        measured.sections += sections.of_task(task, config, library)
+        measured.charts += charts.build(task, layouts[task.task])
+        measured.notes += _notes(task, config, library)
+    if several:
+        measured.sections.insert(0, sections.comprehensive(tasks, config))
+    if config.confidence:
+        measured.sections.append(sections.priors(config.confidence))
+    measured.buckets = _buckets(tasks)
+    measured.metrics = {
+        (f"{named.slice.partition('=')[2]}/" if named.slice else "") + named.name: named.estimate.value
+        for named in measured.estimates
+    }
+    digests = [task.whole.samples_digest for task in tasks]
+    measured.digests = {
+        "dataset": (digests[0] if len(digests) == 1 else hashlib.sha256(b"".join(digests)).digest()).hex()
+    }
+    measured.top = _top(tasks, config, library)
+    return measured
+
+
+def _task(whole: Partial, config: FlightConfig, layout: Layout, library: Library, suffix: str) -> TaskNumbers:
+    models = tuple(ModelNumbers(whole, index, config, f"{model}{suffix}") for index, model in enumerate(whole.models))
+    for numbers in models:
+        numbers.measure()
+    summaries = [Summary(numbers, layout, library) for numbers in models]
+    of_models = {numbers.model: summary.task_summary() for numbers, summary in zip(models, summaries, strict=True)}
+    if len(models) == 1:
+        of_all = next(iter(of_models.values()))
+    else:
+        of_all = Summary(ModelNumbers(pooled(whole), 0, config, "all"), layout, library).task_summary()
+    eligibility = {numbers.model: numbers.estimates["eligibility_rate"].value for numbers in models}
+    return TaskNumbers(
+        whole=whole,
+        suffix=suffix,
+        models=models,
+        ceiling=whole.ceiling.rate(clustered=whole.clustered),
+        summary={"task": whole.task, "all": of_all, "models": of_models},
+        profiles=tuple(
+            {**summary.profile(), "confidence_prior": config.prior(summary.numbers.model)} for summary in summaries
+        ),
+        ranking=comparison(whole, config, eligibility),
+    )
+
+
+def _buckets(tasks: Sequence[TaskNumbers]) -> dict[str, dict[str, int]]:
+    """Where the samples of each model ended, over its tasks."""
+    buckets: dict[str, dict[str, int]] = {"all": dict.fromkeys((*BUCKETS, "n"), 0)}
+    for task in tasks:
+        for numbers in task.models:
+            counts = {**{name: numbers.total(f"bucket.{name}") for name in BUCKETS}, "n": numbers.total("n")}
+            for name in ("all", numbers.model):
+                row = buckets.setdefault(name, dict.fromkeys(counts, 0))
+                for bucket, count in counts.items():
+                    row[bucket] += count
+    models = sorted(name for name in buckets if name != "all")
+    return {name: buckets[name] for name in ("all", *models)}
+
+
+def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -> dict[str, Any]:
+    """The documented keys at the top level of metrics.json."""
+    first = tasks[0]
+    unmatched = {
+        task.task: {
+            kind: {"count": count, "first": task.whole.named_ids[kind]}
+            for kind, count in task.whole.only_in.items()
+            if count
+        }
+        for task in tasks
+    }
+    common = {
+        "task": ", ".join(task.task for task in tasks),
+        "library": library.name,
+        "comparable": comparable(config.scores),
+        "dataset_columns": list(DATASET_COLUMNS),
+        "unmatched_ids": {task: kinds for task, kinds in unmatched.items() if kinds},
+    }
+    if len(config.tasks) == 1:
+        return {
+            **common,
+            "task_summary": first.summary,
+            "model_profiles": list(first.profiles),
+            "comparison": first.ranking,
+        }
+    models = dict.fromkeys(numbers.model for task in tasks for numbers in task.models)
+    of_model = {
+        model: {
+            profile["task"]: profile for task in tasks for profile in task.profiles if profile["model_name"] == model
+        }
+        for model in sorted(models)
+    }
+    return {
+        **common,
+        "tasks": [task.task for task in tasks],
+        "task_summaries": {task.task: task.summary for task in tasks},
+        "comparisons": {task.task: task.ranking for task in tasks},
+        "model_profiles": [
+            {"model_name": model, "tasks": profiles, "confidence_prior": config.prior(model)}
+            for model, profiles in of_model.items()
+        ],
+    }
+
+
+def _refuse_no_match(tasks: Sequence[TaskNumbers], config: FlightConfig) -> None:
+    """Outputs and a reference that share no id are not an evaluation in which everything is missing."""
+    if not config.reference or any(task.whole.matched or not task.whole.only_in["reference"] for task in tasks):
+        return
+    named = tasks[0].whole.named_ids
+    example = (
+        f" The outputs have {named['outputs'][0]!r}, the reference {named['reference'][0]!r}."
+        if named["outputs"]
+        else ""
+    )
+    raise InputError(
+        f"no id of the outputs stands in the reference.{example}",
+        file=config.reference[0],
+        hint="Rows are matched by id; --match line pairs old files by line number.",
+    )
+
+
+def _notes(task: TaskNumbers, config: FlightConfig, library: Library) -> list[str]:
+    whole = task.whole
+    of_task = f"{task.task}: " if task.suffix else ""
+    n = int(whole.sums[:, :, PLACE["n"]].sum())
+    notes = ceiling.note(whole.ceiling, task.ceiling, library, task.task)
+    without = n - int(whole.sums[:, :, PLACE["with_reference"]].sum())
+    if without:
+        notes.append(
+            f"{of_task}{without:,} of {n:,} samples have no reference: they are judged, but have no error score"
+        )
+    if whole.faulty:
+        places = "; ".join(whole.faults[:3]) + ("; …" if len(whole.faults) > 3 else "")
+        notes.append(f"{of_task}of these, {whole.faulty:,} have a reference that cannot be used: {places}")
+    failed = int(whole.atoms[:, :, ATOM_KINDS.index("error")].sum())
+    if failed:
+        notes.append(f"{of_task}{failed:,} atoms are instrument errors: a rule failed, not a model")
+    for kind, count in whole.only_in.items():
+        if count and config.reference:
+            ids = ", ".join(whole.named_ids[kind][:3]) + (", …" if count > 3 else "")
+            notes.append(f"{of_task}{count:,} {'id stands' if count == 1 else 'ids stand'} only in the {kind}: {ids}")
+    from_question = whole.shown["question"]
+    if from_question:
+        notes.append(
+            f"{of_task}the shown state of {from_question:,} of {n:,} samples was taken from the question: its last JSON object "
+            "with flight fields"
+        )
+    if config.match == "line":
+        notes.append(f"{of_task}rows were matched by line number (--match line), not by id")
+    flights = sum(name is not None for name in whole.flights)
+    if 0 < flights < FEW_FLIGHTS:
+        notes.append(f"{of_task}intervals rest on {flights} flights; fewer than {FEW_FLIGHTS} make them rough")
+    if not flights:
+        notes.append(
+            f"{of_task}the data names no flights (`flight_id` in the reference): intervals and tests take samples as independent"
+        )
+    return notes

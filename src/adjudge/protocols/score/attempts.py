@@ -1,0 +1,161 @@
+"""Attempts: all rows of a run as columns of codes and numbers, added up from batches; what the measures cut blocks from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.protocols.common.columns import floats
+from adjudge.protocols.score.judge import VERDICTS
+from adjudge.readers.logs.record import STATUSES
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_WORDS = ("model", "task", "status", "verdict", "cluster", "target")
+_NUMBERS = ("score", "reported", "threshold", "confidence", "truth")
+
+
+class Partial(NamedTuple):
+    """What one batch adds: columns of numbers and codes with their words, and a digest of its part of the data set."""
+
+    words: dict[str, list[str]]
+    columns: dict[str, NDArray[Any]]
+    items: int
+    dataset: int
+    unnamed: int
+
+
+def partial_of(samples: pa.Table, checks: Sequence[str], slices: Sequence[str]) -> Partial:
+    """The columns that the measures read, from the stored samples."""
+    items = samples.column("item").combine_chunks()
+    changes = pc.not_equal(items.slice(1), items.slice(0, max(len(items) - 1, 0))).to_numpy(zero_copy_only=False)
+    first = np.append(np.ones(min(len(items), 1), dtype=bool), changes)
+    words: dict[str, list[str]] = {}
+    columns: dict[str, NDArray[Any]] = {"item": np.cumsum(first) - 1, "trial": samples.column("trial").to_numpy()}
+    for name in (*_WORDS, *(f"meta.{key.removeprefix('meta.')}" for key in slices)):
+        column = samples.column(name).combine_chunks()
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        words[name] = coded.dictionary.to_pylist()
+        columns[name] = coded.indices.fill_null(-1).to_numpy().astype(np.int32)
+    for name in (*_NUMBERS, *(f"check.{check}" for check in checks)):
+        columns[name] = floats(samples, name)
+    for check in checks:
+        passed = samples.column(f"check.{check}.passed").combine_chunks()
+        columns[f"check.{check}.passed"] = passed.cast(pa.int8()).fill_null(-1).to_numpy()
+    return Partial(
+        words,
+        columns,
+        int(first.sum()),
+        _dataset(samples, first),
+        int(samples.num_rows - (pc.sum(samples.column("named")).as_py() or 0)),
+    )
+
+
+def _dataset(samples: pa.Table, first: NDArray[np.bool_]) -> int:
+    """The sum of the digests of items with input and target: the same for every order and partition."""
+    rows = samples.select(["item", "input_hash", "target"]).filter(pa.array(first))
+    texts = zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True)
+    total = 0
+    for item, content, target in texts:
+        text = f"{item}\x1f{content}\x1f{target}" if content or target else item
+        total += int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+    return total
+
+
+@dataclass
+class Attempts:
+    """All attempts. `words` are the sorted names behind the codes; −1 is none."""
+
+    words: dict[str, list[str]]
+    columns: dict[str, NDArray[Any]]
+    items: int
+    dataset: int
+    unnamed: int
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return int(self.columns["item"].size)
+
+    @cached_property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which have a score."""
+        flags: NDArray[np.bool_] = self.columns["status"] == self.words["status"].index("scored")
+        return flags
+
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        """Which reached a threshold."""
+        flags: NDArray[np.bool_] = self.columns["verdict"] == self.words["verdict"].index("passed")
+        return flags
+
+    @cached_property
+    def value(self) -> Floats:
+        """The score, 0 where there is none."""
+        return np.where(self.scored, self.columns["score"], 0.0)
+
+    def has_status(self, status: str) -> NDArray[np.bool_]:
+        """Which have a status."""
+        flags: NDArray[np.bool_] = self.columns["status"] == self.words["status"].index(status)
+        return flags
+
+    @cached_property
+    def by_model(self) -> dict[str, Ints]:
+        """The rows of every model."""
+        return dict(self.split(np.arange(self.n), "model"))
+
+    def split(self, rows: Ints, name: str) -> Iterator[tuple[str, Ints]]:
+        """Some rows by the words of a column, in the order of the words."""
+        codes = self.columns[name][rows]
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(len(self.words[name]) + 1))
+        for code, word in enumerate(self.words[name]):
+            if edges[code + 1] > edges[code]:
+                yield word, rows[order[edges[code] : edges[code + 1]]]
+
+    def clusters(self, rows: Ints) -> Ints | None:
+        """The clusters of some rows, None where they are independent."""
+        codes = self.columns["cluster"][rows]
+        if not (codes >= 0).any():
+            return None
+        # A row without a cluster beside rows with one stands alone.
+        clusters: Ints = np.where(codes >= 0, codes, len(self.words["cluster"]) + self.columns["item"][rows])
+        return clusters if np.unique(clusters).size < rows.size else None
+
+
+def merged(partials: Sequence[Partial]) -> Attempts:
+    """The attempts of all batches, in their order."""
+    names = list(partials[0].words) if partials else list(_WORDS)
+    words = {name: sorted({word for partial in partials for word in partial.words[name]}) for name in names} | {
+        "status": list(STATUSES),
+        "verdict": list(VERDICTS),
+    }
+    columns: dict[str, NDArray[Any]] = {}
+    offsets = np.cumsum([0, *(partial.items for partial in partials)])
+    for name in partials[0].columns if partials else ():
+        parts = []
+        for place, partial in enumerate(partials):
+            column = partial.columns[name]
+            if name in words:
+                where = {word: code for code, word in enumerate(words[name])}
+                translate = np.array([*(where[word] for word in partial.words[name]), -1], dtype=np.int32)
+                column = translate[column]
+            elif name == "item":
+                column = column + offsets[place]
+            parts.append(column)
+        columns[name] = np.concatenate(parts)
+    return Attempts(
+        words,
+        columns,
+        int(offsets[-1]),
+        sum(partial.dataset for partial in partials) % (1 << 256),
+        sum(partial.unnamed for partial in partials),
+    )

@@ -1,0 +1,107 @@
+"""What of a score run `adjudge compare` may pair, and which facts of the logs must be the same for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from adjudge.readers.logs.record import Log
+
+MUST = (
+    "assertions",
+    "chat_template",
+    "dataset",
+    "filter",
+    "metric",
+    "n_shot",
+    "run_spec",
+    "scorers",
+    "split",
+    "system_instruction",
+    "task_version",
+)
+"""Facts that must be the same, whatever is compared."""
+FACTORS = ("evaluation_model", "generation", "prompt", "seeds", "solver", "task_args")
+"""Facts of which one may be what is compared; two at once are refused."""
+
+
+def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
+    """The pass rate over all attempts where there is a threshold, and the mean score, 0 for what has none."""
+    outcomes: list[dict[str, Any]] = []
+    if has_threshold:
+        outcomes.append(
+            {
+                "name": "pass_rate",
+                "column": "bucket",
+                "equals": "passed",
+                "kind": "binary",
+                "cluster": "cluster",
+                "phrases": {"better": "passes more often", "worse": "passes less often"},
+            }
+        )
+    if not (has_threshold and binary):
+        outcomes.append(
+            {
+                "name": "mean_score",
+                "column": "score",
+                "kind": "mean",
+                "null": 0.0,
+                "cluster": "cluster",
+                "phrases": {"better": "scores higher", "worse": "scores lower"},
+            }
+        )
+    outcomes.append(
+        {
+            "name": "coverage",
+            "column": "status",
+            "equals": "scored",
+            "kind": "binary",
+            "cluster": "cluster",
+            "on_request": True,
+        }
+    )
+    return outcomes
+
+
+Facts = dict[str, dict[str, dict[str, Any]]]
+"""Facts by model and task."""
+
+
+def facts_of(logs: Sequence[Log]) -> Facts:
+    """Everything that the logs state of the conditions under which every model did every task."""
+    facts: Facts = {}
+    for log in logs:
+        for model in log.models:
+            for task, stated in log.conditions.items():
+                facts.setdefault(model, {}).setdefault(task, {}).update(stated)
+    return {model: dict(sorted(tasks.items())) for model, tasks in sorted(facts.items())}
+
+
+def conditions(facts: Facts, thresholds: Mapping[str, float | None]) -> Facts:
+    """The facts that must be the same, with the threshold that scores are held to."""
+    return {
+        model: {
+            task: {name: value for name, value in stated.items() if name in MUST} | {"pass_at": thresholds.get(task)}
+            for task, stated in tasks.items()
+        }
+        for model, tasks in facts.items()
+    }
+
+
+def factors(facts: Facts, models: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Of every model the facts that may be what is compared, as text; of several tasks all together."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in models:
+        by_task = facts.get(model, {})
+        own: dict[str, Any] = {"model": model}
+        for name in FACTORS:
+            values = {task: stated[name] for task, stated in by_task.items() if name in stated}
+            if values:
+                value = next(iter(values.values())) if len(values) == 1 else values
+                own[name] = (
+                    value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+                )
+        found[model] = own
+    return found

@@ -1,0 +1,85 @@
+"""Item and group of a record: what is asked, and which model's trial of which task answered it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.readers.logs.record import NUMBER, SCORED
+
+_SEPARATOR = "\x1f"
+_GRADED, _FILL = "g", "f"
+
+
+class Group(NamedTuple):
+    """A model's trial of a task. `graded`: some of its scores are neither 0 nor 1.
+
+    `fill`: its items that others have are missing, because nothing else says which were planned.
+    """
+
+    model: str
+    task: str
+    trial: int
+    graded: bool
+    fill: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Group:
+        """The group behind its name."""
+        model, task, trial, flags = text.split(_SEPARATOR)
+        return cls(model, task, int(trial), _GRADED in flags, _FILL in flags)
+
+    @property
+    def name(self) -> str:
+        """All of it as text, for the engine, which collects the names of groups over all input."""
+        return _SEPARATOR.join((self.model, self.task, str(self.trial), _GRADED * self.graded + _FILL * self.fill))
+
+
+def item_name(task: str, sample: str) -> str:
+    """What is asked: a sample of a task."""
+    return f"{task}/{sample}" if task else sample
+
+
+def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
+    """Records with their item as key, their group, and the file they come from."""
+    n = table.num_rows
+    if "named" not in table.column_names:
+        table = table.append_column("named", pa.array(np.ones(n, dtype=bool)))
+    model, task = (_encoded(table.column(name)) for name in ("model", "task"))
+    score, kind = table.column("score").to_numpy(), table.column("kind").to_numpy()
+    graded = (table.column("status").to_numpy() == SCORED) & (kind == NUMBER) & (score != 0.0) & (score != 1.0)
+    parts = [model.indices.to_numpy(), task.indices.to_numpy(), table.column("trial").to_numpy(), graded]
+    pairs, place = _distinct(parts, n)
+    models, tasks = model.dictionary.to_pylist(), task.dictionary.to_pylist()
+    groups = [Group(models[m], tasks[t], trial, bool(g), fill).name for m, t, trial, g in pairs.tolist()]
+    ids = table.column("id").combine_chunks()
+    if tasks != [""]:
+        text = task.dictionary_decode()
+        ids = pc.if_else(pc.equal(text, ""), ids, pc.binary_join_element_wise(text, ids, "/"))
+    return pa.table(
+        {
+            "key": ids,
+            "group": pa.DictionaryArray.from_arrays(pa.array(place), pa.array(groups, pa.string())),
+            "file": pa.array(np.full(n, file, dtype=np.int32)),
+            **{name: table.column(name) for name in table.column_names if name not in {"id", "model", "task"}},
+            "model": model,
+            "task": task,
+        }
+    )
+
+
+def _distinct(parts: list[NDArray[Any]], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The different rows of some columns, and which of them each row is."""
+    if n and all(bool((part == part[0]).all()) for part in parts):
+        return np.array([[int(part[0]) for part in parts]]), np.zeros(n, dtype=np.int32)
+    pairs, place = np.unique(np.column_stack(parts).astype(np.int64), axis=0, return_inverse=True)
+    return pairs, place.reshape(-1).astype(np.int32)
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    array = column.combine_chunks()
+    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()

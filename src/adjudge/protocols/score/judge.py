@@ -1,0 +1,43 @@
+"""Verdict and bucket of every attempt: the first link of the chain that failed decides and is cited."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
+from adjudge.protocols.common.columns import coded
+from adjudge.protocols.score.batch import Codes, ScoreBatch
+from adjudge.protocols.score.rules import CHAIN
+from adjudge.readers.logs.record import SCORED
+
+VERDICTS = ("passed", "failed", "scored", "abstained", "unparsed", "errored", "missing")
+"""`scored`: there is a score and no threshold to hold it to; its bucket is `passed`."""
+
+_SCORED = VERDICTS.index("scored")
+_BUCKET = np.array([BUCKETS.index("passed" if word == "scored" else word) for word in VERDICTS], dtype=np.int8)
+
+
+def verdicts_of(batch: ScoreBatch) -> Codes:
+    """What became of every attempt, as an index into VERDICTS."""
+    with np.errstate(invalid="ignore"):
+        reached = np.where(np.isnan(batch.threshold), _SCORED, np.where(batch.score >= batch.threshold, 0, 1))
+    verdict: Codes = np.where(batch.status == SCORED, reached, batch.status + _SCORED).astype(np.int8)
+    return verdict
+
+
+def decided(batch: ScoreBatch, evidence: Evidence) -> dict[str, pa.Array]:
+    """The columns that follow from the batch and its evidence."""
+    verdict = verdicts_of(batch)
+    chain = evidence.layout.positions_of(*CHAIN)
+    outcome = evidence.outcome[chain]
+    held = _BUCKET[verdict] == 0
+    cites = np.zeros((evidence.layout.width, batch.n), dtype=bool)
+    cites[chain] = np.where(held, outcome == PASS, outcome == FAIL)
+    return {
+        "bucket": coded(_BUCKET[verdict], BUCKETS),
+        "verdict": coded(verdict, VERDICTS),
+        "cites": pack_citations(cites),
+    }

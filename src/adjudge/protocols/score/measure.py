@@ -1,0 +1,225 @@
+"""The estimates of one block of attempts: means over all and over the scored, rates, pass@k, calibration, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.protocols.score.attempts import Attempts, Floats, Ints
+from adjudge.protocols.score.config import ScoreConfig
+from adjudge.stats import bootstrap, calibration, selective
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.exact import sum_of
+from adjudge.stats.pass_k import pass_at_k, pass_hat_k
+from adjudge.stats.prediction_powered import ppi_mean
+from adjudge.stats.proportions import cluster_wilson, wilson
+
+USUAL_K = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100)
+_MOST_CLUSTERS = 20_000  # of a resampled calibration measure
+_STATUS_RATES = {
+    "error_rate": "errored",
+    "abstain_rate": "abstained",
+    "unparsed_rate": "unparsed",
+    "missing_rate": "missing",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some attempts of one model, with what their measures need."""
+
+    attempts: Attempts
+    rows: Ints
+    config: ScoreConfig
+    stream: str
+
+    @property
+    def n(self) -> int:
+        """How many attempts."""
+        return int(self.rows.size)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column of the attempts."""
+        return self.attempts.columns[name][self.rows]
+
+    def rate(
+        self, flags: NDArray[np.bool_], base: NDArray[np.bool_] | None = None, why: str = "no attempts"
+    ) -> Estimate:
+        """A share of the attempts, by Wilson; with the design effect of the clusters where there are such."""
+        inside = np.ones(self.n, dtype=bool) if base is None else base
+        total = int(inside.sum())
+        if not total:
+            return Estimate.null(why, method="wilson")
+        clusters = self.attempts.clusters(self.rows[inside])
+        if clusters is None:
+            return wilson(int(flags[inside].sum()), total)
+        _, place = np.unique(clusters, return_inverse=True)
+        sizes = np.bincount(place)
+        return cluster_wilson(np.bincount(place, weights=flags[inside], minlength=sizes.size).astype(np.int64), sizes)
+
+    def mean(self, values: Floats, base: NDArray[np.bool_], name: str, why: str) -> Estimate:
+        """The mean of a score: a rate where it is 0 and 1 alone, otherwise resampled."""
+        chosen = values[base]
+        if not chosen.size:
+            return Estimate.null(why, method="bootstrap")
+        if np.isin(chosen, (0.0, 1.0)).all():
+            return self.rate(values == 1.0, base)
+        return bootstrap.mean(
+            chosen,
+            clusters=self.attempts.clusters(self.rows[base]),
+            seed=self.config.seed,
+            stream=f"{self.stream}/{name}",
+            resamples=self.config.resamples,
+        )
+
+
+def measure(block: Block) -> dict[str, Estimate]:
+    """All estimates of a block by name."""
+    attempts, rows = block.attempts, block.rows
+    scored, value = attempts.scored[rows], attempts.value[rows]
+    everything = np.ones(block.n, dtype=bool)
+    estimates = {
+        "mean_score": block.mean(value, everything, "mean_score", "no attempts"),
+        "mean_score_scored": block.mean(value, scored, "mean_score_scored", "no attempt has a score"),
+        **_bounds(block, value, scored),
+        "pass_rate": _pass_rate(block),
+        "coverage": block.rate(scored),
+    }
+    for name, status in _STATUS_RATES.items():
+        estimates[name] = block.rate(attempts.has_status(status)[rows])
+    estimates |= _floor(block)
+    if int(block.column("trial").max(initial=1)) > 1:
+        estimates |= _trials(block)
+    if not np.isnan(block.column("confidence")).all():
+        estimates |= _calibration(block)
+    if not np.isnan(block.column("truth")).all():
+        estimates |= _labelled(block)
+    return estimates
+
+
+def no_threshold(block: Block) -> str | None:
+    """Why nothing can be said to have passed, or None where it can."""
+    return (
+        "scores are graded and no threshold was given (--pass-at)"
+        if np.isnan(block.column("threshold")).any()
+        else None
+    )
+
+
+def _pass_rate(block: Block) -> Estimate:
+    why = no_threshold(block)
+    return Estimate.null(why, n=block.n, method="wilson") if why else block.rate(block.attempts.passed[block.rows])
+
+
+def _bounds(block: Block, value: Floats, scored: NDArray[np.bool_]) -> dict[str, Estimate]:
+    """The mean if everything without a score had the least, or the greatest."""
+    low, high = block.config.range
+    names = ("mean_score_low", "mean_score_high")
+    if not block.n:
+        return {name: Estimate.null("no attempts") for name in names}
+    if ((value[scored] < low) | (value[scored] > high)).any():
+        why = f"a score lies outside {low:g} … {high:g} (--range says what it can be)"
+        return {name: Estimate.null(why, n=block.n) for name in names}
+    absent, total = int(block.n - scored.sum()), sum_of(value[scored])
+    return {
+        name: Estimate(value=(total + absent * end) / block.n, n=block.n, method="bound, no interval")
+        for name, end in zip(names, (low, high), strict=True)
+    }
+
+
+def _floor(block: Block) -> dict[str, Estimate]:
+    """How often the target is the one that is most frequent: what a model reaches that always answers the same."""
+    targets, tasks = block.column("target"), block.column("task")
+    _, first = np.unique(block.column("item"), return_index=True)
+    targets, tasks = targets[first], tasks[first]
+    if not targets.size or (targets < 0).any() or np.unique(targets).size in {1, targets.size}:
+        return {}
+    hits = sum(int(np.bincount(targets[tasks == task]).max()) for task in np.unique(tasks).tolist())
+    return {"constant_answer_rate": wilson(hits, int(targets.size))}
+
+
+def _trials(block: Block) -> dict[str, Estimate]:
+    """How steady the verdicts are over the attempts at one item."""
+    why = no_threshold(block)
+    _, place = np.unique(block.column("item"), return_inverse=True)
+    attempts_of = np.bincount(place)
+    passed = block.attempts.passed[block.rows]
+    passes = np.bincount(place, weights=passed).astype(np.int64)
+    repeated = attempts_of > 1
+    estimates = {}
+    if why:
+        estimates["flip_rate"] = Estimate.null(why, method="wilson")
+    elif not repeated.any():
+        estimates["flip_rate"] = Estimate.null("no item was tried several times", method="wilson")
+    else:
+        flipped = (passes > 0) & (passes < attempts_of)
+        estimates["flip_rate"] = wilson(int(flipped[repeated].sum()), int(repeated.sum()))
+    for k in block.config.k or [k for k in USUAL_K if k <= int(attempts_of.max())]:
+        ways: tuple[tuple[str, Callable[..., Estimate]], ...] = (
+            (f"pass_at_{k}", pass_at_k),
+            (f"pass_hat_{k}", pass_hat_k),
+        )
+        for name, way in ways:
+            estimates[name] = Estimate.null(why) if why else way(passes, attempts_of, k)
+    return estimates
+
+
+def _calibration(block: Block) -> dict[str, Estimate]:
+    """Whether confidences are as good as they claim, over the attempts that have one and a verdict."""
+    confidence = block.column("confidence")
+    use = block.attempts.scored[block.rows] & ~np.isnan(confidence) & ~np.isnan(block.column("threshold"))
+    names = ("ece", "brier", "aurc")
+    if not use.any():
+        return {name: Estimate.null("no verdict has a confidence", method="bootstrap") for name in names}
+    chosen, right = confidence[use], block.attempts.passed[block.rows][use]
+    clusters = block.attempts.clusters(block.rows[use])
+    if clusters is not None:
+        clusters = np.unique(clusters, return_inverse=True)[1]
+        if int(clusters.max()) >= _MOST_CLUSTERS:
+            clusters = None
+    common: dict[str, Any] = {"clusters": clusters, "seed": block.config.seed, "resamples": block.config.resamples}
+    stream = block.stream
+    return {
+        "ece": calibration.ece(chosen, right, bins=block.config.bins, stream=f"{stream}/ece", **common),
+        "brier": calibration.brier(chosen, right, stream=f"{stream}/brier", **common),
+        "aurc": selective.selective_areas(chosen, right, ("aurc",), stream=f"{stream}/aurc", **common)[0],
+    }
+
+
+def _labelled(block: Block) -> dict[str, Estimate]:
+    """The pass rate by people's labels: on the labelled attempts alone, and helped by the log's verdicts on the others."""
+    truth = block.column("truth")
+    known = ~np.isnan(truth)
+    why = no_threshold(block)
+    verdict = block.attempts.passed[block.rows].astype(np.float64)
+    agreed = int((truth[known] == verdict[known]).sum())
+    return {
+        "pass_rate_labelled": block.rate(truth == 1.0, known),
+        "pass_rate_ppi": Estimate.null(why) if why else ppi_mean(truth[known], verdict[known], verdict[~known]),
+        "label_agreement": Estimate.null(why) if why else wilson(agreed, int(known.sum())),
+    }
+
+
+def macro(parts: Sequence[Estimate]) -> Estimate:
+    """The plain mean over tasks; its interval from theirs, which are independent (MOVER: Zou and Donner 2008)."""
+    count = len(parts)
+    without = next((part for part in parts if part.value is None), None)
+    if without is not None:
+        return Estimate.null(without.why or "a task has no value", method="MOVER")
+    values = [float(part.value or 0.0) for part in parts]
+    value = sum_of(values) / count
+    if any(part.low is None or part.high is None for part in parts):
+        return Estimate(value=value, n=sum(part.n for part in parts), method="mean over tasks, no interval")
+    low = sum((v - float(part.low or 0.0)) ** 2 for v, part in zip(values, parts, strict=True)) ** 0.5 / count
+    high = sum((float(part.high or 0.0) - v) ** 2 for v, part in zip(values, parts, strict=True)) ** 0.5 / count
+    return Estimate(
+        value=value,
+        low=value - low,
+        high=value + high,
+        n=sum(part.n for part in parts),
+        method=f"mean over {count} tasks, MOVER",
+    )

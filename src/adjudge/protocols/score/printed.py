@@ -1,0 +1,147 @@
+"""What the log itself printed: recomputed by its own rule from the stored scores, beside ours, with what makes the difference."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.protocols.score.attempts import Attempts, Ints
+from adjudge.readers.logs.record import Printed
+from adjudge.runs.section import Column, Section
+from adjudge.stats.exact import mean_of
+
+Values = list[float]
+_AT = ("pass_at_", "at_least_", "pass_k_")
+
+
+def _mean(values: Values) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _deviation(values: Values) -> float:
+    return float(np.std(np.array(values), ddof=1)) if len(values) > 1 else 0.0
+
+
+def _standard_error(values: Values) -> float:
+    return float(np.std(np.array(values), ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+RULES: dict[str, Callable[[Values], float]] = {
+    "mean": _mean,
+    "standard error": _standard_error,
+    "standard deviation": _deviation,
+}
+
+
+def reduced(values: Values, reducer: str) -> float | None:
+    """Several attempts at one item as one value, as Inspect's reducers do; None where the reducer is not known here."""
+    for name in _AT:
+        if reducer.startswith(name) and reducer.removeprefix(name).isdigit():
+            return _reduced_at(values, name, int(reducer.removeprefix(name)))
+    if reducer == "mean":
+        return statistics.mean(values)
+    if reducer == "median":
+        return statistics.median(values)
+    if reducer == "max":
+        return max(values)
+    if reducer == "mode":
+        return Counter(values).most_common(1)[0][0]
+    return None
+
+
+def _reduced_at(values: Values, name: str, k: int) -> float | None:
+    right, total = sum(value >= 1.0 for value in values), len(values)
+    if name == "at_least_":
+        return float(right >= k)
+    if total < k:
+        return None
+    ways = math.comb(total, k)
+    return math.comb(right, k) / ways if name == "pass_k_" else 1.0 - math.comb(total - right, k) / ways
+
+
+def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None:
+    """The printed number by its own rule: attempts with a score of the log's, one value an item, no answer being 0."""
+    if printed.rule not in RULES:
+        return None
+    column = f"check.{printed.check}"
+    values = attempts.columns[column if column in attempts.columns else "reported"][rows]
+    known = ~np.isnan(values)
+    items: NDArray[Any] = attempts.columns["item"][rows][known]
+    by_item: dict[int, Values] = {}
+    for item, value in zip(items.tolist(), values[known].tolist(), strict=True):
+        by_item.setdefault(item, []).append(value)
+    one_each = [reduced(of_item, printed.reducer) for of_item in by_item.values()]
+    chosen = [value for value in one_each if value is not None]
+    return RULES[printed.rule](chosen) if chosen and len(chosen) == len(one_each) else None
+
+
+def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str]) -> Section | None:
+    """A row for every printed number, those of the judged score first."""
+    rows: list[Sequence[Any]] = []
+    main = checks[0] if checks else ""
+    for item in sorted(printed, key=lambda one: (one.check != main, one.model, one.task, one.check, one.name)):
+        of_model = attempts.by_model.get(item.model)
+        if of_model is None:
+            continue
+        chosen = of_model
+        if item.task and item.task in attempts.words["task"]:
+            chosen = of_model[attempts.columns["task"][of_model] == attempts.words["task"].index(item.task)]
+        again = recomputed(attempts, item, chosen)
+        own = _over_all(attempts, item, chosen, main) if item.rule == "mean" else None
+        rows.append(
+            [
+                item.model,
+                item.task or "–",
+                f"{item.check}: {item.name}" if item.check else item.name,
+                item.value,
+                again,
+                own,
+                _why(attempts, item, chosen, again, own),
+            ]
+        )
+    if not rows:
+        return None
+    return Section(
+        name="printed",
+        title="What the log itself printed, and why ours differs",
+        columns=["model", "task", "number", "printed", "by its own rule", "ours, over all", Column("why")],
+        rows=rows,
+        note="Ours counts every attempt: one without a score counts 0.",
+        terminal=8,
+    )
+
+
+def _over_all(attempts: Attempts, item: Printed, rows: Ints, main: str) -> float | None:
+    """Our mean of the same score: over every attempt, 0 for what has none."""
+    column = f"check.{item.check}"
+    judged = item.check in {main, ""} or column not in attempts.columns
+    values = attempts.value[rows] if judged else np.nan_to_num(attempts.columns[column][rows])
+    return mean_of(values) if values.size else None
+
+
+def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, own: float | None) -> str:
+    if again is None:
+        return "not recomputed here" if item.rule else "a rule of its own, not recomputed here"
+    same = math.isclose(again, item.value, rel_tol=1e-9, abs_tol=1e-12)
+    parts = [] if same else ["the stored scores do not give the printed number"]
+    if own is not None and not math.isclose(own, item.value, rel_tol=1e-12, abs_tol=1e-15):
+        column = attempts.columns.get(f"check.{item.check}", attempts.columns["reported"])[rows]
+        left_out = int(np.isnan(column).sum())
+        if left_out:
+            words = [
+                f"{count} {status}"
+                for status in ("errored", "unparsed", "missing", "abstained")
+                if (count := int((attempts.has_status(status)[rows] & np.isnan(column)).sum()))
+            ]
+            parts.append(f"it leaves out {left_out:,} attempts ({', '.join(words)})")
+        if attempts.columns["trial"][rows].max(initial=1) > 1:
+            parts.append(f"it reduces the attempts at an item first ({item.reducer})")
+        if not parts:
+            parts.append("it is about other rows")
+    return "; ".join(parts) or "the same"

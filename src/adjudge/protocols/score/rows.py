@@ -1,0 +1,357 @@
+"""The generic record of `score` and how a block of them becomes columns: JSON Lines, JSON, CSV and Parquet, long or wide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import astuple
+from numpy.typing import NDArray
+
+from adjudge.errors import InputError
+from adjudge.protocols.base import Role
+from adjudge.protocols.score.config import ScoreConfig
+from adjudge.protocols.score.groups import item_name, keyed
+from adjudge.readers.blocks import Block
+from adjudge.readers.logs.formats import read_log
+from adjudge.readers.logs.record import (
+    ABSTAINED,
+    BOOLEAN,
+    ERRORED,
+    NAN,
+    NO_KIND,
+    NO_SCORE,
+    NUMBER,
+    SCORED,
+    STATUSES,
+    Log,
+    Record,
+    Score,
+    chunks,
+    score_of,
+    table_of,
+    text_of,
+    verdict_of,
+)
+
+EXPECTED = "a record is a JSON object with `id` and `score` (true, false, a number, or C, I, P, N)"
+EXPECTED_TRUTH = (
+    "a label is a JSON object with `id`, `label` (true, false, 0 or 1), and where it matters `model`, `task`, `trial`"
+)
+_KNOWN_STATUS = {word: code for code, word in enumerate(STATUSES)}
+Word = str | int | float | bool | None
+
+
+class Row(msgspec.Struct, gc=False):
+    """One attempt at one sample, in a file of the user's own."""
+
+    id: str | int | float
+    model: str | int | None = None
+    task: str | None = None
+    trial: int | str | None = None
+    score: bool | int | float | str | None = None
+    scores: dict[str, Word] | None = None
+    status: str | None = None
+    error: Any = None
+    answer: Any = None
+    target: Any = None
+    explanation: str | None = None
+    confidence: float | str | None = None
+    cluster: str | int | None = None
+    input_hash: str | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Label(msgspec.Struct, gc=False):
+    """What a person says of one attempt."""
+
+    id: str | int | float
+    label: bool | int | float | str
+    model: str | int | None = None
+    task: str | None = None
+    trial: int | str | None = None
+
+
+ROLES = {
+    "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE"),
+    "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE"),
+}
+_ROWS = msgspec.json.Decoder(Row)
+_LABELS = msgspec.json.Decoder(Label)
+_OBJECTS = msgspec.json.Decoder(dict[str, Any])
+_PLAIN = ("error", "answer", "target", "explanation", "cluster", "input_hash")
+
+
+class ScoreRows:
+    """Reads the sources of one configuration into the columns that batches are made of."""
+
+    def __init__(self, config: ScoreConfig) -> None:
+        self.config = config
+        self.checks = config.checks
+        self._logs = {source.path: source for source in config.sources or ()}
+
+    def generic(self, block: Block) -> pa.Table:
+        """The records of a block of the user's own file."""
+        if self.config.wide:
+            self._refuse_unknown_models(block)
+            records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
+            return keyed(table_of(records, 0), block.file, fill=True)
+        rows = block.decode(_ROWS, EXPECTED)
+        columns = dict(zip(Row.__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True))
+        return keyed(self._columns(columns, block), block.file, fill=True)
+
+    def log(self, path: str, file: int, limit: int | None) -> Iterator[pa.Table]:
+        """The records of another tool's log."""
+        source = self._logs[path]
+        for table in chunks(read_log(source, self.config.scorer), len(source.checks), limit):
+            yield keyed(self._in_order(table, source), file, fill=False)
+
+    def truth(self, block: Block) -> pa.Table:
+        """Labels by people; `model` and `trial` are empty where the label is about every one."""
+        rows = block.decode(_LABELS, EXPECTED_TRUTH)
+        lines = block.lines.tolist()
+        labels = [self._number(row.label, block, line, "label") for row, line in zip(rows, lines, strict=True)]
+        tasks = [row.task or self.config.task or "" for row in rows]
+        return pa.table(
+            {
+                "key": pa.array(
+                    [item_name(task, _name(row.id)) for task, row in zip(tasks, rows, strict=True)], pa.string()
+                ),
+                "file": pa.array([block.file] * len(rows), pa.int32()),
+                "line": pa.array(block.lines),
+                "label": pa.array([score.value for score in labels], pa.float64()),
+                "model": pa.array([None if row.model is None else str(row.model) for row in rows], pa.string()),
+                "trial": pa.array(
+                    [self._trial(row.trial, block, line, None) for row, line in zip(rows, lines, strict=True)],
+                    pa.int32(),
+                ),
+            }
+        )
+
+    def _columns(self, columns: Mapping[str, Sequence[Any]], block: Block) -> pa.Table:
+        n = len(block)
+        score, kind, status = self._scores(columns, block)
+        reported = np.where(status == ABSTAINED, 0.0, score)
+        self._statuses(columns, status, block)
+        models, named = columns["model"], np.ones(n, dtype=bool)
+        if None in models:
+            stem = self.config.model or Path(block.path).name.partition(".")[0] or "stdin"
+            named = np.array([model is not None for model in models])
+            models = [stem if model is None else model for model in models]
+        trials = np.ones(n, dtype=np.int32)
+        if any(trial is not None for trial in columns["trial"]):
+            numbered = zip(columns["trial"], block.lines.tolist(), strict=True)
+            trials = np.array([self._trial(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
+        return pa.table(
+            {
+                "id": pa.array([name if type(name) is str else _name(name) for name in columns["id"]], pa.string()),
+                "model": _words(models),
+                "task": _words([task or self.config.task or "" for task in columns["task"]]),
+                "trial": pa.array(trials),
+                "status": pa.array(status),
+                "score": pa.array(score, from_pandas=True),
+                "kind": pa.array(kind),
+                "reported": pa.array(reported, from_pandas=True),
+                "confidence": pa.array(self._confidences(columns["confidence"], block), from_pandas=True),
+                **{name: _texts(columns[name]) for name in _PLAIN},
+                "meta": _texts(columns["meta"]),
+                "cached": pa.nulls(n, pa.bool_()),
+                "line": pa.array(block.lines),
+                "named": pa.array(named),
+                **self._generic_checks(columns["scores"], block),
+            }
+        )
+
+    def _scores(
+        self, columns: Mapping[str, Sequence[Any]], block: Block
+    ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.int8]]:
+        """The judged score of every record: its number, how it was written, and the status that follows."""
+        values = columns["score"]
+        several = columns["scores"]
+        wanted = self.config.scorer
+        if any(scores is not None for scores in several):
+            main = wanted or (self.checks[0] if self.checks else None)
+            if main is None:
+                what = "`scores` holds several by name; --scorer says which one is judged"
+                raise InputError(what, file=block.path, line=int(block.lines[0]))
+            values = [
+                value if scores is None or (value is not None and wanted is None) else scores.get(main)
+                for value, scores in zip(values, several, strict=True)
+            ]
+        kinds = set(map(type, values))
+        if kinds <= {int, float}:
+            numbers = np.array(values, dtype=np.float64)
+            finite = np.isfinite(numbers)
+            status = np.where(finite, SCORED, ERRORED).astype(np.int8)
+            return np.where(finite, numbers, NAN), np.where(finite, NUMBER, NO_KIND).astype(np.int8), status
+        if kinds == {bool}:
+            n = len(values)
+            return np.array(values, dtype=np.float64), np.full(n, BOOLEAN, np.int8), np.full(n, SCORED, np.int8)
+        known: dict[Any, Score] = {}
+        scores = []
+        for value, line in zip(values, block.lines.tolist(), strict=True):
+            key = (type(value), value)
+            if key not in known:
+                known[key] = self._number(value, block, line, "score")
+            scores.append(known[key])
+        return (
+            np.array([score.value for score in scores]),
+            np.array([score.kind for score in scores], dtype=np.int8),
+            np.array([score.status for score in scores], dtype=np.int8),
+        )
+
+    def _statuses(self, columns: Mapping[str, Sequence[Any]], status: NDArray[np.int8], block: Block) -> None:
+        """What `status` and `error` of the records say goes before what follows from the score."""
+        for row, word in enumerate(columns["status"]):
+            if word is not None and word != "":
+                if word not in _KNOWN_STATUS:
+                    what = f"status {word!r} is not one of {', '.join(STATUSES)}"
+                    raise InputError(what, file=block.path, line=int(block.lines[row]))
+                if word == "scored" and status[row] != SCORED:
+                    raise InputError(
+                        "status is 'scored', but there is no score", file=block.path, line=int(block.lines[row])
+                    )
+                status[row] = _KNOWN_STATUS[word]
+        for row, error in enumerate(columns["error"]):
+            if error and columns["status"][row] is None:
+                status[row] = ERRORED
+
+    def _confidences(self, values: Sequence[Any], block: Block) -> NDArray[np.float64]:
+        try:
+            numbers = np.array([None if value == "" else value for value in values], dtype=np.float64)
+        except ValueError:
+            row = next(row for row, value in enumerate(values) if not _is_number(value))
+            what = f"confidence {values[row]!r} is no number"
+            raise InputError(what, file=block.path, line=int(block.lines[row])) from None
+        outside = np.flatnonzero((numbers < 0.0) | (numbers > 1.0))
+        if outside.size:
+            what = f"confidence {numbers[outside[0]]} is not between 0 and 1"
+            raise InputError(what, file=block.path, line=int(block.lines[outside[0]]))
+        return numbers
+
+    def _generic_checks(self, several: Sequence[dict[str, Word] | None], block: Block) -> dict[str, pa.Array]:
+        """Two columns for every score by name."""
+        arrays = {}
+        known = set(self.checks)
+        for scores, line in zip(several, block.lines.tolist(), strict=True):
+            unknown = scores.keys() - known if scores and known else ()
+            if unknown:
+                what = f"`scores` has {min(unknown)!r}, which the first records do not have ({', '.join(self.checks)})"
+                raise InputError(what, file=block.path, line=line)
+        for place, name in enumerate(self.checks):
+            found = [
+                None if scores is None or name not in scores else self._number(scores[name], block, line, name)
+                for scores, line in zip(several, block.lines.tolist(), strict=True)
+            ]
+            values = np.array([NAN if score is None else score.as_reported for score in found])
+            arrays[f"check_{place}"] = pa.array(values, from_pandas=True)
+            passed = [None if score is None else verdict_of(score) for score in found]
+            arrays[f"check_{place}_passed"] = pa.array(passed, pa.bool_())
+        return arrays
+
+    def _refuse_unknown_models(self, block: Block) -> None:
+        """A column that none of a file's first rows has is a mistake of the command."""
+        first = int(block.lines[0])
+        if first > 2:  # a header may stand before the first row
+            return
+        names = {name for row in block.each(lambda _, text: _OBJECTS.decode(text), EXPECTED) for name in row}
+        for model in self.config.wide:
+            if model not in names:
+                what = f"has no column {model!r} (--wide); it has {', '.join(sorted(names)[:12])}"
+                raise InputError(what, file=block.path, line=first)
+
+    def _wide(self, block: Block) -> Callable[[int, bytes], list[Record]]:
+        """Reads a row with a column a model: a record for each of them, missing where the cell is empty."""
+
+        def read(line: int, text: bytes) -> list[Record]:
+            row = _OBJECTS.decode(text)
+            if "id" not in row:
+                raise InputError("has no `id` (--column id=NAME says what it is called)", file=block.path, line=line)
+            records = []
+            for model in self.config.wide:
+                empty = row.get(model) is None or row[model] == ""
+                score = NO_SCORE if empty else self._number(row[model], block, line, model)
+                records.append(
+                    Record(
+                        id=_name(row["id"]),
+                        model=model,
+                        task=str(row.get("task") or self.config.task or ""),
+                        trial=self._trial(row.get("trial"), block, line, 1) or 1,
+                        status=_KNOWN_STATUS["missing"] if empty else score.status,
+                        score=score.value,
+                        kind=score.kind,
+                        reported=score.as_reported,
+                        target=text_of(row.get("target")),
+                        cluster=text_of(row.get("cluster")),
+                        line=line,
+                    )
+                )
+            return records
+
+        return read
+
+    def _number(self, value: Any, block: Block, line: int, name: str) -> Score:
+        score = score_of(value)
+        if score is None:
+            what = f"{name} {value!r} is no number, true, false, C, I, P or N"
+            raise InputError(what, file=block.path, line=line)
+        return score
+
+    def _trial(self, value: int | str | None, block: Block, line: int, default: int | None) -> int | None:
+        if value is None or value == "":
+            return default
+        try:
+            number = int(value)
+        except ValueError:
+            number = 0
+        if number < 1:
+            raise InputError(f"trial {value!r} is no whole number from 1", file=block.path, line=line)
+        return number
+
+    def _in_order(self, table: pa.Table, source: Log) -> pa.Table:
+        """The check columns of a log at the places that the configuration gives their names."""
+        kept = [name for name in table.column_names if not name.startswith("check_")]
+        ordered = table.select(kept).append_column("named", pa.array(np.ones(table.num_rows, dtype=bool)))
+        for place, name in enumerate(self.checks):
+            if name in source.checks:
+                own = source.checks.index(name)
+                ordered = ordered.append_column(f"check_{place}", table.column(f"check_{own}"))
+                ordered = ordered.append_column(f"check_{place}_passed", table.column(f"check_{own}_passed"))
+        return ordered
+
+
+def _words(values: Sequence[Any]) -> pa.DictionaryArray:
+    """A column of few different words."""
+    first = values[0] if len(values) else ""
+    if len(values) and values.count(first) == len(values):
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(values), dtype=np.int32)), pa.array([str(first)]))
+    return pa.array([value if type(value) is str else str(value) for value in values], pa.string()).dictionary_encode()
+
+
+def _texts(values: Sequence[Any]) -> pa.Array:
+    """A column of texts of bounded length."""
+    if not any(value is not None for value in values):
+        return pa.nulls(len(values), pa.string())
+    return pa.array([text_of(value) for value in values], pa.string())
+
+
+def _name(value: Any) -> str:
+    return (
+        value
+        if isinstance(value, str)
+        else f"{value:g}"
+        if isinstance(value, float) and value.is_integer()
+        else str(value)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return value is None or value == ""
+    return True

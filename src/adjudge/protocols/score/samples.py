@@ -1,0 +1,176 @@
+"""samples.parquet of `score`: what is stored of an attempt, and the batch restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.protocols.common.columns import WORD, coded, codes, floats
+from adjudge.protocols.score.batch import Rows, ScoreBatch, column_of, sample_names
+from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARSED, content_hash
+
+LONGEST_TARGET = 200
+DATASET_COLUMNS = ("input_hash", "target")
+
+
+def batch_of(rows: Rows, checks: int) -> ScoreBatch:
+    """What the rules read of some rows."""
+    table = rows.table
+    status = table.column("status").to_numpy().astype(np.int8)
+    score = np.where(status == SCORED, _numbers(column_of(table, "score")), np.nan)
+    odd = np.flatnonzero((status == ERRORED) | (status == UNPARSED))
+    errors = column_of(table, "error").take(pa.array(odd)).to_pylist()
+    return ScoreBatch(
+        status=status,
+        score=score,
+        threshold=rows.thresholds,
+        checks=_stacked([_numbers(column_of(table, f"check_{place}")) for place in range(checks)], table.num_rows),
+        passed=_stacked(
+            [_flags(column_of(table, f"check_{place}_passed")) for place in range(checks)], table.num_rows
+        ).astype(np.int8),
+        errors={
+            row: (text or "the record has no score and says no reason")[:200]
+            for row, text in zip(odd.tolist(), errors, strict=True)
+        },
+    )
+
+
+def table_of(
+    rows: Rows, batch: ScoreBatch, decided: Mapping[str, pa.Array], checks: Sequence[str], slices: Sequence[str]
+) -> pa.Table:
+    """The rows of one batch."""
+    table = rows.table
+    items, trials = table.column("key"), table.column("trial").to_numpy()
+    kind = table.column("kind").to_numpy()
+    return pa.table(
+        {
+            "sample": sample_names(items, trials),
+            "model": sorted_words(table.column("model")),
+            **decided,
+            "item": items.combine_chunks(),
+            "task": sorted_words(table.column("task")),
+            "trial": pa.array(trials),
+            "status": coded(batch.status, STATUSES),
+            "score": pa.array(batch.score, from_pandas=True),
+            "kind": coded(kind, KINDS),
+            "reported": column_of(table, "reported"),
+            "threshold": pa.array(batch.threshold, from_pandas=True),
+            "confidence": column_of(table, "confidence"),
+            "cluster": _clusters(rows),
+            "input_hash": column_of(table, "input_hash"),
+            "target": _targets(column_of(table, "target")),
+            "cached": column_of(table, "cached"),
+            "named": column_of(table, "named"),
+            "truth": column_of(table, "truth"),
+            **{f"check.{name}": pa.array(batch.checks[place], from_pandas=True) for place, name in enumerate(checks)},
+            **{f"check.{name}.passed": _booleans(batch.passed[place]) for place, name in enumerate(checks)},
+            **_slices(column_of(table, "meta"), slices),
+        }
+    )
+
+
+def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
+    """What the log says beside the number, for `explain`."""
+    table = rows.table
+    file = column_of(table, "file").fill_null(len(files)).to_numpy()
+    names = pa.array([*files, None], pa.string())
+    return pa.table(
+        {
+            "response": column_of(table, "answer"),
+            "target": column_of(table, "target"),
+            "explanation": column_of(table, "explanation"),
+            "error": column_of(table, "error"),
+            "meta": column_of(table, "meta"),
+            "file": names.take(pa.array(file)).dictionary_encode(),
+            "line": column_of(table, "line"),
+        }
+    )
+
+
+def restore(samples: pa.Table, checks: Sequence[str]) -> ScoreBatch:
+    """The batch as it was, from what is stored."""
+    n = samples.num_rows
+    return ScoreBatch(
+        status=codes(samples, "status", STATUSES),
+        score=floats(samples, "score"),
+        threshold=floats(samples, "threshold"),
+        checks=_stacked([floats(samples, f"check.{name}") for name in checks], n),
+        passed=_stacked([_flags(samples.column(f"check.{name}.passed").combine_chunks()) for name in checks], n).astype(
+            np.int8
+        ),
+    )
+
+
+def sorted_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A dictionary column with the words that are used, sorted, so that equal values give equal bytes."""
+    array = column.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    words = array.dictionary.to_pylist()
+    used = sorted({words[place] for place in np.unique(array.indices.drop_null().to_numpy()).tolist()})
+    where = {word: place for place, word in enumerate(used)}
+    translate = np.array([where.get(word, -1) for word in words] + [-1], dtype=np.int32)
+    rows = translate[array.indices.fill_null(len(words)).to_numpy()]
+    return pa.DictionaryArray.from_arrays(pa.array(rows, mask=rows < 0), pa.array(used, pa.string()))
+
+
+def _clusters(rows: Rows) -> pa.Array:
+    """What attempts are clustered by: the log's own cluster, or the item where anything was tried several times."""
+    given = column_of(rows.table, "cluster")
+    if not rows.clustered:
+        return given.cast(pa.string())
+    return pc.coalesce(given.cast(pa.string()), rows.table.column("key").combine_chunks())
+
+
+def _targets(column: pa.Array) -> pa.Array:
+    """Targets as they are where they are short; a long one by its beginning and digest."""
+    if column.null_count == len(column) or not pc.any(pc.greater(pc.utf8_length(column), LONGEST_TARGET)).as_py():
+        return column
+    return pa.array(
+        [
+            text if text is None or len(text) <= LONGEST_TARGET else f"{text[:80]}… {content_hash(text)}"
+            for text in column.to_pylist()
+        ],
+        pa.string(),
+    )
+
+
+def _slices(meta: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
+    if not names:
+        return {}
+    values = [{} if text is None else _decoded(text) for text in meta.to_pylist()]
+    found = {}
+    for name in names:
+        key = name.removeprefix("meta.")
+        words = [None if value.get(key) is None else str(value[key]) for value in values]
+        found[f"meta.{key}"] = sorted_words(pa.chunked_array([pa.array(words, pa.string())])).cast(WORD)
+    return found
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(column: pa.Array) -> Any:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _flags(column: pa.Array) -> Any:
+    return column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def _booleans(values: Any) -> pa.Array:
+    return pa.array(values == 1, mask=values < 0)
+
+
+def _stacked(columns: Sequence[Any], n: int) -> Any:
+    return np.stack(columns) if columns else np.zeros((0, n))

@@ -1,0 +1,203 @@
+"""Which tool left a file or folder, told by its content; and the one way to its header and records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from adjudge.errors import InputError
+from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
+from adjudge.readers.records import format_name
+from adjudge.readers.sources import open_source
+
+RECORDS = "records"
+"""The format of files that no tool of the table left: records of the user's own."""
+
+MOST_FILES = 5000
+_HEAD = 1 << 16
+_ENDINGS = (".eval", ".jsonl", ".json", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".jsonl.zst")
+_ZIP = b"PK\x03\x04"
+_EMPTY_ZIP = b"PK\x05\x06"
+
+
+class Head(NamedTuple):
+    """What a format is told by: the path, whether it is a zip, and the keys of the first JSON object."""
+
+    path: str
+    is_zip: bool
+    is_document: bool
+    first: dict[str, Any]
+
+    def has(self, *keys: str) -> bool:
+        """Whether the first object has all these keys."""
+        return all(key in self.first for key in keys)
+
+
+class Format(NamedTuple):
+    """One tool's logs: how they are told, and the module that reads them."""
+
+    name: str
+    title: str
+    told: Callable[[Head], bool]
+
+
+FORMATS = (
+    Format("inspect_log", "Inspect log", lambda head: head.is_zip or head.has("version", "status", "eval")),
+    Format("lm_eval", "lm-eval samples", lambda head: head.has("doc_id", "filter")),
+    Format("lm_eval", "lm-eval results", lambda head: head.has("results", "configs", "versions")),
+    Format("promptfoo", "promptfoo results", lambda head: head.has("promptIdx", "testIdx") or _is_promptfoo(head)),
+    Format("deepeval", "DeepEval test run", lambda head: head.has("testCases") or head.has("testRunData")),
+    Format("helm", "HELM run", lambda head: head.has("instance_id", "train_trial_index", "stats")),
+    Format("openai_evals", "OpenAI evals log", lambda head: head.has("spec") and isinstance(head.first["spec"], dict)),
+    Format(
+        "every_eval_ever",
+        "Every-Eval-Ever instances",
+        lambda head: head.has("evaluation_id", "sample_id", "evaluation"),
+    ),
+    Format("every_eval_ever", "Every-Eval-Ever record", lambda head: head.has("evaluation_id", "evaluation_results")),
+)
+
+
+def find_logs(paths: Sequence[str], *, scorer: str | None = None) -> list[Log]:
+    """The logs behind files and folders, each with what it says of itself; in an order that is not that of the arguments."""
+    logs = list_logs(paths, scorer=scorer)
+    if not logs:
+        raise InputError(
+            "holds no log that is known", file=paths[0], hint="adjudge score --list says what is looked for."
+        )
+    found = [logs[name] for name in sorted(logs)]
+    if all(log.unscored for log in found):
+        count = "" if found[0].samples is None else f" (it plans {found[0].samples:,} samples)"
+        raise InputError(f"has no scores at all{count}: {found[0].title}", file=found[0].path)
+    for log in found:
+        if log.unscored:
+            log.notes.append(
+                f"{', '.join(log.tasks)} of {', '.join(log.models)} has no scores: every sample is errored"
+            )
+    return found
+
+
+def list_logs(paths: Sequence[str], *, scorer: str | None = None) -> dict[str, Log]:
+    """The logs by the file that holds their samples, with scores or without."""
+    logs: dict[str, Log] = {}
+    for path in paths:
+        for file in _files(path):
+            log = header_of(file)
+            if log is not None:
+                logs[log.path] = _with_main(log, scorer)
+    return logs
+
+
+def header_of(path: str) -> Log | None:
+    """What one file says of itself; None for a file that belongs to another one, such as results beside their samples."""
+    head = _head(path)
+    for form in FORMATS:
+        if form.told(head):
+            log: Log | None = _module(form.name).header(path)
+            return log
+    if head.is_zip:
+        raise InputError("is a zip, but no log that is known", file=path)
+    return _records_header(path, head)
+
+
+def read_log(log: Log, scorer: str | None = None) -> Iterator[Record]:
+    """The records of a log; `scorer` names the score that is judged, otherwise the first is."""
+    records: Iterator[Record] = _module(log.format).records(log, scorer or (log.checks[0] if log.checks else ""))
+    return records
+
+
+def _module(name: str) -> Any:
+    return import_module(f"adjudge.readers.logs.{name}")
+
+
+def _with_main(log: Log, scorer: str | None) -> Log:
+    if scorer is not None and log.checks:
+        if scorer not in log.checks:
+            known = ", ".join(log.checks[:MOST_CHECKS])
+            raise InputError(f"has no score {scorer!r} (--scorer); it has {known}", file=log.path)
+        log.checks = [scorer, *(name for name in log.checks if name != scorer)]
+    elif len(log.checks) > 1:
+        others = ", ".join(log.checks[1:6]) + (" …" if len(log.checks) > 6 else "")
+        log.notes.append(
+            f"of {len(log.checks)} scores {log.checks[0]} is judged (--scorer chooses); also reported: {others}"
+        )
+    if len(log.checks) > MOST_CHECKS:
+        log.unread.append(f"{len(log.checks) - MOST_CHECKS} more scores by name")
+        log.checks = log.checks[:MOST_CHECKS]
+    return log
+
+
+def _files(path: str) -> list[str]:
+    """The files of a folder that may hold samples, or the file itself."""
+    folder = Path(path)
+    if path == "-" or not folder.is_dir():
+        return [path]
+    files = []
+    for file in sorted(folder.rglob("*")):
+        name = file.name.lower()
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if name.endswith(_ENDINGS) and not hidden and file.is_file():
+            files.append(str(file))
+        if len(files) > MOST_FILES:
+            raise InputError(f"holds more than {MOST_FILES:,} files: name a smaller folder", file=path)
+    if not files:
+        raise InputError("is a folder without any file that could be a log", file=path)
+    helm = [file for file in files if Path(file).name == "per_instance_stats.json"]
+    beside = {str(Path(file).parent) for file in helm}
+    return [file for file in files if str(Path(file).parent) not in beside] + helm
+
+
+def _head(path: str) -> Head:
+    with open_source(path) as source:
+        start = source.stream.peek(_HEAD)[:_HEAD]
+        if start.startswith((_ZIP, _EMPTY_ZIP)):
+            return Head(path, is_zip=True, is_document=False, first={})
+        text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if text[:1] not in (b"{", b"["):
+            return Head(path, is_zip=False, is_document=False, first={})
+        kind = format_name(source)
+        data = source.stream.readline() if kind == "JSON Lines" and path != "-" else b""
+        first = _object(data)
+        if first is None and path != "-":
+            data += source.stream.read()
+            first = _object(data)
+        return Head(path, is_zip=False, is_document=kind != "JSON Lines", first=first or {})
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    """The first object of a document, its values not looked into further than one level."""
+    text = data.removeprefix(b"\xef\xbb\xbf").strip()
+    try:
+        if text.startswith(b"["):
+            items = msgspec.json.decode(text, type=list[msgspec.Raw])
+            text = bytes(items[0]) if items else b"{}"
+        raw = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    return {key: {} if bytes(memoryview(value)[:1]) == b"{" else None for key, value in raw.items()}
+
+
+def _is_promptfoo(head: Head) -> bool:
+    return (
+        head.has("results") and isinstance(head.first["results"], dict) and (head.has("evalId") or head.has("config"))
+    )
+
+
+def _records_header(path: str, head: Head) -> Log:
+    """A file of the user's own records; the names of its scores are those of its first records."""
+    names: dict[str, None] = {}
+    if "scores" in head.first and path != "-":
+        from adjudge.readers.blocks import blocks
+        from adjudge.readers.shape import AS_IT_IS
+
+        with open_source(path) as source:
+            for block in blocks(source, 0, AS_IT_IS, limit=10_000):
+                for text in block.records():
+                    value = msgspec.json.decode(text)
+                    scores = value.get("scores") if isinstance(value, dict) else None
+                    names.update(dict.fromkeys(scores if isinstance(scores, dict) else ()))
+    return Log(format=RECORDS, title="records", files=[path], checks=sorted(names))

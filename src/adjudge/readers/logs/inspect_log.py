@@ -1,0 +1,407 @@
+"""Inspect logs of version 2: `.eval` (a zip with summaries of all samples) and JSON.
+
+A sample that was requeued counts once, the last. A log without its header is read from its journal. What the header
+lists and has no sample is missing. Numbers come from the summaries; a sample's own member is read only where its
+summary is cut, or where there is none.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import InputError
+from adjudge.readers.logs.documents import decoded, decoded_file
+from adjudge.readers.logs.record import (
+    ABSTAINED,
+    ERRORED,
+    NO_SCORE,
+    UNPARSED,
+    Check,
+    Log,
+    Printed,
+    Record,
+    Score,
+    content_hash,
+    missing,
+    score_of,
+    text_of,
+    verdict_of,
+)
+from adjudge.readers.logs.zipped import Archive
+
+VERSION = 2
+HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
+_JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")
+_SAMPLE = re.compile(r"samples/(.+)_epoch_(\d+)(?:\.json|/sample\.json)")
+_CUT = "...\n(content truncated)"
+_LOOKED_AT = 200  # samples that name the scores where there is no summary
+_LONGEST_META = 4000
+_RULES = {"accuracy": "mean", "mean": "mean", "stderr": "standard error", "std": "standard deviation"}
+_FORMAT_REASON, _REFUSAL = "invalid_response_format", "refusal"
+# Settings of a generation that change how fast it is, not what is asked.
+_OPERATION = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
+
+
+class _Score(msgspec.Struct, gc=False):
+    value: Any = None
+    answer: Any = None
+    explanation: Any = None
+    reason: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Sample(msgspec.Struct, gc=False):
+    """A summary, or as much of a whole sample."""
+
+    id: str | int
+    epoch: int = 1
+    input: Any = None
+    target: Any = None
+    scores: dict[str, _Score] | None = None
+    error: Any = None
+    metadata: dict[str, Any] | None = None
+    attachments: dict[str, str] | None = None
+
+
+class _Dataset(msgspec.Struct):
+    name: str | None = None
+    samples: int | None = None
+    sample_ids: list[str | int] | None = None
+    shuffled: bool | None = None
+
+
+class _Eval(msgspec.Struct):
+    task: str
+    model: str
+    task_version: int | str | float = 0
+    task_args: dict[str, Any] = {}
+    dataset: _Dataset = msgspec.field(default_factory=_Dataset)
+    solver: str | None = None
+    solver_args: dict[str, Any] | None = None
+    model_generate_config: dict[str, Any] = {}
+    model_args: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    scorers: list[dict[str, Any]] | None = None
+
+
+class _Metric(msgspec.Struct):
+    name: str
+    value: Any = None
+    params: dict[str, Any] | None = None
+
+
+class _Printed(msgspec.Struct):
+    name: str
+    scorer: str = ""
+    reducer: str | None = None
+    metrics: dict[str, _Metric] = {}
+
+
+class _Results(msgspec.Struct):
+    scores: list[_Printed] = []
+
+
+class _Header(msgspec.Struct):
+    version: int
+    eval: _Eval
+    status: str = "started"
+    plan: dict[str, Any] | None = None
+    results: _Results | None = None
+
+    @property
+    def epochs(self) -> int:
+        """How often every sample was to be tried."""
+        return int(self.eval.config.get("epochs") or 1)
+
+
+class _Document(_Header):
+    """A whole log as JSON."""
+
+    samples: list[_Sample] | None = None
+
+
+class _Version(msgspec.Struct):
+    version: int | str | float | None = None
+
+
+def header(path: str) -> Log:
+    """What a log says of itself."""
+    if _is_zip(path):
+        with Archive(path) as archive:
+            head, notes = _zip_header(archive)
+            samples = _summaries(archive) or list(islice(_without_summary(archive, set()), _LOOKED_AT))
+    else:
+        document = _document(path)
+        head, notes, samples = document, _status_notes(document), document.samples or []
+    names = _score_names(samples)
+    own = head.eval
+    log = Log(
+        format="inspect_log",
+        title=f"Inspect log, version {head.version}, {'zip' if _is_zip(path) else 'JSON'}",
+        files=[path],
+        models=[own.model],
+        tasks=[own.task],
+        checks=names,
+        conditions={own.task: _conditions(head)},
+        notes=notes,
+        samples=None if own.dataset.sample_ids is None else len(own.dataset.sample_ids) * head.epochs,
+        unread=["events and messages of the samples"],
+        unscored=not names,
+    )
+    log.printed = list(_printed(head, names))
+    return log
+
+
+def records(log: Log, scorer: str) -> Iterator[Record]:
+    """Every attempt, the last of those that were requeued; then what the header lists and has no sample."""
+    path = log.path
+    if _is_zip(path):
+        with Archive(path) as archive:
+            head, _ = _zip_header(archive)
+            summaries = _summaries(archive)
+            samples = _last_of_each([*summaries, *_without_summary(archive, {_key(one) for one in summaries})])
+            yield from _records((_whole(sample, archive) for sample in samples), head, log, scorer)
+    else:
+        head = _document(path)
+        yield from _records(_last_of_each(head.samples or []), head, log, scorer)
+
+
+def _records(samples: Iterable[_Sample], head: _Header, log: Log, scorer: str) -> Iterator[Record]:
+    like: Mapping[str, Any] = {"model": head.eval.model, "task": head.eval.task}
+    seen: set[tuple[str, int]] = set()
+    for place, sample in enumerate(samples, 1):
+        seen.add(_key(sample))
+        yield _record(sample, log, scorer, place, like)
+    ids = [str(name) for name in head.eval.dataset.sample_ids or ()]
+    yield from missing(ids, head.epochs, seen, like)
+
+
+def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[str, Any]) -> Record:
+    scores = _flat(sample.scores)
+    main = scores.get(scorer)
+    score = NO_SCORE if main is None else _score(main, log, sample, scorer)
+    error = sample.error.get("message") if isinstance(sample.error, dict) else sample.error
+    meta = msgspec.json.encode(sample.metadata).decode() if sample.metadata else None
+    return Record(
+        id=str(sample.id),
+        trial=sample.epoch,
+        status=ERRORED if error else score.status,
+        score=score.value,
+        kind=score.kind,
+        reported=score.as_reported,
+        error=text_of(error) if error else _why_unscored(main, score),
+        answer=None if main is None else text_of(main.answer),
+        explanation=None if main is None else text_of(main.explanation),
+        target=text_of(sample.target),
+        input_hash=content_hash(_asked(sample), sample.target),
+        meta=meta if meta is not None and len(meta) <= _LONGEST_META else None,
+        line=place,
+        checks=[_check(scores.get(name)) for name in log.checks],
+        **like,
+    )
+
+
+def _score(score: _Score, log: Log, sample: _Sample, name: str) -> Score:
+    """A score, and what an absent one means: the answer could not be read, was refused, or the instrument failed."""
+    value = score.value
+    found = score_of(value)
+    if found is None:
+        text = msgspec.json.encode(value).decode()[:60]
+        what = f"sample {sample.id!r}, epoch {sample.epoch}: score {name!r} is {text}, no number and none of C, I, P, N"
+        raise InputError(what, file=log.path, hint="--scorer names another one.")
+    if not math.isnan(found.value) or found.status == ABSTAINED:
+        return found
+    reason = score.reason or (score.metadata or {}).get("unscored_reason")
+    status = UNPARSED if reason == _FORMAT_REASON else ABSTAINED if reason == _REFUSAL else ERRORED
+    return found._replace(status=status)
+
+
+def _why_unscored(score: _Score | None, read: Score) -> str | None:
+    if read.status not in {ERRORED, UNPARSED}:
+        return None
+    if score is None:
+        return "the sample has no such score"
+    return score.reason or (score.metadata or {}).get("unscored_reason") or "the score is no number, without a reason"
+
+
+def _check(score: _Score | None) -> Check | None:
+    found = None if score is None else score_of(score.value)
+    return None if found is None else Check(found.as_reported, verdict_of(found))
+
+
+def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:
+    """Scores by name; one whose value is an object has a name for each of its keys, a list has none."""
+    flat: dict[str, _Score] = {}
+    for name, score in (scores or {}).items():
+        if isinstance(score.value, dict):
+            for key, value in score.value.items():
+                flat[f"{name}/{key}"] = msgspec.structs.replace(score, value=value)
+        elif not isinstance(score.value, list):
+            flat[name] = score
+    return flat
+
+
+def _score_names(samples: Iterable[_Sample]) -> list[str]:
+    return list(dict.fromkeys(name for sample in samples for name in _flat(sample.scores)))
+
+
+def _asked(sample: _Sample) -> Any:
+    """What was asked: the text, or role and content of every message, without the ids that differ from run to run."""
+    if isinstance(sample.input, str):
+        return _resolved(sample.input, sample)
+    if not isinstance(sample.input, list):
+        return sample.input
+    return [
+        [message.get("role"), _content(message.get("content"), sample)]
+        for message in sample.input
+        if isinstance(message, dict)
+    ]
+
+
+def _content(content: Any, sample: _Sample) -> Any:
+    if isinstance(content, str):
+        return _resolved(content, sample)
+    if not isinstance(content, list):
+        return content
+    parts = [part for part in content if isinstance(part, dict)]
+    return [
+        _resolved(str(part.get("text")), sample)
+        if part.get("type") == "text"
+        else f"({str(part.get('type')).capitalize()})"
+        for part in parts
+    ]
+
+
+def _resolved(text: str, sample: _Sample) -> str:
+    return (sample.attachments or {}).get(text.removeprefix("attachment://"), text) if "attachment:" in text else text
+
+
+def _key(sample: _Sample) -> tuple[str, int]:
+    return str(sample.id), sample.epoch
+
+
+def _last_of_each(samples: Iterable[_Sample]) -> list[_Sample]:
+    return list({_key(sample): sample for sample in samples}.values())
+
+
+def _whole(sample: _Sample, archive: Archive) -> _Sample:
+    """The sample with its whole input and target where the summary cut them."""
+    if not _is_cut(sample.input) and not _is_cut(sample.target):
+        return sample
+    stem = f"samples/{sample.id}_epoch_{sample.epoch}"
+    for name in (f"{stem}.json", f"{stem}/sample.json"):
+        if name in archive:
+            whole = decoded(archive.read(name), _Sample, archive.path, name)
+            sample.input, sample.target, sample.attachments = whole.input, whole.target, whole.attachments
+    return sample
+
+
+def _is_cut(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.endswith(_CUT)
+    if isinstance(value, list):
+        return any(_is_cut(part) for part in value)
+    return isinstance(value, dict) and any(_is_cut(value.get(key)) for key in ("content", "text"))
+
+
+def _summaries(archive: Archive) -> list[_Sample]:
+    """The summaries from the one member, or from the journal in its order."""
+    if SUMMARIES in archive:
+        names = [SUMMARIES]
+    else:
+        numbered = [(int(found[1]), name) for name in archive.members if (found := _JOURNAL.fullmatch(name))]
+        names = [name for _, name in sorted(numbered)]
+    return [sample for name in names for sample in decoded(archive.read(name), list[_Sample], archive.path, name)]
+
+
+def _without_summary(archive: Archive, known: set[tuple[str, int]]) -> Iterator[_Sample]:
+    """Samples that were written before the log ended, and after its last summary."""
+    if SUMMARIES in archive and known:
+        return
+    for name in archive.members:
+        found = _SAMPLE.fullmatch(name)
+        if found and (found[1], int(found[2])) not in known:
+            yield decoded(archive.read(name), _Sample, archive.path, name)
+
+
+def _zip_header(archive: Archive) -> tuple[_Header, list[str]]:
+    name = HEADER if HEADER in archive else START
+    if name not in archive:
+        raise InputError(f"is a zip without {HEADER} and {START}: no Inspect log", file=archive.path)
+    data = archive.read(name)
+    _check_version(data, archive.path, name)
+    head = decoded(data, _Header, archive.path, name)
+    if name == START:
+        return head, [
+            f"{head.eval.task} of {head.eval.model} is not finished: it has no header and is read from its journal"
+        ]
+    return head, _status_notes(head)
+
+
+def _document(path: str) -> _Document:
+    return decoded_file(path, _Document, check=lambda data: _check_version(data, path, None))
+
+
+def _check_version(data: bytes, path: str, member: str | None) -> None:
+    version = decoded(data, _Version, path, member).version
+    if version != VERSION:
+        where = "" if member is None else f" (member {member})"
+        raise InputError(
+            f"is an Inspect log of version {version}{where}; this version of adjudge reads {VERSION}", file=path
+        )
+
+
+def _status_notes(head: _Header) -> list[str]:
+    if head.status == "success":
+        return []
+    return [f"{head.eval.task} of {head.eval.model} is not finished: the log's status is {head.status!r}"]
+
+
+def _conditions(head: _Header) -> dict[str, Any]:
+    own = head.eval
+    plan = head.plan or {}
+    generation = {**own.model_generate_config, **(plan.get("config") or {})}
+    return {
+        "task_version": own.task_version,
+        "scorers": [
+            {"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in own.scorers or ()
+        ],
+        "dataset": own.dataset.name,
+        "solver": [own.solver, own.solver_args or {}, plan.get("steps") or []],
+        "generation": {key: value for key, value in sorted(generation.items()) if key not in _OPERATION},
+        "task_args": own.task_args,
+        "epochs": head.epochs,
+        "limit": own.config.get("limit"),
+        "dataset_samples": own.dataset.samples,
+        "model_args": sorted(own.model_args),
+    }
+
+
+def _printed(head: _Header, names: list[str]) -> Iterator[Printed]:
+    reducers = head.eval.config.get("epochs_reducer") or ["mean"]
+    for score in head.results.scores if head.results else ():
+        keyed = f"{score.scorer}/{score.name}"
+        check = keyed if keyed in names else score.name
+        for key, metric in score.metrics.items():
+            if isinstance(metric.value, int | float) and math.isfinite(metric.value):
+                rule = _RULES.get(metric.name.rpartition("/")[2], "")
+                yield Printed(
+                    name=key,
+                    value=float(metric.value),
+                    model=head.eval.model,
+                    task=head.eval.task,
+                    check=check,
+                    rule="" if metric.params else rule,
+                    reducer=score.reducer or str(reducers[0]),
+                )
+
+
+def _is_zip(path: str) -> bool:
+    with open(path, "rb") as stream:  # noqa: PTH123 -- two bytes of a path that is text
+        return stream.read(2) == b"PK"

@@ -1,0 +1,278 @@
+"""lm-eval: `samples_TASK_TIME.jsonl`, with `results_TIME.json` beside it.
+
+A sample is a document under one filter; where a task has several filters the first is judged and the others are checks of
+their own, named METRIC,FILTER as in the results. `[invalid]` from a filter is an answer that could not be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from adjudge.errors import InputError
+from adjudge.readers.logs.documents import decoded_file, decoded_lines, number_of
+from adjudge.readers.logs.record import (
+    NAN,
+    NO_SCORE,
+    UNPARSED,
+    Check,
+    Log,
+    Printed,
+    Record,
+    content_hash,
+    missing,
+    score_of,
+    softmax,
+    text_of,
+    verdict_of,
+)
+
+INVALID = "[invalid]"
+_SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(?:\.gz|\.zst)?")
+_OWN = {
+    "doc_id",
+    "doc",
+    "target",
+    "arguments",
+    "resps",
+    "filtered_resps",
+    "filter",
+    "metrics",
+    "doc_hash",
+    "prompt_hash",
+    "target_hash",
+}
+_SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
+_RULES = {"mean": "mean", "": "mean"}
+
+
+class _Sample(msgspec.Struct, gc=False):
+    doc_id: int | str
+    filter: str = "none"
+    target: Any = None
+    resps: Any = None
+    filtered_resps: Any = None
+    metrics: list[str] | None = None
+    doc_hash: str | None = None
+    prompt_hash: str | None = None
+    target_hash: str | None = None
+
+
+class _Results(msgspec.Struct):
+    results: dict[str, dict[str, Any]] = {}
+    configs: dict[str, dict[str, Any]] = {}
+    versions: dict[str, Any] = {}
+    n_shot: dict[str, Any] = msgspec.field(default_factory=dict, name="n-shot")
+    n_samples: dict[str, Any] = msgspec.field(default_factory=dict, name="n-samples")
+    config: dict[str, Any] = {}
+    model_name: str | None = None
+    task_hashes: dict[str, str] = {}
+    chat_template_sha: str | None = None
+    system_instruction_sha: str | None = None
+
+
+def header(path: str) -> Log | None:
+    """What samples and the results beside them say; results alone are read with their samples, or refused."""
+    name = Path(path).name
+    if name.endswith(".json"):
+        if not any(Path(path).parent.glob("samples_*.jsonl*")):
+            raise InputError("holds lm-eval results without their samples (--log_samples writes them)", file=path)
+        return None
+    matched = _SAMPLES.fullmatch(name)
+    task = matched[1] if matched else name.partition(".")[0].removeprefix("samples_")
+    results_file = _results_of(path, matched[2] if matched else None)
+    results = _Results() if results_file is None else decoded_file(str(results_file), _Results)
+    names, left_out = _names(path)
+    model = _model(results) or Path(path).parent.name or "unnamed"
+    log = Log(
+        format="lm_eval",
+        title="lm-eval samples",
+        files=[path, *([] if results_file is None else [str(results_file)])],
+        models=[model],
+        tasks=[task],
+        checks=names,
+        conditions={task: _conditions(results, task)},
+        printed=list(_printed(results, task, model, names)),
+        samples=_planned(results, task),
+        unscored=not names,
+    )
+    if results_file is None:
+        log.notes.append(
+            f"{task} has no results file beside it: nothing says how it was made, and the folder names the model"
+        )
+    if left_out:
+        log.unread.append(f"metrics that are no number a sample: {', '.join(sorted(left_out))}")
+        log.notes.append(f"{task}: metrics that are no number a sample are left out: {', '.join(sorted(left_out))}")
+    return log
+
+
+def records(log: Log, scorer: str) -> Iterator[Record]:
+    """Every document; what the results count and has no sample is missing."""
+    task, model = log.tasks[0], log.models[0]
+    like: Mapping[str, Any] = {"model": model, "task": task}
+    seen: set[tuple[str, int]] = set()
+    main_filter = scorer.rpartition(",")[2]
+    other_checks: dict[str, dict[str, Check]] = {}
+    rows = list(decoded_lines(log.path, dict[str, Any]))
+    for _, row in rows:
+        own = other_checks.setdefault(str(row.get("doc_id")), {})
+        for name, value in _scores(row).items():
+            score = score_of(value)
+            if score is not None:
+                own[name] = Check(score.as_reported, verdict_of(score))
+    for line, row in rows:
+        sample = msgspec.convert(row, _Sample, strict=False)
+        if sample.filter != main_filter:
+            continue
+        if (str(sample.doc_id), 1) in seen:
+            raise InputError(f"doc_id {sample.doc_id!r} stands here a second time", file=log.path, line=line)
+        seen.add((str(sample.doc_id), 1))
+        checks = other_checks[str(sample.doc_id)]
+        yield _record(sample, row, scorer, line, [checks.get(name) for name in log.checks], like)
+    if log.samples is not None and all(name.isdigit() and int(name) < log.samples for name, _ in seen):
+        yield from missing((str(number) for number in range(log.samples)), 1, seen, like)
+
+
+def _record(
+    sample: _Sample, row: Mapping[str, Any], scorer: str, line: int, checks: list[Check | None], like: Mapping[str, Any]
+) -> Record:
+    score = score_of(row.get(scorer.rpartition(",")[0])) or NO_SCORE
+    answer = _answer(sample.filtered_resps)
+    unparsed = answer == INVALID
+    return Record(
+        id=str(sample.doc_id),
+        status=UNPARSED if unparsed else score.status,
+        score=score.value,
+        kind=score.kind,
+        reported=score.as_reported,
+        error="the filter found no answer" if unparsed else None,
+        answer=text_of(answer),
+        target=text_of(sample.target),
+        confidence=_confidence(sample.filtered_resps),
+        input_hash=content_hash(sample.doc_hash, sample.target_hash, sample.prompt_hash),
+        line=line,
+        checks=checks,
+        **like,
+    )
+
+
+def _answer(responses: Any) -> Any:
+    """The filtered response; of several the first, of log likelihoods the place of the greatest."""
+    likelihoods = _likelihoods(responses)
+    if likelihoods is not None:
+        return int(np.argmax(likelihoods))
+    while isinstance(responses, list) and responses:
+        responses = responses[0]
+    return responses if responses != [] else None
+
+
+def _likelihoods(responses: Any) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """The log likelihoods of a multiple choice: pairs (number, whether it is the greedy one), as numbers or as text."""
+    if not isinstance(responses, list) or len(responses) < 2:
+        return None
+    values = []
+    for response in responses:
+        pair = (
+            response[0]
+            if isinstance(response, list) and len(response) == 1 and isinstance(response[0], list)
+            else response
+        )
+        if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]) not in {"True", "False"}:
+            return None
+        try:
+            values.append(float(pair[0]))
+        except (TypeError, ValueError):
+            return None
+    return np.array(values)
+
+
+def _confidence(responses: Any) -> float:
+    likelihoods = _likelihoods(responses)
+    return NAN if likelihoods is None or not np.isfinite(likelihoods).all() else float(softmax(likelihoods).max())
+
+
+def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of a sample, named as the results name them."""
+    names = row.get("metrics") or [name for name in row if name not in _OWN]
+    return {f"{name},{row.get('filter', 'none')}": row.get(name) for name in names}
+
+
+def _names(path: str) -> tuple[list[str], set[str]]:
+    """The metrics that are a number a sample, and those that are none."""
+    names: dict[str, None] = {}
+    left_out: set[str] = set()
+    for place, (_, row) in enumerate(decoded_lines(path, dict[str, Any])):
+        for name, value in _scores(row).items():
+            if isinstance(value, bool) or number_of(value) is not None:
+                names[name] = None
+            elif value is not None:
+                left_out.add(name)
+        if place >= 2000:
+            break
+    return [name for name in names if name not in left_out], left_out
+
+
+def _results_of(path: str, time: str | None) -> Path | None:
+    """The results file with the same time, or the only one in the folder."""
+    folder = Path(path).parent
+    exact = folder / f"results_{time}.json"
+    if time is not None and exact.is_file():
+        return exact
+    found = sorted(folder.glob("results_*.json"))
+    return found[0] if len(found) == 1 else None
+
+
+def _model(results: _Results) -> str | None:
+    if results.model_name:
+        return results.model_name
+    arguments = results.config.get("model_args")
+    named = arguments.get("pretrained") or arguments.get("model") if isinstance(arguments, dict) else None
+    if isinstance(arguments, str):
+        pairs = dict(part.split("=", 1) for part in arguments.split(",") if "=" in part)
+        named = pairs.get("pretrained") or pairs.get("model")
+    model = named or results.config.get("model")
+    return None if model is None else str(model)
+
+
+def _planned(results: _Results, task: str) -> int | None:
+    counts = results.n_samples.get(task)
+    return int(counts["effective"]) if isinstance(counts, dict) and isinstance(counts.get("effective"), int) else None
+
+
+def _conditions(results: _Results, task: str) -> dict[str, Any]:
+    config = results.configs.get(task, {})
+    return {
+        "task_version": results.versions.get(task),
+        "dataset": [config.get("dataset_path"), config.get("dataset_name"), config.get("test_split")],
+        "n_shot": results.n_shot.get(task),
+        "chat_template": results.chat_template_sha,
+        "system_instruction": results.system_instruction_sha,
+        "metric": [entry.get("metric") for entry in config.get("metric_list") or () if isinstance(entry, dict)],
+        "prompt": content_hash(config.get("doc_to_text"), config.get("description"), config.get("fewshot_delimiter")),
+        "generation": config.get("generation_kwargs") or {},
+        "seeds": [results.config.get(name) for name in _SEEDS],
+        "task_hash": results.task_hashes.get(task),
+        "limit": results.config.get("limit"),
+    }
+
+
+def _printed(results: _Results, task: str, model: str, names: list[str]) -> Iterator[Printed]:
+    aggregation = {
+        entry.get("metric"): str(entry.get("aggregation") or "")
+        for entry in results.configs.get(task, {}).get("metric_list") or ()
+        if isinstance(entry, dict)
+    }
+    for key, value in results.results.get(task, {}).items():
+        number = number_of(value)
+        metric, comma, of_filter = key.partition(",")
+        if number is None or not comma:
+            continue
+        base = metric.removesuffix("_stderr")
+        known = f"{base},{of_filter}" in names and aggregation.get(base, "mean") in _RULES
+        rule = "" if not known else "standard error" if metric != base else "mean"
+        yield Printed(name=metric, value=number, model=model, task=task, check=f"{base},{of_filter}", rule=rule)

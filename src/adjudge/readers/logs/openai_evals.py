@@ -1,0 +1,167 @@
+"""OpenAI evals: a JSON Lines file with the specification first, then events, then the final report.
+
+A sample's score is what its `match` events say, or a number of its `metrics` events; one with an `error` event is errored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import InputError
+from adjudge.readers.logs.documents import decoded_lines, number_of
+from adjudge.readers.logs.record import (
+    ERRORED,
+    NO_SCORE,
+    Check,
+    Log,
+    Printed,
+    Record,
+    Score,
+    content_hash,
+    score_of,
+    text_of,
+    verdict_of,
+)
+
+_MATCH = "match"
+
+
+class _Event(msgspec.Struct, gc=False):
+    spec: dict[str, Any] | None = None
+    final_report: dict[str, Any] | None = None
+    sample_id: str | None = None
+    type: str | None = None
+    data: Any = None
+
+
+class _Sample(msgspec.Struct):
+    line: int
+    matches: list[bool] = []
+    metrics: dict[str, Any] = {}
+    error: str | None = None
+    prompt: Any = None
+    sampled: Any = None
+    expected: Any = None
+
+
+def header(path: str) -> Log:
+    """What the first and the last line say, and which scores the events have."""
+    spec, report, samples = _read(path)
+    names = _names(samples)
+    model = _model(spec)
+    task = str(spec.get("base_eval") or spec.get("eval_name") or "")
+    log = Log(
+        format="openai_evals",
+        title="OpenAI evals log",
+        files=[path],
+        models=[model],
+        tasks=[task],
+        checks=names,
+        conditions={task: _conditions(spec)},
+        unscored=not names,
+    )
+    if report is None:
+        log.notes.append(f"{task} of {model} is not finished: it has no final report")
+    for name, value in (report or {}).items():
+        number = number_of(value)
+        if number is not None:
+            check = _MATCH if name == "accuracy" else name
+            rule = "mean" if check in names else ""
+            log.printed.append(Printed(name=name, value=number, model=model, task=task, check=check, rule=rule))
+    return log
+
+
+def records(log: Log, scorer: str) -> Iterator[Record]:
+    """Every sample that has an event."""
+    _, _, samples = _read(log.path)
+    for name, sample in samples.items():
+        scores = _scores(sample)
+        score = scores.get(scorer, NO_SCORE)
+        failed = sample.error is not None
+        yield Record(
+            id=name,
+            model=log.models[0],
+            task=log.tasks[0],
+            status=ERRORED if failed else score.status,
+            score=score.value,
+            kind=score.kind,
+            reported=score.as_reported,
+            error=sample.error or ("no event scores it" if score is NO_SCORE else None),
+            answer=text_of(sample.sampled),
+            target=text_of(sample.expected),
+            input_hash=content_hash(sample.prompt, sample.expected),
+            line=sample.line,
+            checks=[_check(scores.get(name)) for name in log.checks],
+        )
+
+
+def _read(path: str) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, _Sample]]:
+    spec: dict[str, Any] = {}
+    report: dict[str, Any] | None = None
+    samples: dict[str, _Sample] = {}
+    for line, event in decoded_lines(path, _Event):
+        if event.spec is not None:
+            spec = event.spec
+        elif event.final_report is not None:
+            report = event.final_report
+        elif event.sample_id is not None:
+            sample = samples.setdefault(event.sample_id, _Sample(line=line))
+            _add(sample, event, path, line)
+    return spec, report, samples
+
+
+def _add(sample: _Sample, event: _Event, path: str, line: int) -> None:
+    data = event.data if isinstance(event.data, dict) else {}
+    if event.type == _MATCH:
+        if not isinstance(data.get("correct"), bool):
+            raise InputError("a `match` event has no `correct` that is true or false", file=path, line=line)
+        sample.matches.append(data["correct"])
+        sample.expected = data.get("expected", sample.expected)
+        sample.sampled = data.get("sampled", data.get("picked", sample.sampled))
+    elif event.type == "metrics":
+        sample.metrics |= data
+    elif event.type == "error":
+        sample.error = str(data.get("msg") or data.get("error") or data.get("type") or "an error event")
+    elif event.type == "sampling":
+        sample.prompt = data.get("prompt", sample.prompt)
+        sample.sampled = data.get("sampled", sample.sampled)
+
+
+def _scores(sample: _Sample) -> dict[str, Score]:
+    """By name; several matches of one sample are their share."""
+    scores = {}
+    if sample.matches:
+        share = sum(sample.matches) / len(sample.matches)
+        scores[_MATCH] = score_of(sample.matches[0] if len(sample.matches) == 1 else share) or NO_SCORE
+    for name, value in sample.metrics.items():
+        found = score_of(value)
+        if found is not None and not isinstance(value, str):
+            scores[name] = found
+    return scores
+
+
+def _check(score: Score | None) -> Check | None:
+    return None if score is None else Check(score.as_reported, verdict_of(score))
+
+
+def _names(samples: dict[str, _Sample]) -> list[str]:
+    return list(dict.fromkeys(name for sample in samples.values() for name in _scores(sample)))
+
+
+def _model(spec: dict[str, Any]) -> str:
+    functions = spec.get("completion_fns") or [spec.get("model_name") or "unnamed"]
+    return ", ".join(str(name) for name in functions) if isinstance(functions, list) else str(functions)
+
+
+def _conditions(spec: dict[str, Any]) -> dict[str, Any]:
+    config = spec.get("run_config") or {}
+    return {
+        "task_version": spec.get("eval_name"),
+        "split": spec.get("split"),
+        "run_spec": content_hash(config.get("eval_spec")),
+        "seeds": [config.get("seed")],
+        "limit": config.get("max_samples"),
+    }

@@ -1,0 +1,204 @@
+"""promptfoo: the JSON output of version 3, and its JSON Lines.
+
+A sample is a test, told by its variables and assertions; the model is the provider, with the prompt where there are
+several. Tests with the same content are repeats of one. A result with failureReason 2 is an error of the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import InputError
+from adjudge.readers.logs.documents import decoded_file, decoded_lines, number_of
+from adjudge.readers.logs.record import ERRORED, NO_SCORE, Check, Log, Printed, Record, content_hash, score_of, text_of
+
+VERSION = 3
+TASK = ""
+_ERROR = 2  # of failureReason: 0 none, 1 an assertion failed, 2 an error
+_MAIN = "score"
+
+
+class _Grading(msgspec.Struct):
+    passed: bool | None = msgspec.field(default=None, name="pass")
+    score: float | None = None
+    reason: str | None = None
+    component_results: list[dict[str, Any]] | None = msgspec.field(default=None, name="componentResults")
+
+
+class _Result(msgspec.Struct, rename="camel"):
+    test_idx: int
+    prompt_idx: int = 0
+    success: bool | None = None
+    score: float | None = None
+    failure_reason: int | None = None
+    error: str | None = None
+    provider: Any = None
+    prompt: dict[str, Any] | None = None
+    prompt_id: str | None = None
+    vars: dict[str, Any] = {}
+    test_case: dict[str, Any] | None = None
+    response: Any = None
+    grading_result: _Grading | None = None
+    named_scores: dict[str, Any] | None = None
+
+
+class _Results(msgspec.Struct):
+    version: int | str | None = None
+    results: list[_Result] = []
+    stats: dict[str, Any] | None = None
+    prompts: list[dict[str, Any]] | None = None
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    results: _Results
+    config: dict[str, Any] | None = None
+
+
+def header(path: str) -> Log:
+    """What the output says of itself."""
+    rows, document = _read(path)
+    if not rows:
+        raise InputError("has no results", file=path)
+    models = _models(rows)
+    checks = [_MAIN, *dict.fromkeys(name for _, row in rows for name, _ in _components(row))]
+    log = Log(
+        format="promptfoo",
+        title="promptfoo results, version 3" if document else "promptfoo results, JSON Lines",
+        files=[path],
+        models=sorted(set(models.values())),
+        tasks=[],
+        checks=checks,
+        conditions={TASK: {"assertions": _assertions(rows), "prompt": _prompts(rows)}},
+    )
+    if document is not None:
+        log.printed = list(_printed(document.results, models))
+    return log
+
+
+def records(log: Log, scorer: str) -> Iterator[Record]:
+    """Every result; tests with the same content are trials of one sample."""
+    rows, _ = _read(log.path)
+    models = _models(rows)
+    trials: dict[tuple[str, str], int] = {}
+    for line, row in rows:
+        model, sample = models[_system(row)], _sample(row)
+        trials[model, sample] = trial = trials.get((model, sample), 0) + 1
+        components = dict(_components(row))
+        value = row.score if scorer == _MAIN else components[scorer].value if scorer in components else None
+        score = score_of(row.success if scorer == _MAIN and value is None else value) or NO_SCORE
+        failed = row.failure_reason == _ERROR or (row.error is not None and row.failure_reason is None)
+        grading = row.grading_result
+        response = row.response.get("output") if isinstance(row.response, dict) else row.response
+        main = Check(score.as_reported, row.success)
+        yield Record(
+            id=sample,
+            model=model,
+            trial=trial,
+            status=ERRORED if failed else score.status,
+            score=score.value,
+            kind=score.kind,
+            reported=score.as_reported,
+            error=text_of(row.error) if failed else None,
+            answer=text_of(response),
+            explanation=None if grading is None else text_of(grading.reason),
+            cached=bool(row.response.get("cached"))
+            if isinstance(row.response, dict) and "cached" in row.response
+            else None,
+            input_hash=content_hash(row.vars, _asserted(row)),
+            line=line,
+            checks=[main if name == _MAIN else components.get(name) for name in log.checks],
+        )
+
+
+def _read(path: str) -> tuple[list[tuple[int, _Result]], _Document | None]:
+    first = next(iter(decoded_lines_or_document(path)))
+    if first is not None:
+        return list(decoded_lines(path, _Result)), None
+    document = decoded_file(path, _Document)
+    if str(document.results.version) != str(VERSION):
+        what = f"is a promptfoo output of version {document.results.version}; this version of adjudge reads {VERSION}"
+        raise InputError(what, file=path)
+    return list(enumerate(document.results.results, 1)), document
+
+
+def decoded_lines_or_document(path: str) -> Iterator[int | None]:
+    """The number of the first line where it is a result by itself, else None."""
+    from adjudge.readers.logs.documents import lines_of
+
+    for number, text in lines_of(path):
+        try:
+            keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        except msgspec.DecodeError:
+            keys = {}
+        yield number if "testIdx" in keys else None
+        return
+    yield None
+
+
+def _system(row: _Result) -> tuple[str, int]:
+    provider = row.provider
+    name = (provider.get("label") or provider.get("id")) if isinstance(provider, dict) else provider
+    return str(name or "unnamed"), row.prompt_idx
+
+
+def _models(rows: list[tuple[int, _Result]]) -> dict[tuple[str, int], str]:
+    """The name of every provider, with the prompt where one provider has several."""
+    systems = dict.fromkeys(_system(row) for _, row in rows)
+    prompts: dict[str, int] = {}
+    for provider, _ in systems:
+        prompts[provider] = prompts.get(provider, 0) + 1
+    labels = {_system(row): str((row.prompt or {}).get("label") or row.prompt_idx) for _, row in rows}
+    return {
+        system: system[0] if prompts[system[0]] == 1 else f"{system[0]}, prompt {system[1] + 1}: {labels[system][:40]}"
+        for system in systems
+    }
+
+
+def _sample(row: _Result) -> str:
+    """The description of the test where it has one, with a digest of its variables and assertions."""
+    described = (row.test_case or {}).get("description")
+    digest = content_hash(row.vars, _asserted(row))[:12]
+    return f"{str(described)[:60]}-{digest}" if described else digest
+
+
+def _asserted(row: _Result) -> Any:
+    return (row.test_case or {}).get("assert") or []
+
+
+def _components(row: _Result) -> Iterator[tuple[str, Check]]:
+    """What every assertion said, by its metric or type; of several alike the number is added."""
+    seen: dict[str, int] = {}
+    for component in (row.grading_result.component_results if row.grading_result else None) or ():
+        assertion = component.get("assertion") or {}
+        name = str(assertion.get("metric") or assertion.get("type") or "assertion")[:60]
+        seen[name] = seen.get(name, 0) + 1
+        number, passed = number_of(component.get("score")), component.get("pass")
+        value = number if number is not None else float(bool(passed))
+        yield (
+            name if seen[name] == 1 else f"{name} {seen[name]}",
+            Check(value, passed if isinstance(passed, bool) else None),
+        )
+
+
+def _assertions(rows: list[tuple[int, _Result]]) -> str:
+    return content_hash(sorted({content_hash(row.vars, _asserted(row)) for _, row in rows}))
+
+
+def _prompts(rows: list[tuple[int, _Result]]) -> str:
+    return content_hash(sorted({str(row.prompt_id or (row.prompt or {}).get("label")) for _, row in rows}))
+
+
+def _printed(results: _Results, models: dict[tuple[str, int], str]) -> Iterator[Printed]:
+    """The pass counts that every prompt has in the table."""
+    for place, prompt in enumerate(results.prompts or ()):
+        metrics, provider = prompt.get("metrics") or {}, str(prompt.get("provider"))
+        model = models.get((provider, place))
+        passed, failed = metrics.get("testPassCount"), metrics.get("testFailCount")
+        if model is not None and isinstance(passed, int) and isinstance(failed, int):
+            errors = metrics.get("testErrorCount") or 0
+            if passed + failed + errors:
+                value = passed / (passed + failed + errors)
+                yield Printed(name="passed ÷ all tests", value=value, model=model, check=_MAIN)

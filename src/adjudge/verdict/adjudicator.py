@@ -1,0 +1,180 @@
+"""The adjudicator: an agent over a whole run. Checklist first, then every batch organised, decided, checked and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.evidence.atoms import atoms
+from adjudge.evidence.table import Evidence
+from adjudge.verdict.agent import ELIGIBLE, EvaluatorAgent, Judgement, RuleBasedAgent, Verdicts, rule_verdicts
+from adjudge.verdict.agent_table import agent_table, deliberation_lists, reason_lists
+from adjudge.verdict.attribution import reasons_of
+from adjudge.verdict.checklist import STATUSES, Item, Organizer, check_checklist
+from adjudge.verdict.checks import Refusal
+from adjudge.verdict.deliberation import DECIDED_BY, NOT_ASKED, Case, Deliberation, deliberate
+from adjudge.verdict.transcripts import Exchange, TranscribedAgent, exchanges_by_row, transcript_table
+
+AGENT_TABLE, TRANSCRIPTS = "agent", "transcripts"
+
+
+@dataclass(frozen=True)
+class Cases:
+    """A batch as an agent gets it: who answered what, the raw answers when they are needed, and who is asked about."""
+
+    models: Sequence[str]
+    samples: Sequence[str]
+    answers: Callable[[], list[str | None]]
+    asked: NDArray[np.bool_]
+
+
+class Adjudged(NamedTuple):
+    """The verdicts of a batch, and the tables that keep how they came about."""
+
+    verdicts: Verdicts
+    tables: dict[str, pa.Table]
+
+
+class Adjudicator:
+    """One agent with its checklist, which is checked before any sample is judged."""
+
+    def __init__(self, agent: EvaluatorAgent, rules: Sequence[dict[str, Any]], *, task: str, top: int) -> None:
+        self.agent, self.rules, self.top = agent, rules, top
+        self.items: tuple[Item, ...] = tuple(agent.checklist(rules, task))
+        check_checklist(self.items, rules, agent.name)
+        self._organizer = Organizer(self.items, rules)
+        self._organizes = type(agent).organize is not EvaluatorAgent.organize
+
+    @property
+    def by_rules(self) -> bool:
+        """Whether the reference agent judges, whose verdicts follow from the evidence alone."""
+        return type(self.agent) is RuleBasedAgent
+
+    def document(self) -> dict[str, Any]:
+        """agent.json: who judged, and the checklist."""
+        return {**self.agent.about(), "checklist": [item.to_dict() for item in self.items]}
+
+    def judge(self, evidence: Evidence, cases: Cases) -> Adjudged:
+        """Decide a batch, and keep how."""
+        if self.by_rules:
+            return self.judge_by_rules(evidence)
+        asked = self._cases(evidence, cases)
+        if isinstance(self.agent, TranscribedAgent):
+            heard = list(self.agent.hear(list(asked.values())))
+            transcripts = transcript_table([(row, log) for row, (_, log) in zip(asked, heard, strict=True)])
+            deliberations = {row: one for row, (one, _) in zip(asked, heard, strict=True)}
+            return self._adjudged(evidence, asked, deliberations, {TRANSCRIPTS: transcripts})
+        return self._adjudged(evidence, asked, {row: self._ask(case) for row, case in asked.items()}, {})
+
+    def judge_by_rules(self, evidence: Evidence) -> Adjudged:
+        """Decide a batch as the reference agent does, over columns."""
+        by_agent = np.zeros(evidence.n, dtype=np.int8)
+        reasons = reason_lists(reasons_of(evidence, self.top), evidence.n)
+        table = agent_table(by_agent, self._organizer.statuses(evidence), **reasons)
+        return Adjudged(rule_verdicts(evidence), {AGENT_TABLE: table})
+
+    def again(
+        self, evidence: Evidence, cases: Cases, transcripts: pa.Table | None
+    ) -> tuple[Adjudged | None, list[str]]:
+        """What the evidence, or the stored transcripts, come to, without asking anybody; and what is wrong with them.
+
+        None where the agent is code of its own that left no transcripts: its answers are checked, not made again.
+        """
+        if self.by_rules:
+            return self.judge_by_rules(evidence), []
+        if not isinstance(self.agent, TranscribedAgent):
+            return None, []
+        if transcripts is None:
+            return None, ["the transcripts are missing"]
+        exchanges, asked = exchanges_by_row(transcripts), self._cases(evidence, cases)
+        deliberations: dict[int, Deliberation] = {}
+        problems: list[str] = []
+        for row, case in asked.items():
+            kept: list[Exchange] = exchanges.pop(row, [])
+            deliberation, wrong = self.agent.replay(case, kept)
+            problems += [f"{case.model}/{case.sample}: {what}" for what in wrong]
+            if deliberation is None:
+                return None, problems
+            deliberations[row] = deliberation
+        problems += [f"there are transcripts of row {row}, about which nobody is asked" for row in exchanges]
+        return self._adjudged(evidence, asked, deliberations, {}), problems
+
+    def stored_verdicts(self, samples: pa.Table, evidence: Evidence) -> Verdicts:
+        """The verdicts that a run's scores must follow from: the rules' own, or those an agent gave and the run keeps."""
+        if self.by_rules:
+            return rule_verdicts(evidence)
+        width = evidence.layout.width
+        packed = np.frombuffer(b"".join(samples.column("cites").to_pylist()), dtype=np.uint8)
+        cites = np.unpackbits(packed.reshape(evidence.n, -1), axis=1, bitorder="little")[:, :width]
+        eligible = np.array([verdict == ELIGIBLE for verdict in samples.column("verdict").to_pylist()], dtype=bool)
+        return Verdicts(eligible, np.ascontiguousarray(cites.T).astype(bool))
+
+    def _cases(self, evidence: Evidence, cases: Cases) -> dict[int, Case]:
+        """The samples that the agent is asked about, by row."""
+        answers = cases.answers()
+        asked: dict[int, Case] = {}
+        for row in np.flatnonzero(cases.asked).tolist():
+            model, sample = cases.models[row], cases.samples[row]
+            found = list(atoms(evidence, row, model, sample))
+            statuses = tuple(self.agent.organize(self.items, found, self.rules))
+            asked[row] = Case(model, sample, found, answers[row], self.items, statuses)
+        return asked
+
+    def _ask(self, case: Case) -> Deliberation:
+        """Ask an agent that answers at once."""
+        steps = deliberate(case, 1)
+        answer: Judgement | Refusal
+        try:
+            question = next(steps)
+            while True:
+                pairs = list(zip(case.items, case.statuses, strict=True))
+                try:
+                    answer = self.agent.adjudicate(pairs, case.atoms, case.answer, question.refusal)
+                except Exception as error:  # noqa: BLE001 -- the agent failed; the rules decide and the run counts it
+                    answer = Refusal("failed", f"{type(error).__name__}: {error}"[:200])
+                question = steps.send(answer)
+        except StopIteration as end:
+            deliberation: Deliberation = end.value
+            return deliberation
+
+    def _adjudged(
+        self,
+        evidence: Evidence,
+        asked: dict[int, Case],
+        deliberations: dict[int, Deliberation],
+        tables: dict[str, pa.Table],
+    ) -> Adjudged:
+        """The verdicts and tables of a batch of which some samples were deliberated; the rules decide the others."""
+        verdicts, statuses = rule_verdicts(evidence), self._organizer.statuses(evidence)
+        decided_by = np.full(evidence.n, DECIDED_BY.index(NOT_ASKED), dtype=np.int8)
+        for row, deliberation in deliberations.items():
+            decided_by[row] = DECIDED_BY.index(deliberation.decided_by)
+            verdicts.eligible[row] = deliberation.eligible
+            verdicts.cites[:, row] = False
+            verdicts.cites[list(deliberation.cites), row] = True
+        rows = [deliberations.get(row) for row in range(evidence.n)]
+        lists = deliberation_lists(rows, reasons_of(evidence, self.top))
+        if self._organizes:
+            lists |= self._item_lists(asked, deliberations, statuses)
+        return Adjudged(verdicts, {AGENT_TABLE: agent_table(decided_by, statuses, **lists), **tables})
+
+    def _item_lists(
+        self, asked: dict[int, Case], deliberations: dict[int, Deliberation], statuses: NDArray[np.uint8]
+    ) -> dict[str, pa.Array]:
+        """What an agent's own organising rests on; where it was refused, the statuses stay those of the rules."""
+        sizes: list[list[int] | None] = [None] * statuses.shape[1]
+        places: list[list[int] | None] = [None] * statuses.shape[1]
+        for row, case in asked.items():
+            if "organize" in deliberations[row].refused:
+                continue
+            position = {atom.id: atom.position for atom in case.atoms}
+            statuses[:, row] = [STATUSES.index(status) for status, _ in case.statuses]
+            sizes[row] = [len(names) for _, names in case.statuses]
+            places[row] = [position[name] for _, names in case.statuses for name in names]
+        kind = pa.list_(pa.int16())
+        return {"item_sizes": pa.array(sizes, kind), "item_atoms": pa.array(places, kind)}
