@@ -47,8 +47,8 @@ def run_of(tmp_path, write_lines, command_line):
 def test_two_runs_one_for_each_mode(run_of, command_line):
     plain, tools = run_of("plain", "no-tools"), run_of("tools", "tools")
     said = " ".join(command_line("compare", plain, tools, "--factor", "tools").stderr.split())
-    assert said.startswith("COMPARABLE · triage hawk|tools against hawk|no-tools, on 240 samples: ")
-    assert "hawk|tools catches more fakes: +" in said
+    assert said.startswith("COMPARABLE · triage hawk|tools against hawk|no-tools, on 120 samples × 2 trials: ")
+    assert "metrics (fake catch rate +" in said
     assert "latency_seconds" in said
     assert "latency is not comparable" not in said
     refused = command_line("compare", plain, tools, "--factor", "model", code=3).stderr
@@ -59,7 +59,7 @@ def test_latency_is_refused_where_one_side_was_cached(run_of, command_line):
     run_of("first", "no-tools", "--cache", "cache")
     cached, fresh = run_of("cached", "no-tools", "--cache", "cache"), run_of("fresh", "tools")
     said = " ".join(command_line("compare", cached, fresh, "--factor", "tools").stderr.split())
-    assert "hawk|tools catches more fakes: +" in said
+    assert "metrics (fake catch rate +" in said
     assert "latency is not comparable: hawk|no-tools was cached, hawk|tools was not cached." in said
     assert "latency_seconds" not in said
     alone = command_line("compare", cached, fresh, "--metric", "latency_seconds", code=3).stderr

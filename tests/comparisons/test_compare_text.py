@@ -29,7 +29,6 @@ def test_two_systems(make_run, pairs):
     assert row.split() == [
         "pass_rate",
         "better",
-        "400",
         "78",
         "%",
         "85",
@@ -41,6 +40,7 @@ def test_two_systems(make_run, pairs):
         "1.3e-04",
         "1.3e-04",
         "1.3e-04",
+        "400",
     ]
     assert "Tests on pass_rate: only old 12, only new 40; mcnemar exact 1.3e-04, mcnemar mid-p" in " ".join(lines)
     assert "Flipped on pass_rate: 12 lost and 40 gained by new" in lines
@@ -59,7 +59,24 @@ def test_three_systems_are_a_ranking_and_a_row_for_every_pair(make_run):
         ["1", "near", "73.5", "%", "a"],
         ["3", "far", "30", "%", "b"],
     ]
-    assert sum(" against " in line for line in found.splitlines()) == 6
+    (head,) = [line for line in found.splitlines() if line.startswith("metric ")]
+    assert head.count(" − ") == 3
+    (row,) = [line for line in found.splitlines() if line.startswith("pass_rate, points")]
+    assert [row.count(word) for word in ("worse", "inconclusive", "better")] == [1, 1, 1]
+    assert sum(" − " in line for line in found.splitlines()) == 4
+
+
+def test_many_metrics_are_one_table_and_a_short_sentence(make_run, pairs):
+    first, second = pairs(300, 12, 40, 48)
+    outcome = {"column": "bucket", "equals": "passed", "kind": "binary"}
+    top = {"comparable": [{**outcome, "name": f"metric_{n}"} for n in range(9)]}
+    a, b = make_run("a", {"old": first}, top=top), make_run("b", {"new": second}, top=top)
+    lines = shown(compare(a, b)).splitlines()
+    said = " ".join(lines[2 : lines.index("", 2)])
+    assert said.startswith("new against old, on 400 samples: new is better on 9 of 9 metrics (metric 0 +7.0 points ")
+    assert said.endswith("and 6 more).")
+    assert sum(line.startswith("metric_") for line in lines) == 9
+    assert not any(line.startswith("Tests on") for line in lines)
 
 
 def test_what_was_left_out_is_a_note(make_run):

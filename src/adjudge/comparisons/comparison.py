@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from adjudge.comparisons.flips import Flips, flips
 from adjudge.comparisons.guard import (
+    CACHE,
     LATENCY,
     Guard,
     Status,
@@ -21,12 +22,14 @@ from adjudge.comparisons.guard import (
     combined,
     examine,
     grouped,
+    in_state,
     latency_refused,
     named_factor,
 )
-from adjudge.comparisons.outcomes import PASSED, Outcome, chosen, equal_rows, holds, plain
-from adjudge.comparisons.paired import Compared, Paired, Settings, pair
-from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, select
+from adjudge.comparisons.outcomes import EVERY, PASSED, Outcome, chosen, equal_rows, holds, plain
+from adjudge.comparisons.paired import Compared, Paired, Pairs, Settings, pair
+from adjudge.comparisons.sums import summed
+from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, samples_of, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
@@ -53,6 +56,7 @@ class PairOfSystems(msgspec.Struct, frozen=True, kw_only=True):
     a: str
     b: str
     n: int
+    samples: int
     identical: bool
     verdict: str
     metrics: list[Compared]
@@ -97,6 +101,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     resamples: int
     n: int
+    samples: int
     tests: int
     systems: list[dict[str, Any]]
     pairs: list[PairOfSystems]
@@ -139,6 +144,7 @@ def compare(
     if guard.reasons and (not force or not all(own.keys for own in guards) or _protocols(systems) > 1):
         raise NotComparable(guard.reasons)
     latency_alone = LATENCY in metrics
+    with_latency = not metrics or latency_alone or list(metrics) == [EVERY]
     outcomes, notes = chosen([system.run for system in systems], [name for name in metrics if name != LATENCY])
     if latency_alone and len(metrics) == 1:
         outcomes = []
@@ -146,7 +152,7 @@ def compare(
         if name not in {*(outcome.name for outcome in outcomes), LATENCY}:
             raise ConfigError(f"a margin is given for {name!r}, which is not compared")
     pairs = [
-        _Pair(first, second, own, outcomes, settings, slices, force=force, latency=not metrics or latency_alone)
+        _Pair(first, second, own, outcomes, settings, slices, force=force, latency=with_latency)
         for group, own in zip(groups, guards, strict=True)
         for first, second in combinations(group, 2)
     ]
@@ -177,6 +183,7 @@ def compare(
         seed=seed,
         resamples=resamples,
         n=len(guard.keys),
+        samples=samples_of(guard.keys),
         tests=count,
         systems=[system.describe() for system in systems],
         pairs=settled,
@@ -206,6 +213,8 @@ class _Pair:
         self.latency = self._latency(force=force) if latency else None
         tested = [*outcomes, *([_LATENCY] if self.latency and self.latency.compared else [])]
         self.paired = [self._pair(outcome, "", None) for outcome in tested]
+        if self.latency and not self.latency.compared:
+            self.paired += [self._pair(_LATENCY, f"{CACHE}={state}", both) for state, both in self._cache_states()]
         for name in slices:
             for word, inside in self._slices(name):
                 self.paired += [self._pair(outcome, f"{name}={word}", inside) for outcome in tested]
@@ -222,6 +231,7 @@ class _Pair:
             a=self.first.name,
             b=self.second.name,
             n=len(self.keys),
+            samples=samples_of(self.keys),
             identical=self.identical,
             verdict=metrics[0].verdict,
             metrics=metrics,
@@ -240,29 +250,43 @@ class _Pair:
         states = [cache_state(system, self.keys) for system in (self.first, self.second)]
         return Latency(compared=why is None or force, why=why, cache=states)
 
+    def _cache_states(self) -> list[tuple[str, Any]]:
+        """Of systems that mix cache states: the samples on which both were cached, and those on which neither was."""
+        if any(CACHE not in system.run.column_names for system in (self.first, self.second)):
+            return []
+        columns = [system.table([CACHE], self.keys).column(0) for system in (self.first, self.second)]
+        both = [(state, np.all([in_state(column, state) for column in columns], axis=0)) for state in ("miss", "hit")]
+        return [(state, rows) for state, rows in both if rows.sum() > 1]
+
     def _pair(self, outcome: Outcome, where: str, inside: Any) -> Paired:
         names = sorted(outcome.columns())
         a, b = (system.table(names, self.keys) for system in (self.first, self.second))
-        first, second = outcome.values(a), outcome.values(b)
         use = outcome.inside(a) & outcome.inside(b)
         if inside is not None:
             use = use & inside
-        if outcome.kind == "ratio":
-            keep = use & ((first[:, 1] > 0.0) | (second[:, 1] > 0.0))
-            use = keep  # a row in neither base has no part in the ratio
+        if outcome.is_summed:
+            sums = summed(outcome, a, b, use)
+            keep = (sums.first[:, -1] > 0.0) | (sums.second[:, -1] > 0.0)
+            use = keep  # a row that neither has adds nothing
+            values, kept = sums.values(), sums.rows(keep)
+            first, second, statistic = kept.first, kept.second, kept.statistic
         else:
+            first, second = outcome.values(a), outcome.values(b)
             keep = use & ~np.isnan(first) & ~np.isnan(second)
+            first, second, statistic = first[keep], second[keep], None
+            values = outcome.whole(first), outcome.whole(second)
         clusters = self._clusters(outcome, a)
-        return pair(
+        pairs = Pairs(
             outcome,
             where,
-            first[keep],
-            second[keep],
+            first,
+            second,
             None if clusters is None else clusters[keep],
             left_out=int(use.sum() - keep.sum()),
-            settings=self.settings,
-            stream=f"compare/{outcome.name}/{where}",
+            values=values,
+            statistic=statistic,
         )
+        return pair(pairs, self.settings)
 
     def _clusters(self, outcome: Outcome, rows: pa.Table) -> Any:
         """Codes of the clusters: the protocol's, else the samples where there are several trials, else none."""
@@ -291,7 +315,7 @@ class _Pair:
 
     def _identical(self) -> bool:
         """Whether both hold the same answers and results, in every column that the runs store."""
-        if any((paired.first != paired.second).any() for paired in self.paired):
+        if any((paired.pairs.first != paired.pairs.second).any() for paired in self.paired):
             return False
         first, second = self.first, self.second
         if set(first.run.column_names) != set(second.run.column_names):
@@ -337,10 +361,7 @@ def _rankings(
     names = [system.name for system in systems]
     for outcome in outcomes:
         tables = [system.table(sorted(outcome.columns()), keys) for system in systems]
-        values = np.stack([outcome.values(table) for table in tables])
-        complete = ~np.isnan(values).any(axis=(0, *range(2, values.ndim)))
-        use = complete & np.all([outcome.inside(table) for table in tables], axis=0)
-        wholes = [outcome.whole(row[use]) for row in values]
+        wholes = _wholes(outcome, tables)
         known = [value for value in wholes if value is not None]
         if len(known) < len(systems):
             continue
@@ -366,6 +387,16 @@ def _rankings(
             )
         )
     return rankings
+
+
+def _wholes(outcome: Outcome, tables: Sequence[pa.Table]) -> list[float | None]:
+    """The outcome of each system over the samples on which all have it."""
+    use = np.all([outcome.inside(table) for table in tables], axis=0)
+    if outcome.is_summed:
+        return [summed(outcome, table, table, use).values()[0] for table in tables]
+    values = np.stack([outcome.values(table) for table in tables])
+    use &= ~np.isnan(values).any(axis=0)
+    return [outcome.whole(row[use]) for row in values]
 
 
 def _protocols(systems: Sequence[System]) -> int:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from adjudge.comparisons.outcomes import equal_rows, plain
-from adjudge.comparisons.systems import FACTORS, System, near, sample_of
+from adjudge.comparisons.outcomes import equal_rows, near, plain
+from adjudge.comparisons.systems import FACTORS, System, sample_of
 from adjudge.errors import ConfigError
 
 Status = Literal["COMPARABLE", "COMPARABLE_ON_INTERSECTION", "NOT_COMPARABLE"]
@@ -119,6 +119,12 @@ def cache_state(system: System, keys: Sequence[str]) -> str:
     if len(states) == 1:
         return states.pop()
     return "unknown" if "unknown" in states or not states else "mixed"
+
+
+def in_state(column: Any, state: str) -> Any:
+    """Which rows of a cache column say that the cache was in a state: `hit` or `miss`."""
+    words = plain(column).to_pylist()
+    return np.array([_CACHE_WORDS.get(str(word).lower(), "unknown") == state for word in words], dtype=bool)
 
 
 def _same_instrument(systems: Sequence[System]) -> list[str]:

@@ -6,8 +6,8 @@ only outcome is whether a sample passed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -21,9 +21,12 @@ from adjudge.runs.run import Run
 from adjudge.stats.exact import mean_of
 
 PASSED = "passed"
+EVERY = "all"
+"""In place of a metric's name: all that the runs have."""
 CLUSTER_COLUMNS = ("cluster", "flight", "episode", "sequence")
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Kind = Literal["binary", "mean", "ratio", "mcc", "balanced", "ece", "brier", "log_loss", "aurc", "e_aurc", "auroc"]
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +37,11 @@ class Cells(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome of a sample: a yes or no (`binary`), a number whose mean is compared (`mean`), or what it adds to a `ratio`.
+    """One outcome of a sample: a yes or no (`binary`), a number whose mean is compared (`mean`), or what it adds to sums.
+
+    Of sums are the `ratio` of `hits` over `base`; `mcc` of the `cells` TP, FN, FP, TN; `balanced`, the mean of ratios whose hits and
+    bases are the `cells` in turn; and of the confidence in `column`, where the columns hold the `usable` words and `right` says that
+    the answer was: `ece` (in `bins`), `brier`, `log_loss`, `aurc`, `e_aurc`, `auroc`.
 
     `equals` are the words of the column that mean yes (left out for a column of booleans), `same_as` another column that
     must hold the same; `null` is the value of a sample without one (left out: the pair is not counted); a ratio has `hits`
@@ -46,7 +53,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     column: str = ""
-    kind: Literal["binary", "mean", "ratio"]
+    kind: Kind
     higher_is_better: bool = True
     cluster: str | None = None
     equals: str | list[str] | None = None
@@ -54,6 +61,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     null: float | None = None
     hits: list[Cells] = []
     base: list[Cells] = []
+    cells: list[Cells] = []
+    usable: dict[str, str | list[str]] = {}
+    right: dict[str, str | list[str]] = {}
+    bins: int = 10
     where: dict[str, str | list[str]] = {}
     on_request: bool = False
     span: float | None = None
@@ -69,7 +80,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.kind == "ratio" and not (self.hits and self.base):
             raise ValueError(f"outcome {self.name!r} is a ratio and needs `hits` and `base`")
-        if self.kind != "ratio" and not self.column:
+        if self.kind in {"mcc", "balanced"} and (len(self.cells) % 2 or not self.cells):
+            raise ValueError(f"outcome {self.name!r} needs an even number of `cells`")
+        if self.kind not in {"ratio", "mcc", "balanced"} and not self.column:
             raise ValueError(f"outcome {self.name!r} needs a `column`")
 
     def columns(self) -> set[str]:
@@ -77,13 +90,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         named = {self.column, self.same_as, self.cluster} - {"", None}
         return {str(name) for name in named} | {
             *self.where,
-            *(n for cell in (*self.hits, *self.base) for n in cell.where),
+            *self.usable,
+            *self.right,
+            *(n for cell in (*self.hits, *self.base, *self.cells) for n in cell.where),
         }
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether it is a statistic of sums, and not of each sample."""
+        return self.kind not in {"binary", "mean"}
+
     def values(self, rows: pa.Table) -> Floats:
-        """One number a row (1 and 0 for yes and no), NaN where there is none; of a ratio two, (rows, 2): hits and base."""
-        if self.kind == "ratio":
-            return np.stack([_weights(self.hits, rows), _weights(self.base, rows)], axis=1)
+        """One number a row (1 and 0 for yes and no), NaN where there is none."""
         column = plain(rows.column(self.column))
         if self.same_as is not None:
             texts = (column.cast(pa.string()), plain(rows.column(self.same_as)).cast(pa.string()))
@@ -103,14 +121,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     def inside(self, rows: pa.Table) -> Flags:
         """Which rows it is about."""
-        return _all_hold(self.where, rows)
+        return all_hold(self.where, rows)
+
+    def weights(self, cells: Sequence[Cells], rows: pa.Table) -> Floats:
+        """How often each row counts among some cells."""
+        total = np.zeros(rows.num_rows)
+        for cell in cells:
+            total += cell.weight * all_hold(cell.where, rows)
+        return total
 
     def whole(self, values: Floats) -> float | None:
-        """The outcome over all rows: the mean, or hits over base; None where there is nothing."""
-        if self.kind != "ratio":
-            return mean_of(values) if values.size else None
-        hits, base = (math.fsum(column) for column in values.T)
-        return hits / base if base else None
+        """The mean over all rows; None where there is nothing."""
+        return mean_of(values) if values.size else None
 
 
 def declared(run: Run) -> list[Outcome]:
@@ -143,11 +165,21 @@ def chosen(runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[Outcome], li
     ]
     if not asked:
         return [outcome for outcome in shared if not outcome.on_request], notes
+    if list(asked) == [EVERY]:
+        return shared, notes
     known = {outcome.name: outcome for outcome in shared}
     for name in asked:
         if name not in known:
-            raise ConfigError(f"there is no metric {name!r} to compare; these runs have {', '.join(known) or 'none'}")
+            raise ConfigError(
+                f"there is no metric {name!r} to compare{near(name, known)}; these runs have {', '.join(known) or 'none'}"
+            )
     return [known[name] for name in dict.fromkeys(asked)], notes
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """The names that may have been meant, as the end of a message."""
+    close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:
@@ -163,18 +195,12 @@ def holds(column: pa.ChunkedArray, words: str | Sequence[str]) -> Flags:
     return np.asarray(pc.is_in(array, wanted).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _all_hold(where: Mapping[str, str | list[str]], rows: pa.Table) -> Flags:
+def all_hold(where: Mapping[str, str | list[str]], rows: pa.Table) -> Flags:
+    """Which rows hold the words named for each column."""
     flags = np.ones(rows.num_rows, dtype=bool)
     for name, words in where.items():
         flags &= holds(rows.column(name), words)
     return flags
-
-
-def _weights(cells: Sequence[Cells], rows: pa.Table) -> Floats:
-    total = np.zeros(rows.num_rows)
-    for cell in cells:
-        total += cell.weight * _all_hold(cell.where, rows)
-    return total
 
 
 def equal_rows(first: pa.ChunkedArray, second: pa.ChunkedArray) -> Flags:

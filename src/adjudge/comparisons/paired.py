@@ -2,23 +2,25 @@
 
 Differences are second − first. A yes-or-no outcome of independent samples is tested by McNemar and has Newcombe's
 paired interval; a mean, and any outcome whose samples come in clusters, is tested by flipping signs and has a paired
-bootstrap interval, both by cluster; a ratio (F1, precision) is tested by swapping the two systems in samples or clusters.
+bootstrap interval, both by cluster; a statistic of sums (F1, MCC, ECE, AURC) has a paired bootstrap interval and is tested by
+swapping the two systems in samples or clusters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.comparisons.outcomes import Floats, Outcome
+from adjudge.comparisons.sums import influence
 from adjudge.errors import ConfigError
 from adjudge.stats import equivalence, power
-from adjudge.stats.bootstrap import Drawing
+from adjudge.stats.bootstrap import Drawing, Statistic
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.paired import (
     PValue,
@@ -33,6 +35,8 @@ from adjudge.stats.proportions import newcombe_paired_difference
 from adjudge.stats.swaps import swap_test
 
 POWER = 0.8
+SWAPS, FEWEST_SWAPS = 20_000, 2_000
+_MOST_SWAPPED = 4_000_000_000  # swaps × units × columns; above it fewer swaps are drawn, and the method says so
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Paired:
-    """One outcome on the pairs that have it. `units` are the clusters' codes, None where samples are independent."""
+class Pairs:
+    """One outcome on the samples that both systems have: a number a sample, or columns to be summed (`statistic` says what of).
+
+    `units` are the codes of the clusters that samples come in, None where they are independent; `values` those of the whole.
+    """
 
     outcome: Outcome
     slice: str
@@ -120,30 +127,43 @@ class Paired:
     second: Floats
     units: NDArray[np.intp] | None
     left_out: int
+    values: tuple[float | None, float | None]
+    statistic: Statistic | None = None
+
+    @property
+    def stream(self) -> str:
+        """The name of its random draws."""
+        return f"compare/{self.outcome.name}/{self.slice}"
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One outcome, compared; the verdict waits for the other tests."""
+
+    pairs: Pairs
     settings: Settings
-    stream: str
     difference: Estimate
     tests: list[PValue]
     discordant: Discordant | None
 
     def settle(self, *, p_holm: float | None, p_bh: float | None, tests: int, identical: bool) -> Compared:
         """The verdict, once the corrected p is known. Powers are at alpha / tests, the first step of Holm."""
-        margin = self.settings.margin_of(self.outcome)
+        margin = self.settings.margin_of(self.pairs.outcome)
         verdict, why = self._verdict(p_holm, margin, identical=identical)
         alpha = self.settings.alpha / max(tests, 1)
         primary = self.tests[0]
         return Compared(
-            name=self.outcome.name,
-            title=self.outcome.words,
-            slice=self.slice,
-            kind=self.outcome.kind,
-            unit=self.outcome.unit,
-            higher_is_better=self.outcome.higher_is_better,
-            n=len(self.first),
-            left_out=self.left_out,
-            clusters=None if self.units is None else int(self.units.max(initial=-1)) + 1,
-            a=self.outcome.whole(self.first),
-            b=self.outcome.whole(self.second),
+            name=self.pairs.outcome.name,
+            title=self.pairs.outcome.words,
+            slice=self.pairs.slice,
+            kind=self.pairs.outcome.kind,
+            unit=self.pairs.outcome.unit,
+            higher_is_better=self.pairs.outcome.higher_is_better,
+            n=len(self.pairs.first),
+            left_out=self.pairs.left_out,
+            clusters=None if self.pairs.units is None else int(self.pairs.units.max(initial=-1)) + 1,
+            a=self.pairs.values[0],
+            b=self.pairs.values[1],
             difference=self.difference,
             discordant=self.discordant,
             tests=self.tests,
@@ -157,7 +177,7 @@ class Paired:
             verdict=verdict,
             why=why,
             needs=self._needs(alpha, margin) if verdict == "inconclusive" else None,
-            phrases=self.outcome.phrases,
+            phrases=self.pairs.outcome.phrases,
         )
 
     def _verdict(
@@ -175,38 +195,32 @@ class Paired:
         if margin is not None and self._inside(margin):
             return "equivalent", None
         if p_holm is not None and p_holm <= self.settings.alpha and gap.value != 0.0:
-            return ("better" if (gap.value > 0.0) == self.outcome.higher_is_better else "worse"), None
+            return ("better" if (gap.value > 0.0) == self.pairs.outcome.higher_is_better else "worse"), None
         return "inconclusive", None
 
     def _inside(self, margin: float) -> bool:
         """Whether the interval lies inside the margin; by clusters two one-sided t tests over them must agree."""
         if not equivalence.inside_margin(self.difference, margin):
             return False
-        if self.units is None:
+        if self.pairs.units is None:
             return True
         p = equivalence.tost_mean(self._units(), margin).p
         return p is not None and p <= self.settings.alpha
 
     def _units(self) -> Floats:
-        """What each independent unit adds to the difference: their mean is the difference, their spread its error.
-
-        Of a ratio, to first order: (hits − R·base) / mean base, second − first (Cochran 1977, Sampling Techniques, §6.3).
-        """
-        if self.outcome.kind != "ratio":
-            sums = _by_unit(self.second - self.first, self.units)
-            return sums * (sums.size / len(self.first)) if sums.size else sums
-        parts = []
-        for side in (self.second, self.first):
-            hits, base = (_by_unit(column, self.units) for column in side.T)
-            if not base.sum():
-                return np.zeros(0)
-            ratio = hits.sum() / base.sum()
-            parts.append(ratio + (hits - ratio * base) / base.mean())
-        difference: Floats = parts[0] - parts[1]
+        """What each independent unit adds to the difference: their mean is the difference, their spread its error."""
+        pairs = self.pairs
+        if pairs.statistic is None:
+            sums = _by_unit(pairs.second - pairs.first, pairs.units)
+            return sums * (sums.size / len(pairs.first)) if sums.size else sums
+        sides = [_by_unit(side, pairs.units) for side in (pairs.second, pairs.first)]
+        if None in pairs.values or not len(sides[0]):
+            return np.zeros(0)
+        difference: Floats = influence(pairs.statistic, sides[0]) - influence(pairs.statistic, sides[1])
         return difference
 
     def _detectable(self, alpha: float) -> Estimate:
-        n, changed = len(self.first), self._changed()
+        n, changed = len(self.pairs.first), self._changed()
         if changed is not None:
             return power.detectable_paired_proportions(n, changed, alpha=alpha, power=POWER)
         units, spread = self._units_and_spread()
@@ -221,7 +235,7 @@ class Paired:
         observed = abs(self.difference.value)
         for to_find in (max(observed, margin or 0.0), observed):
             needed = self._needed(to_find, alpha)
-            if needed is not None and needed > len(self.first):
+            if needed is not None and needed > len(self.pairs.first):
                 return Needs(n=needed, to_find=to_find)
         return None
 
@@ -236,13 +250,13 @@ class Paired:
         if spread == 0.0:
             return None
         needed = power.rows_needed_mean(to_find, spread, alpha=alpha, power=POWER).value
-        return None if needed is None else math.ceil(needed * len(self.first) / units)
+        return None if needed is None else math.ceil(needed * len(self.pairs.first) / units)
 
     def _changed(self) -> float | None:
         """The share of discordant pairs, where McNemar's test decides."""
-        if self.discordant is None or self.units is not None:
+        if self.discordant is None or self.pairs.units is not None:
             return None
-        return (self.discordant.only_a + self.discordant.only_b) / max(len(self.first), 1)
+        return (self.discordant.only_a + self.discordant.only_b) / max(len(self.pairs.first), 1)
 
     def _units_and_spread(self) -> tuple[int, float]:
         """How many independent units there are, and the standard deviation of what they add to the difference."""
@@ -250,27 +264,21 @@ class Paired:
         return units.size, float(np.std(units, ddof=1)) if units.size > 1 else 0.0
 
 
-def pair(
-    outcome: Outcome,
-    slice_name: str,
-    first: Floats,
-    second: Floats,
-    clusters: NDArray[np.intp] | None,
-    *,
-    left_out: int,
-    settings: Settings,
-    stream: str,
-) -> Paired:
+def pair(pairs: Pairs, settings: Settings) -> Paired:
     """Estimate the difference and run the tests; the first of the tests is the one that decides."""
+    first, second, clusters, stream = pairs.first, pairs.second, pairs.units, pairs.stream
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]
         if clusters.size == 0 or int(clusters.max()) + 1 == clusters.size:
             clusters = None
+        pairs = replace(pairs, units=clusters)
     level = 1.0 - settings.alpha
     drawing: Drawing = {"seed": settings.seed, "stream": stream, "resamples": settings.resamples}
+    if pairs.statistic is not None:
+        return Paired(pairs, settings, *_of_sums(pairs, pairs.statistic, settings, drawing), None)
     discordant = None
     tests: list[PValue] = []
-    if outcome.kind == "binary":
+    if pairs.outcome.kind == "binary":
         yes, also = first > 0.5, second > 0.5
         discordant = Discordant(
             both=int((yes & also).sum()),
@@ -281,13 +289,7 @@ def pair(
         tests = [test(discordant.only_a, discordant.only_b) for test in (mcnemar_exact, mcnemar_midp, mcnemar_chi2)]
         if first.size == 0:
             tests = [PValue(p=None, why="no pairs", method=test.method) for test in tests]
-    if outcome.kind == "ratio":
-        a, b = (np.stack([_by_unit(column, clusters) for column in side.T], axis=1) for side in (first, second))
-        unit = "row" if clusters is None else "cluster"
-        difference = paired_difference(b, a, _ratio, n=len(first), unit=unit, level=level, **drawing)
-        swapped = "" if clusters is None else unit
-        tests = [swap_test(a, b, _ratio, seed=settings.seed, stream=f"{stream}/swaps", unit=swapped)]
-    elif discordant is not None and clusters is None:
+    if discordant is not None and clusters is None:
         d = discordant
         difference = newcombe_paired_difference(d.both, d.only_b, d.only_a, d.neither, level=level)
     else:
@@ -297,18 +299,31 @@ def pair(
             difference = paired_mean_difference(second, first, clusters=clusters, level=level, **drawing)
         flips = sign_flip(second - first, seed=settings.seed, stream=f"{stream}/signs", clusters=clusters)
         tests = [flips, *tests]
-    return Paired(
-        outcome, slice_name, first, second, clusters, left_out, settings, stream, difference, tests, discordant
-    )
+    return Paired(pairs, settings, difference, tests, discordant)
+
+
+def _of_sums(pairs: Pairs, statistic: Statistic, settings: Settings, drawing: Drawing) -> tuple[Estimate, list[PValue]]:
+    """Difference and test of a statistic of sums, both by whole samples or clusters."""
+    a, b = (_by_unit(side, pairs.units) for side in (pairs.first, pairs.second))
+    unit = "row" if pairs.units is None else "cluster"
+    level = 1.0 - settings.alpha
+    difference = paired_difference(b, a, statistic, n=len(pairs.first), unit=unit, level=level, **drawing)
+    before, after = pairs.values
+    if difference.value is not None and before is not None and after is not None:
+        # Confidences that are put together in blocks move the value a little; the interval moves with it.
+        by = (after - before) - difference.value
+        difference = difference.mapped(lambda value: value + by)
+    swaps = int(min(SWAPS, max(FEWEST_SWAPS, _MOST_SWAPPED // max(a.size, 1))))
+    swapped = "" if pairs.units is None else unit
+    stream = f"{pairs.stream}/swaps"
+    test = swap_test(a, b, statistic, seed=settings.seed, stream=stream, resamples=swaps, unit=swapped)
+    return difference, [test]
 
 
 def _by_unit(values: Floats, units: NDArray[np.intp] | None) -> Floats:
-    """Sums over independent units."""
-    return values if units is None else np.bincount(units, weights=values).astype(np.float64)
-
-
-def _ratio(sums: Floats) -> Floats:
-    """Hits over base, NaN where there is no base."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio: Floats = np.where(sums[:, 1] > 0.0, sums[:, 0] / sums[:, 1], np.nan)
-    return ratio
+    """Sums over independent units, of a column or of several."""
+    if units is None:
+        return values
+    if values.ndim == 1:
+        return np.bincount(units, weights=values).astype(np.float64)
+    return np.stack([np.bincount(units, weights=column) for column in values.T], axis=1).astype(np.float64)

@@ -6,8 +6,7 @@ a column `configuration`; otherwise the system is the column `model`.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -175,15 +174,14 @@ def select(
     return systems
 
 
-def near(name: str, names: Iterable[str]) -> str:
-    """The names that may have been meant, as the end of a message."""
-    close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-
-
 def sample_of(key: str) -> str:
     """The sample of a key."""
     return key.partition("\x1f")[0]
+
+
+def samples_of(keys: Sequence[str]) -> int:
+    """How many samples the keys are about; with several trials that are fewer than keys."""
+    return len({sample_of(key) for key in keys})
 
 
 def trial_of(key: str) -> str | None:

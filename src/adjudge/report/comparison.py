@@ -7,11 +7,13 @@ from textwrap import fill
 from typing import Any
 
 from adjudge.report import numbers
-from adjudge.report.sentence import amount, gap, place_value, sentence, unit_of
+from adjudge.report.sentence import FEW, amount, gap, gap_unit, place_value, sentence, unit_of
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line
+from adjudge.runs.names import pair_name, short_names
 
-_FLIPS_SHOWN = 10
+_FLIPS_SHOWN, _NAME = 10, 24
+_FOLDED = "Every test with its p values, n and what n could have found: --json, or -o FILE.html"
 
 
 def text(comparison: Mapping[str, Any]) -> str:
@@ -22,10 +24,11 @@ def text(comparison: Mapping[str, Any]) -> str:
     parts += [_wrapped(paragraph) for paragraph in sentence(comparison).split("\n")]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
+    few = len({metric["name"] for metric in pairs[0]["metrics"]}) <= FEW
     if len(pairs) == 1:
-        parts += [_table(pairs[0]), _tests(pairs[0]), _flipped(pairs[0])]
+        parts += [_table(pairs[0], few=few), _tests(pairs[0]) if few else _FOLDED, _flipped(pairs[0])]
     else:
-        parts += [_all_pairs(pairs), _flips_counted(pairs)]
+        parts += [_all_pairs(pairs), _FOLDED, _flips_counted(pairs)]
     parts.append("\n".join(_wrapped(f"Note: {note}") for note in _notes(comparison)))
     return "\n\n".join(part for part in parts if part)
 
@@ -56,29 +59,20 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
     return table(("rank", "system", line(ranking["metric"]), "tie groups"), rows, left=2)
 
 
-def _table(pair: Mapping[str, Any]) -> str:
+def _table(pair: Mapping[str, Any], *, few: bool) -> str:
+    """A row a metric; of few metrics with everything that is known of them."""
     rows = []
     for metric in pair["metrics"]:
         detectable = metric["detectable"]["value"]
-        rows.append(
-            (
-                _name(metric),
-                metric["verdict"],
-                numbers.count(metric["n"]),
-                *(numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b")),
-                *_tested(metric),
-                numbers.NOTHING if detectable is None else amount(detectable, metric),
-            )
-        )
-    names = line(pair["a"]), line(pair["b"])
-    return table(("metric", "verdict", "n", *names, *_TESTED, "could find"), rows, left=2)
-
-
-_TESTED = ("difference", "p", "Holm", "BH")
-
-
-def _tested(metric: Mapping[str, Any]) -> tuple[str, ...]:
-    return gap(metric), _p(metric), numbers.p_value(metric["p_holm"]), numbers.p_value(metric["p_bh"])
+        values = (numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b"))
+        row = [_name(metric), metric["verdict"], *values, gap(metric), numbers.p_value(metric["p_holm"])]
+        if few:
+            could_find = numbers.NOTHING if detectable is None else amount(detectable, metric)
+            row += [_p(metric), numbers.p_value(metric["p_bh"]), numbers.count(metric["n"]), could_find]
+        rows.append(row)
+    names = short_names([line(pair[side]) for side in ("a", "b")], _NAME)
+    head = ["metric", "verdict", *names.values(), "difference", "p, Holm"]
+    return table([*head, "p", "BH", "n", "could find"] if few else head, rows, left=2)
 
 
 def _tests(pair: Mapping[str, Any]) -> str:
@@ -95,22 +89,25 @@ def _tests(pair: Mapping[str, Any]) -> str:
 
 
 def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
-    """One table a metric, one row for each pair that has it."""
-    rows: dict[str, list[tuple[str, ...]]] = {}
-    for pair in pairs:
-        who = f"{line(pair['b'])} against {line(pair['a'])}"
+    """One table: a row a metric, a column a pair."""
+    rows: dict[str, dict[int, str]] = {}
+    for place, pair in enumerate(pairs):
         for metric in pair["metrics"]:
-            row = (who, metric["verdict"], numbers.count(metric["n"]), *_tested(metric))
-            rows.setdefault(_name(metric), []).append(row)
-    return "\n\n".join(
-        table((name, "verdict", "n", *_TESTED), metric_rows, left=2) for name, metric_rows in rows.items()
-    )
+            unit = gap_unit(metric)
+            name = f"{_name(metric)}, {unit}" if unit else _name(metric)
+            rows.setdefault(name, {})[place] = f"{metric['verdict']} {gap(metric, with_unit=False)}"
+    body = [[name, *(cells.get(place, numbers.NOTHING) for place in range(len(pairs)))] for name, cells in rows.items()]
+    return table(["metric", *map(_pair_name, pairs)], body)
+
+
+def _pair_name(pair: Mapping[str, Any]) -> str:
+    return pair_name(line(pair["a"]), line(pair["b"]))
 
 
 def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         (
-            f"{line(pair['b'])} against {line(pair['a'])}",
+            _pair_name(pair),
             numbers.count(pair["flipped"]["lost"]),
             numbers.count(pair["flipped"]["gained"]),
         )

@@ -8,6 +8,7 @@ from typing import Any
 from adjudge.report import numbers
 from adjudge.report.markdown import escape, rows
 from adjudge.report.sentence import gap, place_value, sentence, unit_of
+from adjudge.runs.names import pair_name
 
 _FLIPS = 10
 _MARK = {"better": "✅", "worse": "❌", "equivalent": "✅", "inconclusive": "⚠️"}
@@ -43,30 +44,48 @@ def _ranking(ranking: Mapping[str, Any]) -> str:
 
 
 def _differences(comparison: Mapping[str, Any]) -> str:
-    several = len(comparison["pairs"]) > 1
-    body = []
-    for pair in comparison["pairs"]:
+    """A row a metric: of one pair with its values and p, of several a column a pair."""
+    pairs = comparison["pairs"]
+    if len(pairs) == 1:
+        return _tests(pairs[0])
+    cells: dict[str, dict[int, str]] = {}
+    for place, pair in enumerate(pairs):
         for metric in pair["metrics"]:
-            where = f" where {escape(metric['slice'])}" if metric["slice"] else ""
-            body.append(
-                [
-                    *([f"{escape(pair['b'])} − {escape(pair['a'])}"] if several else []),
-                    f"{_MARK[metric['verdict']]} {metric['verdict']}",
-                    escape(metric["title"]) + where,
-                    *(numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b")),
-                    gap(metric),
-                    numbers.p_value(metric["p_holm"]),
-                    numbers.count(metric["n"]),
-                ]
-            )
-    names = ["first", "second"] if several else [escape(comparison["pairs"][0][side]) for side in ("a", "b")]
-    head = [*(["pair"] if several else []), "verdict", "metric", *names, "difference", "p, Holm", "n"]
-    return rows(head, body, left=3 if several else 2)
+            cells.setdefault(_title(metric), {})[place] = f"{_MARK[metric['verdict']]} {gap(metric)}"
+    body = [[title, *(row.get(place, "–") for place in range(len(pairs)))] for title, row in cells.items()]
+    return rows(["metric", *map(_pair_name, pairs)], body, left=1)
+
+
+def _tests(pair: Mapping[str, Any]) -> str:
+    body = [
+        [
+            f"{_MARK[metric['verdict']]} {metric['verdict']}",
+            _title(metric),
+            *(numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b")),
+            gap(metric),
+            numbers.p_value(metric["p_holm"]),
+            numbers.count(metric["n"]),
+        ]
+        for metric in pair["metrics"]
+    ]
+    names = [escape(pair[side]) for side in ("a", "b")]
+    return rows(["verdict", "metric", *names, "difference", "p, Holm", "n"], body, left=2)
+
+
+def _title(metric: Mapping[str, Any]) -> str:
+    return escape(metric["title"]) + (f" where {escape(metric['slice'])}" if metric["slice"] else "")
+
+
+def _pair_name(pair: Mapping[str, Any]) -> str:
+    return escape(pair_name(pair["a"], pair["b"]))
 
 
 def _fold(comparison: Mapping[str, Any]) -> str:
     parts = []
+    several = len(comparison["pairs"]) > 1
     for pair in comparison["pairs"]:
+        if several:
+            parts += [f"**{_pair_name(pair)}**", _tests(pair)]
         flipped = pair["flipped"]
         for change in ("lost", "gained"):
             flips = [flip for flip in flipped["samples"] if flip["change"] == change]
@@ -82,7 +101,8 @@ def _fold(comparison: Mapping[str, Any]) -> str:
         for system in comparison["systems"]
     ]
     parts.append("Digests  \n" + "  \n".join(digests))
-    return "<details><summary>Flipped samples and digests</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
+    what = f"{'Every test, flipped' if several else 'Flipped'} samples and digests"
+    return f"<details><summary>{what}</summary>\n\n" + "\n\n".join(parts) + "\n\n</details>"
 
 
 def _flip(flip: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,9 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import SHARE
 
 _SMALLEST_P = 1e-300
+FEW = 4
+"""Up to so many metrics are told one by one; of more, how many are better and worse, and by how much the first of them."""
+_TOLD = 3
 
 
 def sentence(comparison: Mapping[str, Any]) -> str:
@@ -29,7 +32,7 @@ def sentence(comparison: Mapping[str, Any]) -> str:
 def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """One of several pairs that are told apart by more than the factor."""
     systems = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
-    opening = _opening({**comparison, "systems": systems, "n": pair["n"]})
+    opening = _opening({**comparison, "systems": systems, "n": pair["n"], "samples": pair.get("samples", pair["n"])})
     return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1)))
 
 
@@ -38,8 +41,12 @@ def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
     if pair["identical"]:
         clauses = ["the two are equivalent, for they hold the same answers and results"]
     else:
+        whole = [metric for metric in pair["metrics"] if not metric["slice"]]
         told = [metric for metric in pair["metrics"] if not metric["slice"] or metric["verdict"] in {"better", "worse"}]
-        clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in told]
+        if len(whole) > FEW:
+            clauses = _counted(pair)
+        else:
+            clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in told]
     latency = pair["latency"]
     if latency is not None and latency["why"] is not None:
         refused = "latency is not comparable" if not latency["compared"] else "latency was compared by force"
@@ -47,18 +54,45 @@ def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
     return clauses
 
 
-def gap(metric: Mapping[str, Any]) -> str:
+def _counted(pair: Mapping[str, Any]) -> list[str]:
+    """How many metrics are better, worse, equivalent and inconclusive; the first of the better and worse with their gaps."""
+    whole = [metric for metric in pair["metrics"] if not metric["slice"]]
+    clauses = []
+    for verdict in ("better", "worse"):
+        metrics = [metric for metric in whole if metric["verdict"] == verdict]
+        if metrics:
+            listed = ", ".join(f"{line(metric['title'])} {gap(metric)}" for metric in metrics[:_TOLD])
+            more = f" and {len(metrics) - _TOLD} more" if len(metrics) > _TOLD else ""
+            clauses.append(f"{line(pair['b'])} is {verdict} on {len(metrics)} of {len(whole)} metrics ({listed}{more})")
+    for verdict in ("equivalent", "inconclusive"):
+        metrics = [metric for metric in whole if metric["verdict"] == verdict]
+        if metrics:
+            clauses.append(f"{len(metrics)} {'is' if len(metrics) == 1 else 'are'} {verdict}")
+    sliced = [
+        f"{line(metric['title'])} where {line(metric['slice'])}: {gap(metric)}"
+        for metric in pair["metrics"]
+        if metric["slice"] and metric["verdict"] == "worse"
+    ]
+    return clauses + ([f"worse within a slice: {'; '.join(sliced[:_TOLD])}"] if sliced else [])
+
+
+def gap(metric: Mapping[str, Any], *, with_unit: bool = True) -> str:
     """The difference with its interval: `+4.2 points [1.1, 7.3]`; shares in percentage points."""
     difference = scaled(Estimate.from_dict(metric["difference"]), metric)
     if difference.value is None:
         return numbers.NOTHING
-    unit = "points" if is_share(metric) else metric["unit"]
+    unit = gap_unit(metric) if with_unit else ""
     return ("+" if difference.value > 0 else "") + numbers.estimate(difference, unit=unit)
+
+
+def gap_unit(metric: Mapping[str, Any]) -> str:
+    """The unit in which its difference is shown."""
+    return "points" if is_share(metric) else str(metric["unit"])
 
 
 def is_share(metric: Mapping[str, Any]) -> bool:
     """Whether it lies between 0 and 1 and is shown in percent."""
-    return metric["kind"] in {"binary", "ratio"}
+    return metric["kind"] in {"binary", "ratio"} or metric["unit"] == SHARE
 
 
 def unit_of(metric: Mapping[str, Any]) -> str:
@@ -137,17 +171,26 @@ def _opening(comparison: Mapping[str, Any]) -> str:
     systems: Sequence[Mapping[str, Any]] = comparison["systems"]
     names = [line(system["name"]) for system in systems]
     who = f"{names[1]} against {names[0]}" if len(names) == 2 else f"{len(names)} systems"
-    n = numbers.count(comparison["n"])
+    n = on_what(comparison)
     if comparison["status"] == "NOT_COMPARABLE":
-        return (
-            f"{who}, forced although not comparable ({line('; '.join(comparison['reasons']))}), on {n} shared samples: "
-        )
+        shared = n.replace(" samples", " shared samples")
+        return f"{who}, forced although not comparable ({line('; '.join(comparison['reasons']))}), on {shared}: "
     if comparison["status"] == "COMPARABLE_ON_INTERSECTION":
         sizes = " and ".join(
             f"{numbers.count(system['n'])} of {name}" for system, name in zip(systems, names, strict=True)
         )
-        return f"{who}, on the {n} samples that all share ({sizes}): "
-    return f"{who}, on {n} samples: "
+        return f"{who}, on the {n} that all share ({sizes}): "
+    return f"{who}, on {n}: "
+
+
+def on_what(counted: Mapping[str, Any]) -> str:
+    """What n is made of: `60 samples × 3 trials`, and where not every trial has every sample, `170 records of 60 samples`."""
+    n, samples = counted["n"], counted.get("samples", counted["n"])
+    if samples in {0, n}:
+        return f"{numbers.count(n)} samples"
+    if n % samples == 0:
+        return f"{numbers.count(samples)} samples × {n // samples} trials"
+    return f"{numbers.count(n)} records of {numbers.count(samples)} samples"
 
 
 def _ended(text: str) -> str:

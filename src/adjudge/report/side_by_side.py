@@ -19,7 +19,8 @@ from adjudge.report import numbers, view
 from adjudge.report.data import provenance
 from adjudge.report.html import page
 from adjudge.report.samples import rendered, rows_of
-from adjudge.report.sentence import amount, gap, is_share, place_value, sentence, unit_of
+from adjudge.report.sentence import amount, gap, is_share, on_what, place_value, sentence, unit_of
+from adjudge.runs.names import pair_name
 from adjudge.runs.run import Run
 
 SCHEMA = "adjudge-comparison/1"
@@ -65,6 +66,7 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
         "settings": _settings(comparison) if pairs else [],
         "buckets": _buckets(sides) if pairs else None,
         "rankings": [_ranking(item) for item in comparison.get("rankings", [])],
+        "overview": _overview(pairs),
         "pairs": [_pair(pair, by_name, each) for pair in pairs],
         "provenance": _provenance(sides),
     }
@@ -95,7 +97,7 @@ def _settings(comparison: Mapping[str, Any]) -> list[dict[str, str]]:
     if comparison["margin"] is not None:
         margins.insert(0, numbers.number(comparison["margin"]))
     return [
-        {"label": "shared samples", "text": numbers.count(comparison["n"])},
+        {"label": "shared", "text": on_what(comparison)},
         {"label": "tests", "text": numbers.count(comparison["tests"])},
         {"label": "alpha over all tests", "text": numbers.number(comparison["alpha"])},
         {"label": "margin", "text": ", ".join(margins) or "none: nothing can be called equivalent"},
@@ -113,6 +115,24 @@ def _buckets(sides: Sequence[Side]) -> dict[str, Any]:
         counts = Counter(of_system.column("bucket").cast("string").to_pylist())
         rows[side.name] = {**{name: counts[name] for name in BUCKETS}, "n": of_system.num_rows}
     return view.bucket_block(rows)
+
+
+def _overview(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Several pairs in one table: a row a metric, a column a pair."""
+    if len(pairs) < 2:
+        return None
+    cells: dict[tuple[str, str], dict[int, dict[str, str]]] = {}
+    for place, pair in enumerate(pairs):
+        for metric in pair["metrics"]:
+            cell = {"verdict": metric["verdict"], "text": gap(metric)}
+            cells.setdefault((metric["title"], metric["slice"]), {})[place] = cell
+    return {
+        "pairs": [pair_name(pair["a"], pair["b"]) for pair in pairs],
+        "rows": [
+            {"label": title, "slice": slice_, "cells": [row.get(place) for place in range(len(pairs))]}
+            for (title, slice_), row in cells.items()
+        ],
+    }
 
 
 def _ranking(ranking: Mapping[str, Any]) -> dict[str, Any]:

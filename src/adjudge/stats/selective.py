@@ -113,9 +113,7 @@ class Blocks:
             return None
         before = np.cumsum(self.wrong) - self.wrong
         if self.size.size * _ROWS_OF_A_LARGE_BLOCK < n:
-            aurc = float(
-                _area_of_counts(np.concatenate([self.size - self.wrong, self.wrong])[None, :] * 1.0, "aurc")[0]
-            )
+            aurc = float(area_of_counts(np.concatenate([self.size - self.wrong, self.wrong])[None, :] * 1.0, "aurc")[0])
         else:
             aurc = self._by_row(before)
         # Σ over the rows of a block of the errors so far, doubled to stay whole: 2·m·E + e·(m + 1).
@@ -187,8 +185,8 @@ def selective_areas(
 
 def _moved(area: Area, value: float, cells: FloatArray) -> tuple[Statistic, float]:
     """The area of counts in blocks, moved so that it is `value` where nothing is resampled."""
-    by = value - float(_area_of_counts(cells[None, :], area)[0])
-    return lambda counts: _area_of_counts(counts, area) + by, value
+    by = value - float(area_of_counts(cells[None, :], area)[0])
+    return lambda counts: area_of_counts(counts, area) + by, value
 
 
 def risk_coverage(
@@ -244,7 +242,7 @@ def _coarse(size: IntArray, limit: int) -> IntArray:
     return block.astype(np.int64)
 
 
-def _area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
+def area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
     """The area of each row of counts: right rows of each block, then wrong rows, by falling confidence.
 
     A block of m rows, e of them wrong, after s rows with E wrong adds Σ_j (E + j·e/m)/(s + j) = e + (E −

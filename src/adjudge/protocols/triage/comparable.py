@@ -1,4 +1,8 @@
-"""What of a triage run `adjudge compare` may pair, and which columns are the data set's own."""
+"""What of a triage run `adjudge compare` may pair, and which columns are the data set's own.
+
+Directions are those of the metrics' declarations. What stands first matters most; what is `on_request` is tested where somebody
+names it, or asks for all.
+"""
 
 from __future__ import annotations
 
@@ -7,63 +11,139 @@ from typing import Any
 from adjudge.protocols.triage.words import Classes
 
 DATASET_COLUMNS = ("label",)
+Outcome = dict[str, Any]
 
 
-def comparable(classes: Classes) -> list[dict[str, Any]]:
-    """Catching, passing, coverage and accuracy over all records: an abstention, an error, a missing answer is no success."""
-    positive, negative = classes
-    passed = {"column": "bucket", "equals": "passed", "kind": "binary", "higher_is_better": True, "cluster": "sample"}
+def comparable(classes: Classes, bins: int) -> list[Outcome]:
+    """Every metric of a configuration, as what each record adds to it."""
     return [
-        {
-            **passed,
-            "name": f"{positive}_catch_rate",
-            "where": {"label": positive},
-            "phrases": {"better": f"catches more {positive}s", "worse": f"catches fewer {positive}s"},
-        },
-        {
-            **passed,
-            "name": f"{negative}_pass_rate",
-            "where": {"label": negative},
-            "phrases": {"better": f"passes more {negative} samples", "worse": f"passes fewer {negative} samples"},
-        },
-        {**passed, "name": "coverage", "equals": ["passed", "failed"]},
-        {**passed, "name": "accuracy", "phrases": {"better": "is right more often", "worse": "is right less often"}},
+        *_over_all(classes),
         *_among_the_answered(classes),
+        *_of_confidences(classes, bins),
+        *_shares_on_request(classes),
     ]
 
 
-def _among_the_answered(classes: Classes) -> list[dict[str, Any]]:
-    """Ratios whose base is another set of samples in each run; F1 is 2·TP / (2·TP + FP + FN)."""
-    answered = list(classes)
-    right = [_cells(label, label) for label in classes]
-    found = [_ratio("accuracy_answered", right, [{"where": {"answer": answered}}])]
-    found[0]["phrases"] = {
-        "better": "is right more often where it answers",
-        "worse": "is right less often where it answers",
+def _over_all(classes: Classes) -> list[Outcome]:
+    """Rates over all records: an abstention, an error, a missing answer is no success, and no slip either."""
+    p, n = classes
+    return [
+        _rate(f"{p}_catch_rate", {"answer": p}, p, f"catches more {p}s", f"catches fewer {p}s"),
+        _rate(f"{p}_slip_rate", {"answer": n}, p, f"lets fewer {p}s slip", f"lets more {p}s slip"),
+        _rate(f"{n}_pass_rate", {"answer": n}, n, f"passes more {n} samples", f"passes fewer {n} samples"),
+        _rate(f"{n}_false_flag_rate", {"answer": p}, n, f"flags fewer {n} samples", f"flags more {n} samples"),
+        _rate("coverage", {"answer": [p, n]}, None),
+        _rate("accuracy", {"bucket": "passed"}, None, "is right more often", "is right less often"),
+    ]
+
+
+def _rate(
+    name: str,
+    equals: dict[str, Any],
+    label: str | None,
+    better: str = "",
+    worse: str = "",
+    *,
+    on_request: bool = False,
+) -> Outcome:
+    """The share of records, or of those with one label, whose column holds some word."""
+    ((column, words),) = equals.items()
+    phrases = {"better": better, "worse": worse} if better else {}
+    return {
+        "name": name,
+        "kind": "binary",
+        "column": column,
+        "equals": words,
+        "where": {} if label is None else {"label": label},
+        "cluster": "sample",
+        "phrases": phrases,
+        "on_request": on_request,
     }
-    for own, other in (classes, classes[::-1]):
-        hit, alarm, miss = _cells(own, own), _cells(other, own), _cells(own, other)
+
+
+def _among_the_answered(classes: Classes) -> list[Outcome]:
+    """Statistics whose base is another set of samples in each run; F1 is 2·TP / (2·TP + FP + FN)."""
+    p, n = classes
+    answered = {"where": {"answer": [p, n]}}
+    everywhere = [{"where": {"label": label}} for label in classes]
+    right = [_cell(label, label) for label in classes]
+    by_label = [{"where": {"label": label, "answer": [p, n]}} for label in classes]
+    outcomes = [
+        {
+            **_ratio("accuracy_answered", right, [answered]),
+            "phrases": {
+                "better": "is right more often where it answers",
+                "worse": "is right less often where it answers",
+            },
+        },
+    ]
+    for label, other in (classes, classes[::-1]):
+        hit, alarm, miss = _cell(label, label), _cell(other, label), _cell(label, other)
         twice = {**hit, "weight": 2.0}
-        found += [
-            _ratio(f"f1_{own}", [twice], [twice, alarm, miss], on_request=own != classes.positive),
-            _ratio(f"precision_{own}", [hit], [hit, alarm], on_request=True),
-            _ratio(f"recall_{own}", [hit], [hit, miss], on_request=True),
+        outcomes += [
+            {**_ratio(f"f1_{label}", [twice], [twice, alarm, miss]), "title": f"F1 of {label}"},
+            {**_ratio(f"precision_{label}", [hit], [hit, alarm]), "on_request": True},
+            {**_ratio(f"recall_{label}", [hit], [hit, miss]), "on_request": True},
         ]
-    return found
+    balanced = {"kind": "balanced", "unit": "%", "span": 1.0, "cluster": "sample"}
+    return [
+        *outcomes,
+        {**balanced, "name": "balanced_accuracy", "cells": [right[0], by_label[0], right[1], by_label[1]]},
+        {
+            **balanced,
+            "name": "balanced_accuracy_all",
+            "cells": [right[0], everywhere[0], right[1], everywhere[1]],
+            "on_request": True,
+        },
+        {
+            "name": "mcc",
+            "title": "MCC",
+            "kind": "mcc",
+            "span": 2.0,
+            "cluster": "sample",
+            "cells": [_cell(p, p), _cell(p, n), _cell(n, p), _cell(n, n)],
+        },
+    ]
 
 
-def _cells(label: str, answer: str) -> dict[str, Any]:
+def _of_confidences(classes: Classes, bins: int) -> list[Outcome]:
+    """Calibration and selective risk, over the answered with a usable confidence."""
+    base = {
+        "column": "confidence",
+        "usable": {"answer": list(classes), "confidence_state": "given"},
+        "right": {"bucket": "passed"},
+        "span": 1.0,
+        "cluster": "sample",
+    }
+    return [
+        {**base, "name": "ece", "title": "ECE", "kind": "ece", "bins": bins},
+        {**base, "name": "brier", "title": "Brier score", "kind": "brier"},
+        {**base, "name": "aurc", "title": "AURC", "kind": "aurc"},
+        {**base, "name": "e_aurc", "title": "E-AURC", "kind": "e_aurc", "on_request": True},
+        {**base, "name": "auroc_confidence", "title": "AUROC of confidence", "kind": "auroc", "on_request": True},
+        {**base, "name": "log_loss", "kind": "log_loss", "span": None, "on_request": True},
+    ]
+
+
+def _shares_on_request(classes: Classes) -> list[Outcome]:
+    """Where the records without an answer ended, and coverage by class."""
+    buckets = {
+        "abstain_rate": "abstained",
+        "error_rate": "errored",
+        "unparsed_rate": "unparsed",
+        "missing_rate": "missing",
+    }
+    by_class = [
+        _rate(f"{kind}_{label}", words, label, on_request=True)
+        for label in classes
+        for kind, words in (("coverage", {"answer": list(classes)}), ("abstain_rate", {"bucket": "abstained"}))
+    ]
+    return [*(_rate(name, {"bucket": bucket}, None, on_request=True) for name, bucket in buckets.items()), *by_class]
+
+
+def _cell(label: str, answer: str) -> dict[str, Any]:
     return {"where": {"label": label, "answer": answer}}
 
 
-def _ratio(name: str, hits: list[Any], base: list[Any], *, on_request: bool = False) -> dict[str, Any]:
-    return {
-        "name": name,
-        "title": name.replace("f1_", "F1 of ").replace("_", " "),
-        "kind": "ratio",
-        "hits": hits,
-        "base": base,
-        "higher_is_better": True,
-        "cluster": "sample",
-        "on_request": on_request,
-    }
+def _ratio(name: str, hits: list[Any], base: list[Any]) -> Outcome:
+    return {"name": name, "kind": "ratio", "hits": hits, "base": base, "cluster": "sample"}

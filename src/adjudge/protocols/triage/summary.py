@@ -72,7 +72,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "configurations": configurations,
         "slices": slices,
         "operating_points": config.operating or {},
-        "comparable": comparable(config.classes()),
+        "comparable": comparable(config.classes(), config.bins),
         "dataset_columns": list(DATASET_COLUMNS),
         "factors": {
             name: factors(name, configuration, split=bool(config.split_by))
