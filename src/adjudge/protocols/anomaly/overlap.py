@@ -1,8 +1,8 @@
 """Rows that two flights share, found by their values: whatever the columns are called, however the clock runs.
 
 Every cell becomes tokens: its value to six decimals, whatever its column, and pairs of neighbouring columns in steps of a
-thousandth of their spread, which outlast noise. Two rows are one where two tokens agree, and the rows beside them agree
-too. Columns that only rise or only fall (clocks, counters) say nothing, nor do tokens that repeat within a flight.
+thousandth of their spread, which outlast noise. Two rows are one where a quarter of their tokens agree, and the rows
+beside them agree too. Columns that only rise or only fall (clocks, counters) say nothing, nor do tokens that repeat within a flight.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _MOST_ROWS = 1_000_000
 _BLOCK = 64
 _NEAR, _FAR = 64, 400
 _TELLING = 0.1
+_AGREEING = 0.25
 
 
 class Shared(NamedTuple):
@@ -71,8 +72,7 @@ def overlap(flights: Sequence[Flight], ignored: Iterable[str] = ()) -> Overlap:
         tokens = _tokens(flight, index, features, spread, every)
         parts.append(tokens)
         telling[index] = np.unique(tokens.row).size / max(1, _rows_used(flight.n, every).size)
-    votes = 2 if len(features) > 1 else 1
-    matches = _matches(_Tokens(*(np.concatenate(column) for column in zip(*parts, strict=True))), votes)
+    matches = _matches(parts, [flight.n for flight in flights], fewest=2 if len(features) > 1 else 1)
     pairs = []
     for (a, b), rows_a, rows_b in _by_pair(matches, len(flights)):
         good = _supported(rows_a, rows_b)
@@ -149,8 +149,11 @@ def _mixed(bits: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     return np.asarray(x ^ (x >> np.uint64(31)), dtype=np.uint64)
 
 
-def _matches(tokens: _Tokens, votes: int) -> NDArray[np.int64]:
-    """(flight, row, other flight, its row) wherever at least `votes` tokens agree; tokens of many flights say nothing."""
+def _matches(parts: Sequence[_Tokens], sizes: Sequence[int], *, fewest: int) -> NDArray[np.int64]:
+    """(flight, row, other flight, its row) wherever enough tokens agree; tokens of many flights say nothing."""
+    tokens = _Tokens(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    begin = np.cumsum([0, *sizes])
+    of_row = np.bincount(begin[tokens.flight] + tokens.row, minlength=begin[-1])
     order = np.lexsort((tokens.row, tokens.flight, tokens.token))
     token, flight, row = (column[order] for column in tokens)
     start = np.flatnonzero(np.concatenate([[True], token[1:] != token[:-1]])) if token.size else np.zeros(0, np.int64)
@@ -171,7 +174,9 @@ def _matches(tokens: _Tokens, votes: int) -> NDArray[np.int64]:
     every = every[np.lexsort(every.T[::-1])]
     first = np.flatnonzero(np.concatenate([[True], (every[1:] != every[:-1]).any(axis=1)]))
     counts = np.diff(np.append(first, len(every)))
-    return every[first[counts >= votes]]
+    matched = every[first]
+    total = np.minimum(*(of_row[begin[matched[:, k]] + matched[:, k + 1]] for k in (0, 2)))
+    return matched[counts >= np.maximum(fewest, _AGREEING * total)]
 
 
 def _by_pair(
