@@ -26,12 +26,9 @@ def clean_flights(seed: int, *, flights: int = 8, rows: int = 600) -> list[Fligh
         columns: dict[str, np.ndarray] = {}
         for k, kind in enumerate(kinds):
             noise = random.normal(size=n)
-            values = {
-                "walk": lambda noise=noise: np.cumsum(noise) / 10,
-                "noise": lambda noise=noise: noise,
-                "wave": lambda noise=noise: np.sin(t * random.uniform(0.1, 2) + random.uniform(0, 6)) + noise / 50,
-                "coarse": lambda noise=noise: np.round(noise, 1),
-            }[kind]()
+            wave = np.sin(t * random.uniform(0.1, 2) + random.uniform(0, 6))
+            shapes = {"walk": np.cumsum(noise) / 10, "noise": noise, "wave": wave + noise / 50}
+            values = shapes.get(kind, np.round(noise, 1))
             columns[f"c{k}"] = np.round(values * scales[k], max(0, decimals[k] - int(np.log10(scales[k]) > 1)))
             if resting:
                 columns[f"c{k}"][: n // 5] = 0.0

@@ -209,6 +209,9 @@ REVIEWED = {
     ("sklearn/model_selection/_classification_threshold.py", SHUFFLE),
     ("sklearn/neural_network/_multilayer_perceptron.py", SHUFFLE),
     ("sklearn/utils/estimator_checks.py", SHUFFLE),
+    ("sklearn/model_selection/_split.py", SHUFFLE),
+    # Test rows are shifted by their own least value.
+    ("sklearn/utils/estimator_checks.py", FIT),
     ("pyod/models/lunar.py", SHUFFLE),
     ("pyod/utils/data.py", SHUFFLE),
     # A calibrator is fitted on what the code calls test: right inside a fold, a leak by name.

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from tests.anomaly.leaks import Leak, clean_flights, leaking_flights, splits_of
 
 from adjudge.cli.main import main
 from adjudge.protocols.anomaly.example import simulate
 from adjudge.protocols.anomaly.leakage import check_disjoint, content_of
 from adjudge.protocols.anomaly.rows import Columns, Flight
 from adjudge.protocols.anomaly.splits import Splits
-from tests.anomaly.leaks import Leak, clean_flights, leaking_flights, splits_of
 
 NAMES = ("a", "b", "c", "d")
 SPLITS = Splits(("a", "b"), ("c",), ("d",))
@@ -51,7 +51,9 @@ HIDDEN = {
     "columns exchanged": lambda train, _: dict(zip(train.columns, reversed(train.columns.values()), strict=True)),
     "a counter added": lambda train, _: {**train.columns, "row": np.arange(train.n) + 7.0},
     "a label added": lambda train, _: {**train.columns, "label": np.arange(train.n) % 2.0},
-    "with blanks": lambda train, _: {k: np.where(np.arange(train.n) % 9 == 4, np.nan, v) for k, v in train.columns.items()},
+    "with blanks": lambda train, _: {
+        k: np.where(np.arange(train.n) % 9 == 4, np.nan, v) for k, v in train.columns.items()
+    },
     "backwards": lambda train, _: {k: v[::-1] for k, v in train.columns.items()},
     "on another clock": lambda train, _: train.columns,
 }

@@ -14,6 +14,7 @@ from adjudge.protocols.anomaly.code_values import (
     dotted,
     is_comparison,
     is_label,
+    names_in,
 )
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, banned, is_threshold, words
 
@@ -33,6 +34,15 @@ _FEATURE_WORDS = frozenset(
 _REFUSED_WORDS = frozenset(
     ["banned", "forbidden", "exclude", "excluded", "drop", "dropped", "ignore", "ignored", "leaky", "blacklist", "skip"]
 )
+_TABLE_WORDS = frozenset((
+    "weights", "weight", "config", "cfg", "conf", "params", "parameters", "settings", "options", "opts", "kwargs", "args",
+    "metrics", "results", "result", "limits", "colors", "colours", "units", "titles", "names", "registry", "mapping",
+    "map", "lookup", "dict", "report", "summary", "models", "detectors", "thresholds", "env", "environ", "gains",
+))  # fmt: skip
+_OUTCOME_WORDS = frozenset((
+    "score", "scores", "error", "errors", "err", "residual", "residuals", "loss", "losses", "prediction", "predictions",
+    "pred", "preds", "acc", "auc", "latency", "metric", "rank", "ranks", "prob", "proba", "importance", "importances",
+))  # fmt: skip
 _FRAME_WORDS = frozenset(["df", "data", "frame", "dataset", "flights", "flight", "train", "test", "rows", "log"])
 
 
@@ -98,7 +108,7 @@ class LeakRules:
             self.leak("code.fit_on_test", node, f"{name} is given rows of test; early stopping belongs to validation")
         transforms = name in {"fit_transform", "fit_resample"} or self._is_transformer(node, receiver)
         fitted: frozenset[int] = frozenset()
-        if rows is not None and not seen and rows.roots and not (node.args and is_label(dotted(node.args[0]) or "")):
+        if rows is not None and not seen and rows.roots and not (node.args and _is_label_of(node.args[0])):
             scope.fits.append(Fit(node.lineno, rows.roots, transforms))
             fitted = frozenset({node.lineno})
         if name in {"fit_transform", "fit_predict", "fit_resample"} and rows is not None:
@@ -132,11 +142,49 @@ class LeakRules:
             self.leak("code.shuffled_split", node, f"{name} shuffles rows of a time series; split by flight")
         if name == "random_split":
             self.leak("code.shuffled_split", node, "random_split shuffles rows of a time series; split by flight")
-        frac = keywords.get("frac")
+        frac = keywords.get("frac", keywords.get("fraction"))
         if name == "sample" and isinstance(frac, ast.Constant) and frac.value == 1 and not receiver.splits:
             subject = words(dotted(node.func.value) or "") if isinstance(node.func, ast.Attribute) else ()
             if not set(subject) & _GROUP_WORDS:
-                self.leak("code.shuffled_split", node, "sample(frac=1) shuffles the rows of a time series")
+                self.leak("code.shuffled_split", node, "sample of all rows shuffles a time series")
+
+    def scaled(self, node: ast.AST, rows: Value, statistic: Value, scope: Scope) -> frozenset[int]:
+        """Rows that are scaled or filled by a statistic: of test it is a leak; of all rows, if they are split elsewhere."""
+        if (LABEL_WORDS | _OUTCOME_WORDS) & names_in(node) or not (rows.splits or rows.roots):
+            return frozenset()
+        line = getattr(node, "lineno", 0)
+        if TEST in statistic.splits:
+            self.leak(
+                "code.fit_on_test", node, "rows are scaled by a mean, spread or extreme of test; take those of train"
+            )
+        elif not statistic.splits and statistic.roots & rows.roots:
+            scope.fits.append(Fit(line, statistic.roots & rows.roots, transforms=True))
+            return frozenset({line})
+        return frozenset()
+
+    def permuted(self, name: str, node: ast.Call, positional: list[Value]) -> frozenset[int]:
+        """The line of a call that brings rows of no split into a random order; an order of flights is none."""
+        if name not in {"permutation", "shuffle"} or not node.args or any(value.splits for value in positional):
+            return frozenset()
+        roots = {word for value in positional for root in value.roots for word in words(root)}
+        known = names_in(node.args[0]) | roots
+        return frozenset() if known & _GROUP_WORDS else frozenset({node.lineno})
+
+    def split_of_shuffled(self, value: Value, line: int) -> None:
+        """Rows that are named as a split after they were brought into a random order."""
+        for shuffled in sorted(value.shuffled):
+            why = f"rows of a time series are shuffled, then line {line} splits them; split by flight"
+            self.findings.append(CodeFinding("code.shuffled_split", shuffled, why))
+
+    def columns_of_call(self, name: str, node: ast.Call) -> None:
+        """Banned columns that a call selects: `select`, `pl.col`, `usecols`."""
+        chosen = node.args if name in {"select", "col", "get_column", "with_columns"} else []
+        chosen = [*chosen, *(item.value for item in node.keywords if item.arg in {"usecols", "columns"})]
+        for argument in chosen if name not in {"drop", "exclude", "rename", "DataFrame"} else ():
+            for text, item in constants(argument):
+                reason = banned(text)
+                if reason is not None and id(item) not in self.exempt:
+                    self.leak("code.banned_column", item, f"column {text!r} is selected: {reason}")
 
     def keywords(self, node: ast.Call, named: dict[str, Value]) -> None:
         """An argument that sets a threshold or a contamination from test rows."""
@@ -166,14 +214,19 @@ class LeakRules:
             if reason is not None:
                 self.leak("code.banned_column", item, f"{text!r} is in the feature list: {reason}")
 
-    def column(self, name: str, node: ast.AST, *, attribute: bool = False) -> None:
-        """A banned column that is selected."""
+    def column(self, name: str, node: ast.AST, *, base: Value = NOTHING, attribute: bool = False) -> None:
+        """A banned column that is selected; the key of a dictionary is none."""
         reason = banned(name)
         if reason is None or id(node) in self.exempt or not isinstance(getattr(node, "ctx", None), ast.Load):
             return
+        owner = names_in(node.value) if isinstance(node, ast.Subscript) else set()
+        if base.made_by in {"dict", "load", "loads", "safe_load"} or (
+            owner & _TABLE_WORDS and not owner & _FRAME_WORDS
+        ):
+            return
         if attribute:
-            base = dotted(node.value) if isinstance(node, ast.Attribute) else None
-            if base is None or not _FRAME_WORDS & set(words(base)):
+            frame = dotted(node.value) if isinstance(node, ast.Attribute) else None
+            if frame is None or not _FRAME_WORDS & set(words(frame)):
                 return
         self.leak("code.banned_column", node, f"column {name!r} is selected: {reason}")
 
@@ -188,3 +241,10 @@ class LeakRules:
     def leak(self, code: str, node: ast.AST, why: str) -> None:
         """Note a leak at a node."""
         self.findings.append(CodeFinding(code, getattr(node, "lineno", 0), why))
+
+
+def _is_label_of(node: ast.expr) -> bool:
+    """Whether an expression is a variable of labels, or a part of one."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return is_label(dotted(node) or "")

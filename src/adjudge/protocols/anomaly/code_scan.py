@@ -14,24 +14,31 @@ from dataclasses import replace
 
 from adjudge.protocols.anomaly.code_rules import CodeFinding, LeakRules, Scope
 from adjudge.protocols.anomaly.code_values import (
+    CROSS_VALIDATIONS,
+    CURVES,
+    FILLS,
+    FILTERS,
+    FITS,
+    GROUPED,
+    MODULES,
     NOTHING,
+    QUANTILES,
+    READERS,
+    STATISTICS,
     Value,
     called,
     concatenates,
     dotted,
+    frame_statistic,
     is_label,
+    is_statistic,
     joined,
+    scales,
     stem,
     target_names,
 )
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, splits_of, words
 
-FITS = frozenset({"fit", "fit_transform", "partial_fit", "fit_predict", "fit_resample"})
-_QUANTILES = frozenset({"percentile", "quantile", "nanpercentile", "nanquantile"})
-_CROSS_VALIDATIONS = frozenset({"cross_val_score", "cross_validate", "cross_val_predict"})
-_READERS = frozenset(
-    {"read_csv", "read_parquet", "read_table", "load", "loadtxt", "genfromtxt", "open", "read_feather"}
-)
 _DEPTH = 6
 
 
@@ -129,6 +136,8 @@ class _Reader:
                     scope.names[name] = value if other in {None, value} else value | (other or NOTHING)
             case ast.For() | ast.AsyncFor():
                 value = self._value(node.iter, scope)
+                if value.made_by in GROUPED:
+                    value = NOTHING
                 for _ in range(2):
                     self._loop_target(node.target, value, scope)
                     self._block(node.body, scope)
@@ -183,8 +192,10 @@ class _Reader:
                 if base is not None:
                     scope.names[base] = self._value(target.value, scope) | replace(value, strings=frozenset())
             return
-        said = splits_of(key.rpartition(".")[2])
         last = key.rpartition(".")[2]
+        said = splits_of(last)
+        if TEST in said:
+            self.rules.split_of_shuffled(value, target.lineno)
         self.rules.threshold(last, value, node, target.lineno, scope)
         self.rules.feature_list(last, node)
         if said and not value.splits:
@@ -216,7 +227,9 @@ class _Reader:
                 parts = tuple(self._value(item, scope) for item in node.elts)
                 return replace(joined(parts), parts=parts)
             case ast.Dict():
-                return joined([self._value(item, scope) for item in node.values])
+                return replace(joined([self._value(item, scope) for item in node.values]), made_by="dict")
+            case ast.BinOp():
+                return self._arithmetic(node, scope)
             case ast.Call():
                 return self._call(node, scope)
             case ast.Compare():
@@ -264,7 +277,7 @@ class _Reader:
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         base, index = self._value(node.value, scope), self._value(node.slice, scope)
         for text in sorted(index.strings):
-            self.rules.column(text, node)
+            self.rules.column(text, node, base=base)
         said = frozenset().union(*(splits_of(text) for text in index.strings)) | index.splits
         if said and not base.splits:
             for root in base.roots:
@@ -274,7 +287,16 @@ class _Reader:
         if base.parts is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
             with suppress(IndexError):
                 return base.parts[node.slice.value]
-        return replace(base, splits=base.splits | (index.splits if base.splits else frozenset()), parts=None)
+        splits = base.splits | (index.splits if base.splits else frozenset())
+        shuffled = base.shuffled | (frozenset() if base.splits else index.shuffled)
+        return replace(base, splits=splits, shuffled=shuffled, parts=None)
+
+    def _arithmetic(self, node: ast.BinOp, scope: Scope) -> Value:
+        left, right = self._value(node.left, scope), self._value(node.right, scope)
+        both = left | right
+        if right.statistic and not left.statistic and isinstance(node.op, ast.Sub | ast.Div):
+            both = replace(both, fitted=both.fitted | self.rules.scaled(node, left, right, scope))
+        return replace(both, parts=None)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, scope: Scope) -> Value:
         saved = dict(scope.names)
@@ -301,8 +323,16 @@ class _Reader:
         if name == "train_test_split":
             return self.rules.train_test_split(node, positional, scope)
         self.rules.shuffle(name, node, receiver)
+        self.rules.columns_of_call(name, node)
         everything = joined([*positional, *named.values()])
-        if name in _CROSS_VALIDATIONS and everything.fitted:
+        everything = replace(everything, statistic=any(value.statistic for value in positional))
+        known = self._known_call(name, node, receiver, everything, scope)
+        if known is not None:
+            return known
+        shuffled = self.rules.permuted(name, node, positional)
+        if shuffled and name == "shuffle":
+            return self._shuffled_in_place(node, positional, shuffled, scope)
+        if name in CROSS_VALIDATIONS and everything.fitted:
             for line in sorted(everything.fitted):
                 why = f"fitted on all rows before the cross-validation of line {node.lineno}; put it into a Pipeline"
                 self.rules.findings.append(CodeFinding("code.fit_before_split", line, why))
@@ -310,19 +340,51 @@ class _Reader:
             function = scope.functions[name]
             if function not in self._active:
                 return self._local_call(function, positional, named, scope)
-        if name in _READERS:
+        if name in READERS:
             said = frozenset().union(*(splits_of(stem(text)) for text in everything.strings))
             return Value(said or everything.splits, frozenset({f"{name}:{node.lineno}"}))
-        quantile = name in _QUANTILES and TEST in (receiver | everything).splits
+        quantile = name in QUANTILES and TEST in (receiver | everything).splits
         source = receiver if receiver.splits or receiver.roots else NOTHING
         # np.argmax(…) and the like: the module's name says nothing about rows.
-        if isinstance(node.func, ast.Attribute) and dotted(node.func.value) in {"np", "numpy", "pd", "torch", "plt"}:
+        if isinstance(node.func, ast.Attribute) and dotted(node.func.value) in MODULES:
             source = NOTHING
+        statistic = name in STATISTICS and receiver.made_by not in GROUPED
         made = replace(
             source | everything,
             strings=everything.strings if name in {"list", "set", "tuple", "sorted"} else frozenset(),
         )
-        return replace(made, made_by=name, quantile=quantile, parts=None)
+        made = replace(made, made_by=name, quantile=quantile, statistic=statistic, parts=None)
+        return replace(made, shuffled=made.shuffled | shuffled) if shuffled else made
+
+    def _known_call(self, name: str, node: ast.Call, receiver: Value, given: Value, scope: Scope) -> Value | None:
+        """Calls of which more is known: curves, fills, expressions over a frame, filters; None for every other."""
+        if name in CURVES:
+            plain = Value(given.splits, given.roots)
+            return replace(plain, parts=(plain, plain, replace(plain, quantile=TEST in given.splits)))
+        if name in FILLS and receiver.roots:
+            strategy = any(item.arg in {"strategy", "method"} and is_statistic(item.value) for item in node.keywords)
+            filled = replace(receiver, made_by=name, parts=None)
+            if given.statistic or strategy:
+                statistic = given if given.statistic else receiver
+                filled = replace(filled, fitted=filled.fitted | self.rules.scaled(node, receiver, statistic, scope))
+            return filled
+        if name in {"with_columns", "select"} and receiver.roots:
+            scaled = [item for item in node.args if isinstance(item, ast.BinOp | ast.Call) and scales(item)]
+            fitted = [self.rules.scaled(item, receiver, receiver, scope) for item in scaled if frame_statistic(item)]
+            return replace(receiver, made_by=name, fitted=receiver.fitted.union(*fitted), parts=None)
+        if name in FILTERS and receiver.roots and not receiver.splits and given.splits:
+            for root in receiver.roots if TEST in given.splits else ():
+                scope.split_roots.setdefault(root, node.lineno)
+            return Value(given.splits)
+        return None
+
+    def _shuffled_in_place(self, node: ast.Call, positional: list[Value], lines: frozenset[int], scope: Scope) -> Value:
+        for argument, value in zip(node.args, positional, strict=True):
+            key = dotted(argument)
+            if key is not None:
+                scope.names[key] = replace(value, shuffled=value.shuffled | lines)
+        parts = tuple(replace(value, shuffled=value.shuffled | lines, parts=None) for value in positional)
+        return replace(joined(parts), parts=parts if len(parts) > 1 else None)
 
     def _local_call(
         self,

@@ -9,6 +9,20 @@ from dataclasses import dataclass
 from adjudge.protocols.anomaly.words import words
 
 LABEL_WORDS = frozenset({"y", "label", "labels", "target", "targets", "classes", "truth", "gt"})
+STATISTICS = frozenset(
+    ["mean", "std", "var", "median", "min", "max", "ptp", "nanmean", "nanstd", "nanmedian", "nanmin", "nanmax"]
+)
+FITS = frozenset({"fit", "fit_transform", "partial_fit", "fit_predict", "fit_resample"})
+QUANTILES = frozenset({"percentile", "quantile", "nanpercentile", "nanquantile"})
+CROSS_VALIDATIONS = frozenset({"cross_val_score", "cross_validate", "cross_val_predict"})
+READERS = frozenset(
+    {"read_csv", "read_parquet", "read_table", "load", "loadtxt", "genfromtxt", "open", "read_feather", "scan_parquet"}
+)
+CURVES = frozenset({"roc_curve", "precision_recall_curve"})
+FILLS = frozenset({"fillna", "fill_null", "fill_nan"})
+GROUPED = frozenset({"groupby", "group_by", "over"})
+FILTERS = frozenset({"filter", "query", "where", "compress", "take"})
+MODULES = frozenset({"np", "numpy", "pd", "torch", "plt", "pl"})
 _CONCATENATIONS = frozenset(
     {"concat", "concatenate", "vstack", "hstack", "append", "stack", "row_stack", "r_", "chain"}
 )
@@ -24,6 +38,10 @@ class Value:
     fitted: frozenset[int] = frozenset()
     made_by: str = ""
     quantile: bool = False
+    statistic: bool = False
+    """A mean, spread or extreme of rows."""
+    shuffled: frozenset[int] = frozenset()
+    """Lines on which its rows were brought into a random order."""
     parts: tuple[Value, ...] | None = None
 
     def __or__(self, other: Value) -> Value:
@@ -34,6 +52,8 @@ class Value:
             self.fitted | other.fitted,
             self.made_by if self.made_by == other.made_by else "",
             self.quantile or other.quantile,
+            self.statistic and other.statistic,
+            self.shuffled | other.shuffled,
         )
 
 
@@ -87,6 +107,25 @@ def concatenates(node: ast.expr) -> bool:
     return any(isinstance(item, ast.Call) and called(item.func) in _CONCATENATIONS for item in ast.walk(node))
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """The words of every name inside an expression."""
+    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
+    names |= {item.attr for item in ast.walk(node) if isinstance(item, ast.Attribute)}
+    return {word for name in names for word in words(name)}
+
+
+def frame_statistic(node: ast.AST) -> bool:
+    """Whether an expression of Polars takes a mean or spread of a whole column, not one over groups."""
+    calls = [item for item in ast.walk(node) if isinstance(item, ast.Call)]
+    grouped = {
+        id(item.func.value) for item in calls if isinstance(item.func, ast.Attribute) and item.func.attr == "over"
+    }
+    return any(
+        called(item.func) in STATISTICS and id(item) not in grouped and {"pl", "col", "cs"} & names_in(item)
+        for item in calls
+    )
+
+
 def is_comparison(node: ast.expr) -> bool:
     """Whether a value is true or false, or a count of that, under any calls around it."""
     while isinstance(node, ast.Call):
@@ -109,3 +148,13 @@ def constants(node: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
     elif isinstance(node, ast.BinOp):
         yield from constants(node.left)
         yield from constants(node.right)
+
+
+def is_statistic(node: ast.expr) -> bool:
+    """Whether a constant names a mean, spread or extreme."""
+    return isinstance(node, ast.Constant) and node.value in STATISTICS
+
+
+def scales(node: ast.expr) -> bool:
+    """Whether an expression subtracts or divides."""
+    return any(isinstance(item, ast.BinOp) and isinstance(item.op, ast.Sub | ast.Div) for item in ast.walk(node))
