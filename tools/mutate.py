@@ -210,7 +210,6 @@ def main() -> None:
         "pyarrow.parquet",
         "pyarrow.compute",
         "scipy.stats",
-        "hypothesis",
         "msgspec",
         "pytest",
     ):

@@ -136,6 +136,11 @@ class Judged:
     rubric: Rubric
 
 
+def rules_of(task: str) -> set[str]:
+    """The codes of the rules that are known here."""
+    return {atom.rule for atom in evaluate(task, None, None, None, bucket_hint="unparsed").atoms}
+
+
 def evaluate(
     task: str,
     answer: dict[str, Any] | None,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from adjudge.evidence.atoms import atoms
 from adjudge.evidence.citations import unpack_citations
+from adjudge.evidence.graph import only_rules
 from adjudge.protocols.base import Partition
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.judge import DIMENSIONS
@@ -19,7 +20,8 @@ from adjudge.verdict.agent_table import stored_reasons, stored_statuses
 
 
 @pytest.fixture(scope="module")
-def plans():
+def plans(reference):
+    """Plans with the rules that the reference has; one that was added since has a table test of its own."""
     made = {}
     for task in TASKS:
         for relative in (False, True):
@@ -34,7 +36,8 @@ def plans():
                     "library": content,
                     "top_k": 1000,
                 }
-                made[task, relative, airborne] = FlightPlan(config)
+                with only_rules(reference.rules_of(task)):
+                    made[task, relative, airborne] = FlightPlan(config)
     return made
 
 
