@@ -157,6 +157,61 @@ def refuse_altered_runs(words: Sequence[str], *, unverified: bool) -> None:
             refuse_altered(Run(Path(place)))
 
 
+AGENT_FLAGS = (
+    "agent_url",
+    "votes",
+    "agent_concurrency",
+    "agent_timeout",
+    "agent_cache",
+    "agent_key_env",
+    "agent_price",
+    "max_samples",
+    "max_tokens",
+    "agent_validation",
+    "min_kappa",
+)
+
+
+def agent_options(command: F) -> F:
+    """The flags of every protocol whose verdicts an evaluator agent gives."""
+    for option in reversed(
+        (
+            click.option(
+                "--agent", metavar="NAME", help="Who decides [rules]: llm:MODEL, replay:RUN, null:eligible, a plugin's."
+            ),
+            click.option("--agent-url", metavar="URL", help="Where llm:MODEL is asked: http://127.0.0.1:8000/v1."),
+            click.option("--votes", type=int, help="Independent answers of the judge to every sample [1]."),
+            click.option("--agent-concurrency", type=int, help="Requests at a time [6]."),
+            click.option("--agent-timeout", type=float, help="Seconds until an answer is given up [60]."),
+            click.option(
+                "--agent-cache", metavar="DIR", help="Answers as they come, to go on after a kill [.agent-cache]."
+            ),
+            click.option("--agent-key-env", metavar="NAME", help="Environment variable with the key [OPENAI_API_KEY]."),
+            click.option("--agent-price", metavar="IN,OUT", help="Of a million prompt and completion tokens."),
+            click.option("--max-samples", type=int, help="Refuse to ask the judge about more samples."),
+            click.option("--max-tokens", type=int, help="Refuse to spend more tokens on the judge."),
+            click.option(
+                "--agent-validation", metavar="FILE", help="A validation of this judge, so that gates are held."
+            ),
+            click.option("--min-kappa", type=float, help="The least κ.low of a validation [0.6]."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def gather_agent_options(settings: dict[str, Any]) -> None:
+    """Put the flags about an agent into one setting, as a configuration file has them."""
+    chosen = {name.removeprefix("agent_"): settings.pop(name) for name in AGENT_FLAGS if name in settings}
+    if isinstance(chosen.get("price"), str):
+        try:
+            chosen["price"] = [float(number) for number in chosen["price"].split(",")]
+        except ValueError:
+            raise ConfigError(f"--agent-price {chosen['price']!r} is not of the form IN,OUT, two numbers") from None
+    if chosen:
+        settings["agent_options"] = {**(settings.get("agent_options") or {}), **chosen}
+
+
 def settings_and_run_flags(
     ctx: click.Context, flags: dict[str, Any], needs: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -166,6 +221,7 @@ def settings_and_run_flags(
     """
     run_flags = {key: flags.pop(key) for key in RUN_FLAGS}
     settings = configuration(flags.pop("config_file"), flags)
+    gather_agent_options(settings)
     if not settings:
         click.echo(ctx.get_help())
         ctx.exit(2)
@@ -230,7 +286,7 @@ def say(text: str, *, err: bool = True) -> None:
 
 
 @contextmanager
-def progress(*, quiet: bool, what: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress(*, quiet: bool, what: str) -> Iterator[Callable[..., None] | None]:
     """A bar with rate and time left on a terminal; nothing in a pipe."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -248,9 +304,9 @@ def progress(*, quiet: bool, what: str) -> Iterator[Callable[[int, int], None] |
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None, rate="")
 
-        def update(done: int, total: int) -> None:
+        def update(done: int, total: int, spent: str = "") -> None:
             speed = bar.tasks[0].speed
-            bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+            bar.update(task, completed=done, total=total, rate=spent or (f"{speed:,.0f}/s" if speed else ""))
 
         yield update
 
@@ -305,6 +361,7 @@ def evaluate_and_show(
                 gates=wanted,
                 command=("adjudge", *sys.argv[1:]),
                 on_progress=update,
+                on_answer=update,
                 report=report_writer if report else None,
             ),
         )

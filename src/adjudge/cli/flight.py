@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, say, settings_and_run_flags
+from adjudge.cli.common import (
+    PATH,
+    ProtocolGroup,
+    agent_options,
+    evaluate_and_show,
+    run_options,
+    say,
+    settings_and_run_flags,
+)
 
 _TASK = click.Choice(["S1", "M1", "M3"])
 
@@ -35,7 +43,7 @@ _TASK = click.Choice(["S1", "M1", "M3"])
 @click.option("--top-k", type=int, help="Reasons listed per sample [5].")
 @click.option("--repairs/--no-repairs", default=None, help="Whether broken JSON may be repaired [repairs].")
 @click.option("--rules", multiple=True, help="Add the rule set of an installed package; repeat.")
-@click.option("--agent", help="Evaluator agent [rules].")
+@agent_options
 @run_options
 @click.pass_context
 def flight(ctx: click.Context, /, **flags: Any) -> int | None:

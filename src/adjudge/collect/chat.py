@@ -84,6 +84,7 @@ class ChatSubject(Subject):
         tools: Sequence[Tool] = (),
         json_mode: bool = False,
         max_tokens: int | None = None,
+        json_schema: dict[str, Any] | None = None,
     ) -> None:
         try:
             import httpx
@@ -109,7 +110,7 @@ class ChatSubject(Subject):
         self.base_url = public_url(base_url)
         self._loopback = _is_loopback(parts.hostname or "")
         self._key, self._tools = key, {tool.name: tool for tool in tools}
-        self._json_mode, self._max_tokens = json_mode, max_tokens
+        self._json_mode, self._max_tokens, self._json_schema = json_mode, max_tokens, json_schema
         self._clients: list[httpx.AsyncClient] = []
         self._idle: list[httpx.AsyncClient] = []
 
@@ -241,7 +242,9 @@ class ChatSubject(Subject):
             body["max_tokens"] = self._max_tokens
         if "reasoning_effort" in request.settings:
             body["reasoning_effort"] = request.settings["reasoning_effort"]
-        if self._json_mode:
+        if self._json_schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": self._json_schema}
+        elif self._json_mode:
             body["response_format"] = {"type": "json_object"}
         if request.use_tools:
             body["tools"] = [tool.definition for tool in self._tools.values()]
@@ -269,6 +272,7 @@ class ChatSubject(Subject):
                 f"the server answered with status {status}: {said}",
                 retry=status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR,
                 wait=retry_after(response.headers.get("retry-after")),
+                status=status,
             )
         try:
             completion = _decode(answer)

@@ -108,13 +108,21 @@ _KINDS = {field.name: field.type for field in msgspec.structs.fields(Reply) if f
 class Unanswered(Exception):
     """There is no answer, and why; `retry` says whether asking again may help, `wait` how long the server asked for.
 
-    `returned` is what came back instead of an answer, so that the record keeps it.
+    `returned` is what came back instead of an answer, so that the record keeps it; `status` is a server's status code.
     """
 
     def __init__(
-        self, kind: ErrorType, what: str, *, retry: bool = False, wait: float | None = None, returned: Any = None
+        self,
+        kind: ErrorType,
+        what: str,
+        *,
+        retry: bool = False,
+        wait: float | None = None,
+        returned: Any = None,
+        status: int | None = None,
     ) -> None:
         self.kind, self.what, self.retry, self.wait, self.returned = kind, what, retry, wait, returned
+        self.status = status
         super().__init__(what)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import signal
 import threading
 from collections import Counter
@@ -20,13 +19,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from adjudge.collect.asking import Asked, Asker
 from adjudge.collect.cache import Cache, Entry, cache_key
 from adjudge.collect.clock import Clock
 from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
 from adjudge.collect.record import Latencies, answered_or_errored, cache_hit, measured_times, said, with_the_rest
 from adjudge.collect.replay import ReplaySubject
-from adjudge.collect.request import Image, Prompt, Reply, Request, Unanswered
+from adjudge.collect.request import Image, Prompt, Request, Unanswered
 from adjudge.collect.settings import Settings
 from adjudge.collect.subject import Subject
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
@@ -83,17 +83,6 @@ class _Job(NamedTuple):
         return self.question.sample
 
 
-class _Asked(NamedTuple):
-    """How a question ended, after all attempts."""
-
-    reply: Reply | None
-    failed: Unanswered | None
-    attempts: int
-    seconds: float
-    """Of the last attempt alone: the wait for a rate limit is no latency of the system."""
-    total: float
-
-
 def run_configs(
     dataset: Dataset, subjects: Sequence[Subject], template: Template | None, settings: Settings
 ) -> dict[str, dict[str, Any]]:
@@ -141,7 +130,7 @@ class Runner:
         self._identity = {subject.model: subject.identity() for subject in subjects}
         self._progress, self._on_interrupt, self._bucket = on_progress, on_interrupt, bucket
         self._latencies = Latencies(output.latencies)
-        self._random = random.Random(settings.seed)  # noqa: S311 -- jitter
+        self._asker = Asker(settings, self._clock)
         self._stopping = False
         self._tally = Tally(total=dataset.count * len(subjects) * len(settings.modes) * settings.trials)
         for subject in subjects:
@@ -241,11 +230,15 @@ class Runner:
             if self._cache is not None and not job.subject.replays:
                 key = self._key(job, request, payload)
                 entry = self._cache.get(key)
-            asked = _Asked(entry.reply, None, 0, 0.0, 0.0) if entry is not None else await self._ask(job, request)
+            asked = (
+                Asked(entry.reply, None, 0, 0.0, 0.0)
+                if entry is not None
+                else await self._asker.ask(job.subject, request)
+            )
             if isinstance(job.subject, ReplaySubject):
                 recorded = job.subject.recorded(request)
         except Unanswered as error:
-            asked = _Asked(None, error, 0, 0.0, self._clock.seconds() - start)
+            asked = Asked(None, error, 0, 0.0, self._clock.seconds() - start)
         reply, total = asked.reply, self._clock.seconds() - start
         timings = measured_times({} if reply is None or entry or job.subject.replays else reply.timings, total)
         latency = asked.seconds if reply is not None and not job.subject.replays else None
@@ -311,50 +304,6 @@ class Runner:
             parameters={**self._settings.parameters(job.use_tools, job.trial), "model": job.subject.model},
             trial=job.trial,
         )
-
-    async def _ask(self, job: _Job, request: Request) -> _Asked:
-        """Ask until there is an answer, asking again would not help, or the retries are used up."""
-        start = self._clock.seconds()
-        attempts = 0
-        while True:
-            attempts += 1
-            began = self._clock.seconds()
-            reply: Reply | None = None
-            failed: Unanswered | None = None
-            try:
-                async with asyncio.timeout(self._settings.timeout):
-                    reply = await job.subject.ask(request)
-            except TimeoutError:
-                failed = Unanswered("timeout", f"no answer within {self._settings.timeout:g} s")
-            except Unanswered as error:
-                failed = error
-            except asyncio.CancelledError:
-                failed = _cancelled()
-            seconds = self._clock.seconds() - began
-            if failed is not None and failed.retry and attempts <= self._settings.retries:
-                try:
-                    failed = await self._wait(failed, attempts)
-                except asyncio.CancelledError:
-                    failed = _cancelled()
-                if failed is None:
-                    continue
-            return _Asked(reply, failed, attempts, seconds, self._clock.seconds() - start)
-
-    async def _wait(self, failed: Unanswered, attempts: int) -> Unanswered | None:
-        """Back off: doubling, with jitter, and never less than the server asked for; a longer wait gives up."""
-        longest = self._settings.longest_wait
-        wait = min(self._settings.backoff * 2.0 ** (attempts - 1), longest) * self._random.uniform(0.5, 1.0)
-        if failed.wait is not None:
-            if failed.wait > longest:
-                what = f"{failed.what} (it asked to wait {failed.wait:g} s; the longest wait is {longest:g} s)"
-                return Unanswered(failed.kind, what)
-            wait = failed.wait + wait * 0.1
-        await asyncio.sleep(wait)
-        return None
-
-
-def _cancelled() -> Unanswered:
-    return Unanswered("cancelled", "the collection was interrupted before there was an answer")
 
 
 async def _all(workers: Sequence[asyncio.Task[None]]) -> None:

@@ -18,13 +18,14 @@ from adjudge.engine.split import Split, Wanted, split
 from adjudge.engine.versions import rule_versions
 from adjudge.engine.work import Done, Job, work, written
 from adjudge.errors import ConfigError, PromiseBroken
-from adjudge.protocols.base import Protocol
+from adjudge.protocols.base import Plan, Protocol
 from adjudge.provenance.environment import environment
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.provenance.redact import redacted_value
 from adjudge.readers.shape import columns_of
 from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
+from adjudge.verdict.transcripts import TranscribedAgent
 
 Report = Callable[[Path], tuple[bytes, str]]
 """From a whole run folder to report.html and the digest of the data block it embeds; the CLI wires the report room in."""
@@ -42,6 +43,7 @@ class Options:
     gates: tuple[Gate, ...] = ()
     command: tuple[str, ...] = ()
     on_progress: Callable[[int, int], None] | None = None
+    on_answer: Callable[[int, int, str], None] | None = None
     report: Report | None = None
 
 
@@ -66,6 +68,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         plan_recipe = recipe(chosen.name, plan)
         cut = split(plan.inputs(), writer.scratch, runner, plan_recipe, wanted)
         clock.lap("read")
+        _begin_judging(plan, cut, options)
         jobs = _jobs(plan_recipe, cut, writer, limited=options.limit is not None)
         partials: list[Any] = []
         counted = Counted()
@@ -152,6 +155,17 @@ def _wanted(config: Mapping[str, Any], options: Options) -> tuple[dict[str, Any]
     if path is not None and not isinstance(path, str):
         raise ConfigError(f"json_path is {path!r}, expected a path such as $.details")
     return settings, Wanted(options.limit, path, columns)
+
+
+def _begin_judging(plan: Plan, cut: Split, options: Options) -> None:
+    """Tell an agent what it will judge; one that costs something may refuse."""
+    if plan.adjudicator is None:
+        return
+    agent = plan.adjudicator.agent
+    if isinstance(agent, TranscribedAgent):
+        agent.on_answer = options.on_answer
+    agent.check_budget(max(cut.rows.values(), default=0))
+    agent.begin([file.sha256 for file in (*cut.inputs, *plan.read)])
 
 
 def _runner(options: Options, protocol: str) -> Runner:

@@ -35,6 +35,8 @@ def replay(run: Run, plan: Plan, adjudicator: Adjudicator) -> Replayed:
     result = Replayed([], JudgeTally(), replayed=True)
     if run.agent is None:
         return Replayed([f"{AGENT}: is missing"], result.judges, replayed=False)
+    adjudicator.agent.attach(run.agent)
+    adjudicator.agent.begin([file.sha256 for file in run.manifest.inputs])
     if msgspec.json.decode(pretty(adjudicator.document())) != run.agent:
         result.problems.append(f"{AGENT}: the agent or its checklist is not what the configuration gives")
     for part, samples, evidence, outputs, table, transcripts in _batches(run):

@@ -72,6 +72,15 @@ class EvaluatorAgent(ABC):
             "temperature": self.temperature,
         }
 
+    def begin(self, inputs: Sequence[str]) -> None:  # noqa: B027 -- most agents need none
+        """Get to know the digests of the input, before anything is judged or replayed."""
+
+    def attach(self, document: dict[str, Any]) -> None:  # noqa: B027 -- most agents need none
+        """Get to know the agent.json of a run that is verified."""
+
+    def check_budget(self, samples: int) -> None:  # noqa: B027 -- most agents cost nothing
+        """Refuse to judge so many samples, where that would cost too much."""
+
     def checklist(self, rules: Sequence[dict[str, Any]], task: str) -> Sequence[Item]:
         """What will be looked at, once a run: items that together cover every rule of the rule table."""
         del task

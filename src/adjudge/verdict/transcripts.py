@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
 import pyarrow as pa
@@ -54,6 +54,8 @@ class TranscribedAgent(EvaluatorAgent):
     """An agent that is asked over a wire: what it answered is kept, and everything follows from that again."""
 
     votes = 1
+    on_answer: Callable[[int, int, str], None] | None = None
+    """Called with samples done, samples in all, and what was spent, in words."""
 
     @abstractmethod
     def request_digest(self, case: Case, question: Question) -> str:
@@ -91,8 +93,8 @@ class TranscribedAgent(EvaluatorAgent):
             return deliberation, problems
 
     def adjudicate(self, *_: object) -> Judgement:
-        """Not used: cases are heard together."""
-        raise NotImplementedError
+        """Cases are heard together, never one by one."""
+        raise AssertionError(self.name)
 
 
 def transcript_table(heard: Sequence[tuple[int, Sequence[Exchange]]]) -> pa.Table:

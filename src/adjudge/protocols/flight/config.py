@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from adjudge.agents.options import AgentOptions
 from adjudge.errors import ConfigError
 from adjudge.protocols.common.plan import check_choices, check_resamples, configured
 from adjudge.protocols.flight.fields import TASKS
@@ -29,6 +30,7 @@ class FlightConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     repairs: bool = True
     rules: list[str] = []
     agent: str = "rules"
+    agent_options: AgentOptions | None = None
     seed: int = 0
     resamples: int = 2000
 

@@ -44,10 +44,11 @@ class FlightPlan(RulePlan):
         self.settings, self.task, self.library = config, TASKS[config.task], loaded.library
         self.config = msgspec.to_builtins(config) | {"library": loaded.content}
         self.use_rules("flight", FlightContext(self.task, loaded.library), config.rules)
-        self.adjudicator = Adjudicator(agent_of(config.agent), self.rules, task=config.task, top=config.top_k)
+        judge = agent_of(config.agent, config.agent_options, seed=config.seed)
+        self.adjudicator = Adjudicator(judge, self.rules, task=config.task, top=config.top_k)
         self._jumps = loaded.library.jumps()
         self.use_digests(
-            without=("outputs", "reference", "confidence"),
+            without=("outputs", "reference", "confidence", "agent_options"),
             constraint_library=loaded.content,
             rules=self.rules,
             schema=[RECORD_SCHEMA, [str(field) for field in columns.schema(self.task)]],

@@ -1,0 +1,49 @@
+"""Null agents: judges that know nothing, by which a validation shows what it is worth."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from adjudge.evidence.atoms import Atom
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, EvaluatorAgent, Judgement
+from adjudge.verdict.checklist import Item, ItemStatus
+
+
+class AlwaysEligible(EvaluatorAgent):
+    """Calls everything eligible; it is refused wherever a critical atom failed."""
+
+    name, model = "null:eligible", "null"
+
+    def adjudicate(
+        self,
+        items: Sequence[tuple[Item, ItemStatus]],
+        atoms: Sequence[Atom],
+        answer: str | None,
+        refusal: str | None = None,
+    ) -> Judgement:
+        """Eligible, citing all there is."""
+        del items, answer, refusal
+        return Judgement(ELIGIBLE, tuple(atom.id for atom in atoms))
+
+
+class RandomCitations(EvaluatorAgent):
+    """Decides and cites by a hash of the sample and the seed."""
+
+    name, model = "null:random", "null"
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def adjudicate(
+        self,
+        items: Sequence[tuple[Item, ItemStatus]],
+        atoms: Sequence[Atom],
+        answer: str | None,
+        refusal: str | None = None,
+    ) -> Judgement:
+        """One of both verdicts, citing one atom."""
+        del items, answer
+        drawn = hashlib.sha256(f"{self._seed}/{atoms[0].id}/{refusal is None}".encode()).digest()
+        cited = atoms[int.from_bytes(drawn[1:4]) % len(atoms)]
+        return Judgement(ELIGIBLE if drawn[0] % 2 else INELIGIBLE, (cited.id,))
