@@ -20,11 +20,11 @@ from adjudge.collect.asking import Asker
 from adjudge.collect.cache import Cache, Entry
 from adjudge.collect.chat import ChatSubject, public_url
 from adjudge.collect.clock import Clock
-from adjudge.collect.redact import Redactor, secrets_of_environment
 from adjudge.collect.request import Prompt, Reply, Request, Unanswered
 from adjudge.collect.settings import Settings
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import digest
+from adjudge.provenance.redact import Redactor, secrets_of_environment
 from adjudge.verdict.agent import Judgement
 from adjudge.verdict.checks import Refusal
 from adjudge.verdict.deliberation import Case, Deliberation, Question, deliberate

@@ -163,6 +163,11 @@ def _begin_judging(plan: Plan, cut: Split, options: Options) -> None:
         return
     agent = plan.adjudicator.agent
     if isinstance(agent, TranscribedAgent):
+        if options.workers > 1 or options.cluster is not None:
+            raise ConfigError(
+                f"--agent {agent.name} asks from this process alone, --agent-concurrency requests at a time; leave "
+                "--workers and --cluster out"
+            )
         agent.on_answer = options.on_answer
     agent.check_budget(max(cut.rows.values(), default=0))
     agent.begin([file.sha256 for file in (*cut.inputs, *plan.read)])
