@@ -125,6 +125,8 @@ class Configuration:
     averaged: dict[int, list[Column]] = field(default_factory=dict)
     states: dict[int, Ints] = field(default_factory=dict)
     times: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
+    waits: dict[int, list[tuple[Floats, Ints]]] = field(default_factory=dict)
+    """By cache state: how long each answer took, `latency_seconds` or else the total, and the number of its sample."""
     cache: Ints = field(default_factory=lambda: np.zeros(len(CACHE_STATES), dtype=np.int64))
     answers_of_unknown_cache: int = 0
     possibly_cached: int = 0
@@ -136,8 +138,10 @@ class Configuration:
     run_configs: Counter[str | None] = field(default_factory=Counter)
     temperatures: Counter[float | None] = field(default_factory=Counter)
 
-    def add(self, other: Configuration) -> None:
-        """Add what another batch found."""
+    def add(self, other: Configuration, first_sample: int) -> None:
+        """Add what a later batch found, whose samples are numbered from `first_sample` on."""
+        for state, waits in other.waits.items():
+            self.waits.setdefault(state, []).extend((times, sample + first_sample) for times, sample in waits)
         for trial, columns in other.averaged.items():
             have = self.averaged.setdefault(trial, [Column() for _ in AVERAGED])
             for own, more in zip(have, columns, strict=True):
@@ -181,7 +185,7 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     alone = ids if first.all() else ids.filter(pa.array(first))
     found.dataset = digest_sum(alone, endings, batch.label[first])
     for name, chosen in _by_word(samples, "configuration"):
-        found.configurations[str(name)] = _configuration(samples, batch, trial, chosen)
+        found.configurations[str(name)] = _configuration(samples, batch, trial, sample, chosen)
         found.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
     for key in slices:
         for value, mine in _by_word(samples, key):
@@ -200,7 +204,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
         for key, block in part.blocks.items():
             whole.blocks.setdefault(key, Block()).add(block, whole.samples)
         for name, configuration in part.configurations.items():
-            whole.configurations.setdefault(name, Configuration()).add(configuration)
+            whole.configurations.setdefault(name, Configuration()).add(configuration, whole.samples)
         whole.samples += part.samples
         if part.meta_keys is not None:
             whole.meta_keys = part.meta_keys | (whole.meta_keys or frozenset())
@@ -238,7 +242,7 @@ def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pat
 
 
 def _configuration(
-    samples: pa.Table, batch: TriageBatch, trial: NDArray[np.int32], chosen: NDArray[np.bool_]
+    samples: pa.Table, batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: NDArray[np.bool_]
 ) -> Configuration:
     there = chosen & (batch.answer != MISSING)
     rows = np.flatnonzero(there)
@@ -266,6 +270,9 @@ def _configuration(
     timed = [(place, column, np.isnan(column)) for place, column in enumerate((*batch.times, tools))]
     for state in np.flatnonzero(found.cache).tolist():
         here = there & (batch.cache == state)
+        waited = np.flatnonzero(here & (batch.answer != ERRORED) & ~np.isnan(latency))
+        if waited.size:
+            found.waits[state] = [(latency[waited], sample[waited])]
         for place, column, none in timed:
             values = column[here & ~none] if none.any() else column[here]
             if values.size:

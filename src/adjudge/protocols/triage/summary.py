@@ -15,8 +15,6 @@ from adjudge.protocols.triage import charts
 from adjudge.protocols.triage.batch import (
     ABSTAINED,
     ANSWERS,
-    CACHE_STATES,
-    COMPONENTS,
     CONFIDENCE_STATES,
     ERRORED,
     MISSING,
@@ -29,17 +27,17 @@ from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import AVERAGED, NO_VALUE, Block, Configuration, Ints, Partial, Pattern, merge
 from adjudge.protocols.triage.facts import changed, factors, refuse_mixtures
+from adjudge.protocols.triage.latency import latency, latency_estimates
 from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
 from adjudge.protocols.triage.operating import apply
+from adjudge.protocols.triage.sections import sections
 from adjudge.stats import calibration, exact, selective
-from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 
 SLICE_VALUES = 50
 FAR_FROM_BALANCED = 0.2
 PROMPTS_SHOWN = 20
-QUANTILES = (50, 90, 95, 99)
 
 
 def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
@@ -53,6 +51,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         refuse_mixtures(name, own, sum(block.patterns.values()))
         view = _View(name, block, own, config, measured)
         configurations[name] = view.block()
+        measured.estimates += latency_estimates(name, own, view.draw(f"{name}/latency"), several=len(block.counts) > 1)
         for trial, counts in sorted(block.counts.items()):
             measured.buckets[f"{name}|{trial}"] = _buckets(counts)
             every = every + counts
@@ -80,6 +79,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         },
     }
     measured.notes = _notes(whole, config, every, configurations)
+    measured.sections = sections(whole, configurations, measured.estimates, config)
     measured.charts = charts.build(whole, configurations, config)
     return measured
 
@@ -154,7 +154,7 @@ class _View:
                 }
                 for point in selective.risk_coverage(scores.confidence, scores.correct, blocks=scores.blocks)
             ],
-            "latency": self._latency(),
+            "latency": latency(self.own),
             "provenance": self._provenance(),
         }
 
@@ -239,31 +239,6 @@ class _View:
             for row in table
         ]
 
-    def _latency(self) -> dict[str, Any]:
-        """Times by cache state. Only records that say whether the cache answered can be compared."""
-        own = self.own
-        states = {name: int(count) for name, count in zip(CACHE_STATES, own.cache, strict=True)}
-        found: dict[str, Any] = {}
-        for state, name in enumerate(CACHE_STATES):
-            if states[name]:
-                found[name] = {
-                    "n": states[name],
-                    **{time: _times(own.times.get((state, place), [])) for place, time in enumerate(COMPONENTS)},
-                }
-        why = None
-        if own.answers_of_unknown_cache:
-            why = f"the cache state of {own.answers_of_unknown_cache} of {own.received} records is unknown"
-        elif states["hit"] and states["miss"]:
-            why = f"{states['hit']} records came from a cache and {states['miss']} did not"
-        elif not own.received:
-            why = "there are no records"
-        return {
-            "by_cache": found,
-            "comparable": why is None,
-            "why": why,
-            "possibly_cached": own.possibly_cached,
-        }
-
     def _provenance(self) -> dict[str, Any]:
         own = self.own
         carried = {name: int(count) for name, count in zip(PROVENANCE, own.carries, strict=True)}
@@ -326,18 +301,6 @@ def _buckets(counts: Ints) -> dict[str, int]:
         "missing": counts[list(both(MISSING))].sum(),
     }
     return {name: int(found[name]) for name in BUCKETS} | {"n": int(counts.sum())}
-
-
-def _times(columns: list[Any]) -> dict[str, Any]:
-    if not columns:
-        return {"n": 0, "mean": None, **{f"p{share}": None for share in QUANTILES}}
-    values = np.concatenate(columns)
-    found = quantile_values(values, [share / 100 for share in QUANTILES])
-    return {
-        "n": int(values.size),
-        "mean": exact.mean_of(values),
-        **{f"p{share}": value for share, value in zip(QUANTILES, found, strict=True)},
-    }
 
 
 def _tally(counter: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,70 @@
+"""How long answers took: by cache state and component, and as estimates of the whole.
+
+A quantile is the inverse of the empirical distribution (type 1 of Hyndman and Fan 1996, The American Statistician 50:361-365): the
+smallest time that at least this share of the records did not exceed, so it is always one of the measured times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from adjudge.protocols.base import Named
+from adjudge.protocols.triage.batch import CACHE_STATES, COMPONENTS
+from adjudge.protocols.triage.counts import Configuration
+from adjudge.protocols.triage.metrics import Draw
+from adjudge.stats import bootstrap, exact
+from adjudge.stats.error_measures import cluster_quantile, quantile, quantile_values
+
+QUANTILES = (50, 90, 95, 99)
+TYPE = "quantile type 1, the inverse of the empirical distribution"
+
+
+def latency(configuration: Configuration) -> dict[str, Any]:
+    """Times by cache state. Only records that say whether the cache answered can be compared."""
+    states = {name: int(count) for name, count in zip(CACHE_STATES, configuration.cache, strict=True)}
+    by_cache: dict[str, Any] = {}
+    for state, name in enumerate(CACHE_STATES):
+        if states[name]:
+            times = {time: _times(configuration.times.get((state, place), [])) for place, time in enumerate(COMPONENTS)}
+            by_cache[name] = {"n": states[name], **times}
+    received, unknown = configuration.received, configuration.answers_of_unknown_cache
+    why = None
+    if unknown:
+        why = f"the cache state of {unknown} of {received} records is unknown"
+    elif states["hit"] and states["miss"]:
+        why = f"{states['hit']} records came from a cache and {states['miss']} did not"
+    elif not received:
+        why = "there are no records"
+    possibly = configuration.possibly_cached
+    return {"by_cache": by_cache, "comparable": why is None, "why": why, "possibly_cached": possibly}
+
+
+def latency_estimates(name: str, configuration: Configuration, draw: Draw, *, several: bool) -> Iterator[Named]:
+    """Mean and quantiles of the time to an answer in each cache state; samples are clusters over several trials."""
+    for state, waits in sorted(configuration.waits.items()):
+        where = f"latency={name},cache={CACHE_STATES[state]}"
+        seconds, sample = (np.concatenate(parts) for parts in zip(*waits, strict=True))
+        clusters = sample if several else None
+        drawing: bootstrap.Drawing = {
+            "seed": draw.seed,
+            "stream": f"{draw.stream}/{CACHE_STATES[state]}",
+            "resamples": draw.over(seconds.size),
+        }
+        yield Named("latency_mean", where, bootstrap.mean(seconds, clusters=clusters, **drawing))
+        for share in QUANTILES:
+            q = share / 100
+            found = quantile(seconds, q) if clusters is None else cluster_quantile(seconds, clusters, q)
+            yield Named(f"latency_p{share}", where, msgspec.structs.replace(found, method=f"{found.method}; {TYPE}"))
+
+
+def _times(columns: list[Any]) -> dict[str, Any]:
+    if not columns:
+        return {"n": 0, "mean": None, **{f"p{share}": None for share in QUANTILES}}
+    values = np.concatenate(columns)
+    found = quantile_values(values, [share / 100 for share in QUANTILES])
+    quantiles = {f"p{share}": value for share, value in zip(QUANTILES, found, strict=True)}
+    return {"n": int(values.size), "mean": exact.mean_of(values), **quantiles}
