@@ -99,8 +99,8 @@ def test_unknown_keys_survive_migration_and_aggregation():
         assert found["metrics"]["extra_metric"] == 0.5
         assert found["metrics"]["extra_table"] == {"a": [1, None]}
         joined = aggregate([("x", document), ("y", FULL)])
-        assert joined["metrics"]["extra_metric"]["unweighted"] == 0.5
-        assert joined["metrics"]["extra_metric"]["weighted"] is None
+        assert joined["metrics"]["extra_metric"]["mean"] == 0.5
+        assert joined["metrics"]["extra_metric"]["weighted_mean"] is None
         assert joined["not_averaged"]["extra_table"] == {"x": {"a": [1, None]}}
     assert found["site"] == "lab"
 
@@ -201,25 +201,82 @@ def test_a_file_written_now_is_read_by_a_minimal_old_reader(judge):
     assert "eval_timestamp" not in run.metrics
 
 
-def test_aggregate_weighs_by_what_a_metric_is_over():
+def test_aggregate_gives_plain_means_and_weighted_ones():
     small = with_metrics(num_steps=100, action_type_accuracy=1.0, coord_error_count=1, click_hit_rate=0.0)
     large = with_metrics(num_steps=300, action_type_accuracy=0.5, coord_error_count=3, click_hit_rate=1.0)
-    found = aggregate([("small", small), ("large", large), ("som", SOM), ("bare", {"action_type_accuracy": 0.0})])
-    accuracy = found["metrics"]["action_type_accuracy"]
-    # SoM has 105 of 224 right; the bare file has no n and is in the unweighted mean only.
-    assert accuracy["weighted"] == pytest.approx((100 + 150 + 105) / (100 + 300 + 224))
-    assert accuracy["unweighted"] == pytest.approx((1.0 + 0.5 + 0.46875 + 0.0) / 4)
+    joined = aggregate([("small", small), ("large", large), ("som", SOM), ("bare", {"action_type_accuracy": 0.0})])
+    accuracy = joined["metrics"]["action_type_accuracy"]
+    # SoM has 105 of 224 right; the bare file has no n and is in the plain mean only.
+    assert accuracy["weighted_mean"] == pytest.approx((100 + 150 + 105) / (100 + 300 + 224))
+    assert accuracy["mean"] == pytest.approx((1.0 + 0.5 + 0.46875 + 0.0) / 4)
     assert (accuracy["n"], accuracy["files_without_weight"], accuracy["null_files"]) == (624, 1, 0)
-    hits = found["metrics"]["click_hit_rate"]
-    assert hits["weighted"] == 0.75
-    assert hits["unweighted"] == 0.5
-    assert hits["null_files"] == 2
-    assert found["mean_action_accuracy"] == accuracy["weighted"]
-    assert found["mean_action_accuracy_unweighted"] == accuracy["unweighted"]
-    assert found["mean_click_hit_rate"] == 0.75
-    assert found["mean_episode_success"] == 0.0
-    assert found["metrics"]["state_success_rate"]["weighted"] is None
-    assert found["metrics"]["num_steps"] == {"sum": 624, "files": 3, "null_files": 1}
+    hits = joined["metrics"]["click_hit_rate"]
+    assert (hits["weighted_mean"], hits["mean"], hits["null_files"]) == (0.75, 0.5, 2)
+    assert joined["mean_action_accuracy"] == accuracy["mean"]
+    assert joined["weighted_action_accuracy"] == accuracy["weighted_mean"]
+    assert (joined["mean_click_hit_rate"], joined["weighted_click_hit_rate"]) == (0.5, 0.75)
+    assert (joined["mean_episode_success"], joined["weighted_episode_success"]) == (0.0, 0.0)
+    assert joined["metrics"]["state_success_rate"]["weighted_mean"] is None
+    assert joined["metrics"]["num_steps"] == {"sum": 624, "files": 3, "null_files": 1}
+    assert "2 of 4 files have no click_hit_rate; they are in no mean of it" in joined["notes"]
+    assert any("1 files with action_type_accuracy have no num_steps" in note for note in joined["notes"])
+
+
+def test_a_sentinel_is_valid_noted_and_in_no_mean(tmp_path, command):
+    old = with_metrics(bbox_hit_rate=-1.0, click_hit_rate=-1, coord_error_count=0, mean_coord_error=None)
+    assert problems(old) == []
+    assert valid_by_schema(old)
+    joined = aggregate([("old", old), ("new", FULL)])
+    assert joined["metrics"]["bbox_hit_rate"]["mean"] == 0.9
+    assert joined["mean_click_hit_rate"] == 0.85
+    assert "old: bbox_hit_rate is −1, which stands for no value; it is in no mean" in joined["notes"]
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    assert "bbox_hit_rate is −1" in command("gui", "validate", tmp_path / "old.json").stdout
+    assert problems(with_metrics(num_steps=-1)), "a count has no sentinel"
+    assert problems(with_metrics(bbox_hit_rate=-0.5))
+
+
+@pytest.mark.parametrize(
+    "rate, n, possible", [(0.47, 224, True), (0.469, 224, True), (0.468, 224, False), (0.85, 19, False)]
+)
+def test_a_rate_of_two_digits_is_compatible_with_its_n(rate, n, possible):
+    document = with_metrics(action_type_accuracy=rate, num_steps=n)
+    assert bool(problems(document)) is not possible
+
+
+ODD = {
+    "empty.json": ('{"metrics": {}}', "metrics has none of"),
+    "list.json": ("[1]", "is a JSON list"),
+    "mode.json": (json.dumps({**FULL, "dsl_mode": ["coord"]}), 'dsl_mode is ["coord"], expected coord or som'),
+    "nan.json": (
+        '{"metrics": {"action_type_accuracy": NaN}}',
+        "NaN is no JSON number; a metric without a value is null",
+    ),
+    "other.json": ('{"a": 1}', "is no evaluation"),
+    "null_count.json": (json.dumps(with_metrics(coord_error_count=None)), "coord_error_count is null"),
+}
+
+
+def test_validate_goes_on_after_what_is_no_evaluation_and_ends_with_a_table(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for name, (text, _) in ODD.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(FULL).encode())
+    result = command("gui", "validate", *ODD, "absent.json", "bom.json")
+    assert result.return_value == 2
+    for name, (_, words) in ODD.items():
+        assert any(line.startswith(f"{name}: ") and words in line for line in result.stdout.splitlines()), name
+    table = result.stdout.splitlines()[-8:]
+    assert [line.split()[1] for line in table] == ["INVALID"] * 7 + ["valid"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_strict_asks_for_all_that_v1_requires(name):
+    missing = problems(SHAPES[name], strict=True)
+    assert bool(missing) is (name in {"bare", "nested"})
+    if name == "bare":
+        assert "num_steps is missing" in missing
+        assert "config_path is null, expected a string" in missing
 
 
 def test_commands(tmp_path, monkeypatch, command):
@@ -229,7 +286,7 @@ def test_commands(tmp_path, monkeypatch, command):
     (tmp_path / "bad.json").write_text(json.dumps(ONLY_OURS[0][0]))
     good = command("gui", "validate", *(f"{name}.json" for name in SHAPES))
     assert good.return_value == 0
-    assert "bare.json: valid, of an older shape" in good.stdout
+    assert "bare.json: of an older shape" in good.stdout
     bad = command("gui", "validate", "full.json", "bad.json")
     assert bad.return_value == 2
     assert "16/19 = 0.8421" in bad.stdout

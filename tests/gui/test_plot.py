@@ -1,4 +1,4 @@
-"""Pictures: null, 0 and a missing file are three different things, and the SVG says so."""
+"""Pictures: null and 0 are two different things, and the SVG says so; a file that is not there is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from adjudge.errors import ConfigError
+from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.gui.overlay import overlay
 from adjudge.protocols.gui.plot import comparison
 
@@ -21,16 +21,16 @@ def document(**metrics):
 
 @pytest.fixture
 def drawn(tmp_path, command):
-    """The SVG of three files, the last of which is not there."""
+    """The SVG of three files, of which one has 0, one null and one the sentinel of a metric no longer computed."""
     zero = {"action_type_accuracy": 0.0, "action_type_accuracy_ci": [0.0, 0.2], "mean_coord_error": 0.04}
     (tmp_path / "zero.json").write_text(json.dumps(document(**zero)))
     (tmp_path / "null.json").write_text(json.dumps(document(action_type_accuracy=None, mean_coord_error=None)))
+    (tmp_path / "gone.json").write_text(json.dumps(document(action_type_accuracy=-1.0, mean_coord_error=-1)))
     files = [tmp_path / name for name in ("zero.json", "null.json", "gone.json")]
     result = command(
         "gui", "plot", "--files", *files, "--labels", "Zero", "Null", "Gone", "--output", tmp_path / "c.svg"
     )
     assert result.return_value == 0, result.exception
-    assert "gone.json: there is no such file" in result.stderr
     return ET.parse(tmp_path / "c.svg").getroot()  # noqa: S314 -- our own file
 
 
@@ -38,10 +38,9 @@ def texts(root):
     return [node.text for node in root.iter(f"{SVG}text") if node.text]
 
 
-def test_zero_null_and_no_file_are_told_apart(drawn):
+def test_zero_and_null_are_told_apart(drawn):
     found = texts(drawn)
-    assert found.count("no file") == 2
-    assert found.count("n/a") == 2
+    assert found.count("n/a") == 4
     # The label of the bar of no height; axis labels are written 0.0.
     assert found.count("0") == 1
     assert found.count("0.04") >= 1
@@ -86,8 +85,25 @@ def test_refusals(tmp_path, command):
     assert ".gif" in str(wrong.exception)
     labels = command("gui", "plot", "--files", tmp_path / "a.json", "--labels", "a", "b", "-o", tmp_path / "c.png")
     assert "2 labels for 1 files" in str(labels.exception)
-    nothing = command("gui", "plot", "--files", tmp_path / "b.json", "-o", tmp_path / "c.png")
-    assert "nothing to plot" in str(nothing.exception)
+    absent = command("gui", "plot", "--files", tmp_path / "a.json", tmp_path / "b.json", "-o", tmp_path / "c.png")
+    assert isinstance(absent.exception, InputError)
+    assert "b.json: there is no such file" in str(absent.exception)
+    metric = command(
+        "gui", "plot", "--files", tmp_path / "a.json", "--metric", "action_type_acuracy", "-o", tmp_path / "c.png"
+    )
+    assert isinstance(metric.exception, ConfigError)
+    assert "Did you mean 'action_type_accuracy'?" in str(metric.exception)
+    assert not (tmp_path / "c.png").exists()
+
+
+def test_labels_that_differ_stay_different(tmp_path, command):
+    labels = [f"a very long label that goes on and on until its last word which is {word}" for word in ("one", "two")]
+    for name in "ab":
+        (tmp_path / f"{name}.json").write_text(json.dumps(document(action_type_accuracy=0.5)))
+    files = [tmp_path / f"{name}.json" for name in "ab"]
+    command("gui", "plot", "--files", *files, "--labels", *labels, "-o", tmp_path / "c.svg")
+    root = ET.parse(tmp_path / "c.svg").getroot()  # noqa: S314 -- our own file
+    assert set(labels) <= set(texts(root))
 
 
 def test_overlay_draws_boxes_targets_and_points(judge, tmp_path, command):

@@ -21,7 +21,7 @@ WORDS = re.compile(r"\w+")
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "none"])
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
 def test_a_jitter_changes_the_text_keeps_its_meaning_and_leads_back(text, kind, seed):
     edits = jitter(text, kind, seed)
@@ -47,7 +47,7 @@ def test_another_seed_gives_another_prompt():
 def test_a_record_that_does_not_fit_is_refused():
     with pytest.raises(ConfigError, match="does not fit"):
         apply("abc", [(1, "x", "y")])
-    with pytest.raises(ConfigError, match="not one of ws, punct, syn, order"):
+    with pytest.raises(ConfigError, match="not one of none, ws, punct, syn, order"):
         jitter("abc", "case", "0")
 
 

@@ -181,3 +181,45 @@ def test_broken_characters_line_ends_and_case_do_not_break_a_run(run, tmp_path, 
     path, metrics = run({name: [str(tmp_path / f"{name}.jsonl")] for name in ("gold", "runs")})
     assert (metrics["n"], metrics["runs"], metrics["acr"], metrics["cghc"], metrics["scu"]) == (2, 4, 1.0, 1.0, 1.0)
     assert verify(Run(path)).problems == []
+
+
+def test_citations_must_be_within_what_was_retrieved(score):
+    runs = [answer("q", k) | {"retrieved_ids": ["d1", "d2"]} for k in range(3)]
+    runs += [answer("free", k) for k in range(3)]
+    path, metrics = score([gold("q"), gold("free")], runs)
+    assert metrics["cghc"] == 1.0
+    assert metrics["unstable"] == []
+    assert metrics["pass"] is True
+    runs[0]["retrieved_ids"] = ["d2"]
+    path, metrics = score([gold("q"), gold("free")], runs, bounds={"cghc": 0.5})
+    assert metrics["cghc"] == pytest.approx(5 / 6)
+    assert metrics["unstable"] == ["q"]
+    assert metrics["sections"][0]["rows"][0][0] == "q"
+    assert verify(Run(path)).problems == []
+
+
+def test_one_unstable_item_fails_its_gate_although_the_aggregates_hold(score):
+    golds = [gold(f"q{i}") for i in range(40)]
+    runs = [answer(f"q{i}", k) for i in range(40) for k in range(3)]
+    runs[0]["answer_json"]["claim"] = "something else entirely"
+    _, metrics = score(golds, runs)
+    assert metrics["gates"]["acr"]["outcome"] == "pass"
+    assert metrics["metrics"]["unstable"] == 1
+    gate = metrics["gates"]["unstable"]
+    assert (gate["op"], gate["bound"], gate["observed"], gate["outcome"]) == ("==", 0.0, 1.0, "fail")
+    assert metrics["pass"] is False
+
+
+@pytest.mark.parametrize("echo, hits", [(["b", "a"], 1.0), (["a", "b", "b"], 1.0), (["a"], 0.0)])
+def test_constraint_echoes_are_compared_as_sets(score, echo, hits):
+    runs = [answer("q", k, echo=echo) for k in range(2)]
+    _, metrics = score([gold("q", constraints=["a", "b"])], runs)
+    assert metrics["scu"] == hits
+
+
+def test_the_control_jitter_changes_nothing_and_is_accepted(write, cli):
+    path = write("gold.jsonl", [gold("q", question="What does it say?")])
+    result = cli("consistency", "jitter", path, "--jitters", "none,ws", "--seeds", "0")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["jitter"], row["edits"] == []) for row in rows] == [("none", True), ("ws", False)]
+    assert rows[0]["question"] == "What does it say?"

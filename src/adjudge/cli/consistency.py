@@ -184,7 +184,12 @@ def _bound(text: str) -> tuple[str, float]:
 
 @consistency.command()
 @click.argument("gold")
-@click.option("--jitters", default="ws,punct,syn,order", show_default=True, help="Kinds, comma separated.")
+@click.option(
+    "--jitters",
+    default="ws,punct,syn,order",
+    show_default=True,
+    help="Kinds, comma separated; `none` is the control.",
+)
 @click.option("--seeds", default="0-4", show_default=True, help="Seeds: 0-4, or 1,5,9.")
 @click.option("-o", "--output", type=PATH, help="Where the prompts go [standard output].")
 def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:

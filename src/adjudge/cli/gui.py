@@ -117,7 +117,7 @@ def grounding(
 @click.option("--metric", "metrics", multiple=True, help="Only this metric; repeat.")
 @click.option("--output", "-o", type=PATH, required=True, help="png, svg, pdf or html.")
 def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ...], output: Path) -> int:
-    """Compare evaluation files: one panel a metric. Null is marked n/a, a file that is not there `no file`."""
+    """Compare evaluation files: one panel a metric. Null, and −1 for a metric no longer computed, is marked n/a."""
     from adjudge.protocols.gui.evalfile import load
     from adjudge.protocols.gui.picture import write_picture
     from adjudge.protocols.gui.plot import comparison
@@ -127,14 +127,7 @@ def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ..
     names = list(labels) or _labels(files)
     if len(set(names)) < len(names):
         raise ConfigError("two files have the same label; give --labels")
-    documents: list[tuple[str, dict[str, Any] | None]] = []
-    for name, path in zip(names, files, strict=True):
-        exists = Path(path).exists()
-        if not exists:
-            say(f"adjudge: {path}: there is no such file; the plot says so")
-        documents.append((name, load(path) if exists else None))
-    if all(document is None for _, document in documents):
-        raise InputError("none of the files is there, so there is nothing to plot", file=files[0])
+    documents = [(name, load(path)) for name, path in zip(names, files, strict=True)]
     write_picture(comparison(documents, metrics), output)
     return 0
 
@@ -143,12 +136,15 @@ def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ..
 @click.argument("files", nargs=-1, required=True)
 @click.option("-o", "--output", type=PATH, help="File to write [stdout].")
 def aggregate(files: tuple[str, ...], output: Path | None) -> int:
-    """Average evaluation files: weighted by n, unweighted beside it, nulls left out and counted."""
+    """Average evaluation files: plain means over files, means weighted by n beside them, nulls left out and counted."""
     from adjudge.protocols.gui.aggregate import aggregate as join
     from adjudge.protocols.gui.evalfile import load
     from adjudge.provenance.canonical import pretty
 
-    _put(output, pretty(join([(name, load(path)) for name, path in zip(_labels(files), files, strict=True)])))
+    joined = join([(name, load(path)) for name, path in zip(_labels(files), files, strict=True)])
+    for note in joined["notes"]:
+        say(note)
+    _put(output, pretty(joined))
     return 0
 
 
@@ -172,20 +168,27 @@ def migrate(file: str, output: Path | None) -> int:
 
 @gui.command()
 @click.argument("files", nargs=-1, required=True)
-def validate(files: tuple[str, ...]) -> int:
+@click.option("--strict", is_flag=True, help="Ask for all that v1.0 requires: seven metrics, config_path, backend.")
+def validate(files: tuple[str, ...], strict: bool) -> int:
     """Check evaluation files: shape, bounds, nulls, and that every rate is a whole number over its n."""
-    from adjudge.protocols.gui.evalfile import load, problems, shape
+    from adjudge.protocols.gui.evalfile import deprecated, load, metrics_of, problems, shape
+    from adjudge.report.table import table
 
-    bad = False
+    rows, bad = [], False
     for path in files:
-        document = load(path)
-        wrong = problems(document)
-        kind = shape(document)
+        try:
+            document = load(path)
+            wrong, kind = problems(document, strict=strict), shape(document)
+            notes = [f"{name} is −1, which stands for no value" for name in deprecated(metrics_of(document))]
+        except InputError as error:
+            wrong, kind, notes = [error.what], "–", []
         bad = bad or bool(wrong)
-        state = "INVALID" if wrong else "valid" if kind == "v1.0" else "valid, of an older shape (adjudge gui migrate)"
-        say(f"{path}: {state}", err=False)
-        for problem in wrong:
-            say(f"  {problem}", err=False)
+        rows.append([path, "INVALID" if wrong else "valid", kind, str(len(wrong))])
+        for text in (*wrong, *notes):
+            say(f"{path}: {text}", err=False)
+        if not wrong and kind != "v1.0":
+            say(f"{path}: of an older shape (adjudge gui migrate)", err=False)
+    say(table(["file", "", "shape", "problems"], rows, left=3), err=False)
     return 2 if bad else 0
 
 

@@ -1,4 +1,4 @@
-"""Several evaluation files as one: every metric weighted by what it is over, the plain mean beside it, nulls counted."""
+"""Several evaluation files as one: the plain mean of every metric, the mean weighted by what it is over, nulls counted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.gui import schemas
-from adjudge.protocols.gui.evalfile import metrics_of
+from adjudge.protocols.gui.evalfile import deprecated, in_use, metrics_of
 from adjudge.stats.exact import mean_of, rounded, total
 
 _STEPS = ("action_type_accuracy", "step_score", "fully_correct_rate")
@@ -29,31 +29,55 @@ WEIGHT = {
     "bbox_hit_rate": "click_steps",
 }
 _SHORT = {
-    "mean_action_accuracy": "action_type_accuracy",
-    "mean_click_hit_rate": "click_hit_rate",
-    "mean_episode_success": "episode_success_rate",
+    "action_accuracy": "action_type_accuracy",
+    "click_hit_rate": "click_hit_rate",
+    "episode_success": "episode_success_rate",
 }
+"""The method's three aggregates: `mean_…` is the plain mean over files, `weighted_…` ours, weighted by n."""
 _SUMMED = frozenset({*schemas.COUNTS, *schemas.LATER_COUNTS})
 
 
 def aggregate(documents: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     """The files, by label, as one object; a metric that cannot be averaged is kept by file."""
-    tables = [(label, metrics_of(document)) for label, document in documents]
-    names = [name for name in (*schemas.REQUIRED, *schemas.OPTIONAL) if any(name in own for _, own in tables)]
-    names += sorted({name for _, own in tables for name in own} - set(names))
-    found: dict[str, Any] = {}
-    kept: dict[str, dict[str, Any]] = {}
+    tables = [(label, in_use(document)) for label, document in documents]
+    names = [name for name in (*schemas.REQUIRED, *schemas.OPTIONAL) if any(name in table for _, table in tables)]
+    names += sorted({name for _, table in tables for name in table} - set(names))
+    averaged: dict[str, Any] = {}
+    by_file: dict[str, dict[str, Any]] = {}
     for name in names:
-        values = [own.get(name) for _, own in tables]
+        values = [table.get(name) for _, table in tables]
         if all(value is None or _number(value) for value in values):
-            found[name] = _summed(values) if name in _SUMMED else _averaged(name, tables)
+            averaged[name] = _summed(values) if name in _SUMMED else _averaged(name, tables)
         else:
-            kept[name] = {label: own[name] for label, own in tables if name in own}
-    short = {}
-    for name, metric in _SHORT.items():
-        short[name] = found.get(metric, {}).get("weighted")
-        short[f"{name}_unweighted"] = found.get(metric, {}).get("unweighted")
-    return {"files": [label for label, _ in tables], **short, "metrics": found, "not_averaged": kept}
+            by_file[name] = {label: table[name] for label, table in tables if name in table}
+    short = {f"mean_{name}": averaged.get(metric, {}).get("mean") for name, metric in _SHORT.items()}
+    short |= {f"weighted_{name}": averaged.get(metric, {}).get("weighted_mean") for name, metric in _SHORT.items()}
+    return {
+        "files": [label for label, _ in tables],
+        **short,
+        "notes": _notes(documents, averaged),
+        "metrics": averaged,
+        "not_averaged": by_file,
+    }
+
+
+def _notes(documents: Sequence[tuple[str, dict[str, Any]]], averaged: dict[str, Any]) -> list[str]:
+    """What is in no mean: sentinels by file, nulls of the three aggregates, and files that do not say their n."""
+    notes = [
+        f"{label}: {name} is −1, which stands for no value; it is in no mean"
+        for label, document in documents
+        for name in deprecated(metrics_of(document))
+    ]
+    for metric in _SHORT.values():
+        entry = averaged.get(metric, {"null_files": len(documents), "files": 0, "files_without_weight": 0})
+        if entry["null_files"]:
+            notes.append(f"{entry['null_files']} of {len(documents)} files have no {metric}; they are in no mean of it")
+        if entry["files_without_weight"]:
+            weight = WEIGHT[metric]
+            notes.append(
+                f"{entry['files_without_weight']} files with {metric} have no {weight}; the weighted mean is without them"
+            )
+    return notes
 
 
 def _number(value: Any) -> bool:
@@ -61,26 +85,22 @@ def _number(value: Any) -> bool:
 
 
 def _summed(values: Sequence[Any]) -> dict[str, Any]:
-    told = [value for value in values if value is not None]
-    return {"sum": sum(told) if told else None, "files": len(told), "null_files": len(values) - len(told)}
+    known = [value for value in values if value is not None]
+    return {"sum": sum(known) if known else None, "files": len(known), "null_files": len(values) - len(known)}
 
 
 def _averaged(name: str, tables: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    told = [own for _, own in tables if own.get(name) is not None]
+    known = [table for _, table in tables if table.get(name) is not None]
     weight = WEIGHT.get(name)
-    heavy = [own for own in told if weight is not None and _number(own.get(weight)) and own[weight] > 0]
-    weights = [int(own[weight]) for own in heavy] if weight is not None else []
-    weighted = (
-        rounded(sum(total([float(own[name])]) * w for own, w in zip(heavy, weights, strict=True)), sum(weights))
-        if heavy
-        else None
-    )
+    weighted = [table for table in known if weight is not None and _number(table.get(weight)) and table[weight] > 0]
+    weights = [int(table[weight]) for table in weighted] if weight is not None else []
+    sums = sum(total([float(table[name])]) * n for table, n in zip(weighted, weights, strict=True))
     return {
-        "weighted": weighted,
-        "unweighted": mean_of([float(own[name]) for own in told]) if told else None,
+        "mean": mean_of([float(table[name]) for table in known]) if known else None,
+        "weighted_mean": rounded(sums, sum(weights)) if weighted else None,
         "weight": weight,
         "n": sum(weights) if weights else None,
-        "files": len(told),
-        "null_files": len(tables) - len(told),
-        "files_without_weight": len(told) - len(heavy),
+        "files": len(known),
+        "null_files": len(tables) - len(known),
+        "files_without_weight": len(known) - len(weighted),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from adjudge.protocols.gui import schemas
 from adjudge.provenance.canonical import pretty
 from adjudge.runs.run import Run
 
-# |rate − k/n| may be this large: files round to three digits.
-ROUNDING = 0.0005
+# |rate − k/n| may be this large: files round to three digits, or to two where they show no more.
+ROUNDING, COARSE = 0.0005, 0.005
 UNKNOWN = "unknown"
+_BOM = b"\xef\xbb\xbf"
+_NO_NUMBER = re.compile(rb"(?<![\w\"])-?(?:NaN|Infinity)(?![\w\"])")
 _KNOWN = frozenset({*schemas.REQUIRED, *schemas.OPTIONAL})
+_MEASURED = frozenset({*_KNOWN, *schemas.LATER_RATES, "click_distance_50th_percentile"} - {*schemas.COUNTS})
 _TOP = ("schema_version", "config_path", "backend", "dsl_mode", "migration_notes", "metrics_source")
 _NUMBER = (int, float)
 
@@ -26,14 +30,18 @@ def load(path: str) -> dict[str, Any]:
     if Path(path).is_dir():
         found: dict[str, Any] = msgspec.json.decode(eval_json(Run(Path(path))))
         return found
+    data = b""
     try:
-        document = msgspec.json.decode(Path(path).read_bytes())
+        data = Path(path).read_bytes().removeprefix(_BOM)
+        document = msgspec.json.decode(data)
     except FileNotFoundError:
         raise InputError("there is no such file", file=path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=path) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", file=path) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        literal = _NO_NUMBER.search(data)
+        what = f"{literal[0].decode()} is no JSON number; a metric without a value is null" if literal else str(error)
+        raise InputError(f"is not JSON: {what}", file=path) from None
     if not isinstance(document, dict):
         raise InputError(f"is a JSON {type(document).__name__}, expected an evaluation (an object)", file=path)
     shape(document, path)
@@ -61,6 +69,24 @@ def metrics_of(document: dict[str, Any]) -> dict[str, Any]:
     return metrics
 
 
+def in_use(document: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of a file with null in the place of every sentinel."""
+    metrics = metrics_of(document)
+    return metrics | dict.fromkeys(deprecated(metrics))
+
+
+def deprecated(metrics: dict[str, Any]) -> list[str]:
+    """The metrics that say −1 where they cannot be negative: kept by name, no longer computed."""
+    return [
+        name
+        for name, value in metrics.items()
+        if name in _MEASURED
+        and not isinstance(value, bool)
+        and isinstance(value, _NUMBER)
+        and value == schemas.SENTINEL
+    ]
+
+
 def migrate(document: dict[str, Any]) -> dict[str, Any]:
     """The same evaluation as v1.0: every key kept, what v1.0 requires and the file lacks null with a note."""
     found = shape(document)
@@ -84,12 +110,18 @@ def migrate(document: dict[str, Any]) -> dict[str, Any]:
     return {**top, "metrics": {**ordered, **metrics}, **rest, **({"migration_notes": kept} if kept else {})}
 
 
-def problems(document: dict[str, Any]) -> list[str]:
-    """What keeps a file of any shape from being a possible evaluation; empty when nothing does."""
-    legacy = shape(document) != "v1.0"
+def problems(document: dict[str, Any], *, strict: bool = False) -> list[str]:
+    """What keeps a file of any shape from being a possible evaluation; empty when nothing does.
+
+    `strict` asks for all that v1.0 requires: the seven primary metrics, `config_path` and `backend`.
+    """
+    legacy = shape(document) != "v1.0" and not strict
     metrics = metrics_of(document)
-    unset = legacy or bool(document.get("migration_notes"))
-    found = _top_problems(document, legacy=legacy)
+    if not _KNOWN & metrics.keys():
+        return [f"metrics has none of {', '.join(schemas.REQUIRED)}"]
+    unset = legacy or (bool(document.get("migration_notes")) and not strict)
+    absent = [f"{name} is missing" for name in schemas.REQUIRED if strict and name not in metrics]
+    found = _top_problems(document, legacy=legacy) + absent
     for name in (*schemas.REQUIRED, *schemas.OPTIONAL, *schemas.LATER_RATES, *schemas.LATER_COUNTS):
         if name not in metrics:
             continue
@@ -99,7 +131,7 @@ def problems(document: dict[str, Any]) -> list[str]:
         found += _value_problems(name, metrics[name], whole=whole, high=bound, nullable=allowed)
     if not found:
         mode = str(document.get("dsl_mode", "coord"))
-        found = _contradictions(metrics, mode, unset=unset) + _impossible_rates(metrics)
+        found = _contradictions(in_use(document), mode, unset=unset) + _impossible_rates(in_use(document))
     return found
 
 
@@ -109,8 +141,9 @@ def _top_problems(document: dict[str, Any], *, legacy: bool) -> list[str]:
         value = document.get(name)
         if not isinstance(value, str) and not (legacy and value is None):
             found.append(f"{name} is {_shown(value)}, expected a string")
-    if document.get("dsl_mode", "coord") not in {"coord", "som"}:
-        found.append(f"dsl_mode is {_shown(document['dsl_mode'])}, expected coord or som")
+    mode = document.get("dsl_mode", "coord")
+    if not isinstance(mode, str) or mode not in {"coord", "som"}:
+        found.append(f"dsl_mode is {_shown(mode)}, expected coord or som")
     version = document.get("schema_version", schemas.VERSION)
     if not (isinstance(version, str) and version.startswith("1.")):
         found.append(f"schema_version is {_shown(version)}, expected 1.x")
@@ -120,8 +153,11 @@ def _top_problems(document: dict[str, Any], *, legacy: bool) -> list[str]:
 def _value_problems(name: str, value: Any, *, whole: bool, high: float | None, nullable: bool) -> list[str]:
     if value is None:
         return [] if nullable else [f"{name} is null, which v1.0 does not allow"]
-    if isinstance(value, bool) or not isinstance(value, int if whole else _NUMBER) or not math.isfinite(value):
+    number = isinstance(value, _NUMBER) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (whole and value != int(value)):
         return [f"{name} is {_shown(value)}, expected {'a whole number' if whole else 'a number'}"]
+    if not whole and value == schemas.SENTINEL:
+        return []
     if value < 0 or (high is not None and value > high):
         return [f"{name} is {value:g}, expected {'0 or more' if high is None else f'0 to {high:g}'}"]
     return []
@@ -144,7 +180,7 @@ def _contradictions(metrics: dict[str, Any], mode: str, *, unset: bool) -> list[
         ]
     elif metrics.get("element_accuracy") is not None:
         found.append(f"element_accuracy is {metrics['element_accuracy']:g}, expected null in coordinate mode")
-    if isinstance(metrics.get("num_steps"), int) and metrics["num_steps"] == 0:
+    if metrics.get("num_steps") == 0:
         found.append("num_steps is 0; an evaluation of no steps is none")
     return found
 
@@ -160,14 +196,15 @@ def denominator(name: str, metrics: dict[str, Any]) -> int | None:
     n = metrics.get(of) if of is not None else None
     if name == "bbox_hit_rate" and {"click_steps", "click_steps_without_box"} <= metrics.keys():
         n = metrics["click_steps"] - metrics["click_steps_without_box"]
-    return n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None
+    return int(n) if isinstance(n, _NUMBER) and not isinstance(n, bool) and n > 0 else None
 
 
 def numerator(rate: float, n: int) -> int | None:
-    """The integer k with |rate − k/n| ≤ 0.0005, or None when there is none."""
+    """The integer k with |rate − k/n| ≤ 0.0005 (0.005 where the rate shows two digits), or None when there is none."""
     k = round(rate * n)
+    bound = COARSE if rate == round(rate, 2) else ROUNDING
     # A hair more than the bound, for rates whose own rounding sits on it.
-    return k if abs(rate - k / n) <= ROUNDING + 1e-12 else None
+    return k if abs(rate - k / n) <= bound + 1e-12 else None
 
 
 def _impossible_rates(metrics: dict[str, Any]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
+from adjudge.errors import ConfigError
 from adjudge.protocols.common.charts import SCHEMA, layer
 from adjudge.protocols.gui import schemas
-from adjudge.protocols.gui.evalfile import metrics_of
+from adjudge.protocols.gui.evalfile import in_use
 
 PANELS = (
     "action_type_accuracy",
@@ -23,15 +25,19 @@ PANELS = (
 )
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _COLUMNS = 4
-NO_FILE, NO_VALUE = "no file", "n/a"
+NO_VALUE = "n/a"
 
 
-def comparison(files: Sequence[tuple[str, dict[str, Any] | None]], metrics: Sequence[str] = ()) -> dict[str, Any]:
-    """A panel for each metric that a file has (or those named). A document of None is a file that is not there."""
-    tables = [(label, None if document is None else metrics_of(document)) for label, document in files]
-    chosen = list(metrics) or [
-        name for name in PANELS if any(table is not None and name in table for _, table in tables)
-    ]
+def comparison(files: Sequence[tuple[str, dict[str, Any]]], metrics: Sequence[str] = ()) -> dict[str, Any]:
+    """A panel for each metric that a file has, or for those named; one that no file has is refused."""
+    tables = [(label, in_use(document)) for label, document in files]
+    known = sorted({name for _, table in tables for name, value in table.items() if not isinstance(value, dict | list)})
+    for name in metrics:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"--metric {name}: no file has such a metric.{hint} They have {', '.join(known)}")
+    chosen = list(metrics) or [name for name in PANELS if any(name in table for _, table in tables)]
     labels = [label for label, _ in tables]
     return {
         "$schema": SCHEMA,
@@ -39,11 +45,12 @@ def comparison(files: Sequence[tuple[str, dict[str, Any] | None]], metrics: Sequ
         "concat": [_panel(name, tables, labels) for name in chosen],
         "columns": _COLUMNS,
         "spacing": 28,
-        "config": {"view": {"stroke": None}, "axis": {"labelLimit": 160}},
+        # Labels are never cut: two that differ in their last signs would look the same.
+        "config": {"view": {"stroke": None}, "axis": {"labelLimit": 0}},
     }
 
 
-def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], labels: list[str]) -> dict[str, Any]:
+def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any]]], labels: list[str]) -> dict[str, Any]:
     lower = name in schemas.LOWER_IS_BETTER
     rows = [_row(name, label, table) for label, table in tables]
     highest = max((max(row["value"], row["high"] or 0.0) for row in rows if row["value"] is not None), default=1.0)
@@ -71,7 +78,7 @@ def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], label
         "x": x,
         "y": {"datum": 0},
         "text": {"field": "label"},
-        "color": {"condition": {"test": f"datum.label == '{NO_FILE}'", "value": "#D55E00"}, "value": "#767676"},
+        "color": {"value": "#767676"},
     }
     band = {"band": 0.7}
     known, unknown = "datum.value != null", "datum.value == null"
@@ -96,15 +103,14 @@ def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any] | None]], label
     }
 
 
-def _row(name: str, label: str, table: dict[str, Any] | None) -> dict[str, Any]:
-    value = None if table is None else table.get(name)
-    low, high = (None, None) if table is None or value is None else (table.get(f"{name}_ci") or (None, None))
-    told = None if value is None else f"{value:.3g}"
+def _row(name: str, label: str, table: dict[str, Any]) -> dict[str, Any]:
+    value = table.get(name)
+    low, high = (None, None) if value is None else (table.get(f"{name}_ci") or (None, None))
     return {
         "file": label,
         "value": value,
         "low": low,
         "high": high,
         "above": None if value is None else max(value, high or 0.0),
-        "label": NO_FILE if table is None else NO_VALUE if told is None else told,
+        "label": NO_VALUE if value is None else f"{value:.3g}",
     }

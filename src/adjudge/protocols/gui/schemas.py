@@ -27,7 +27,9 @@ OPTIONAL = (
     "state_success_rate",
     "element_accuracy",
 )
-NULLABLE = ("mean_coord_error", "coord_error_count", "click_hit_rate", *OPTIONAL)
+NULLABLE = ("mean_coord_error", "click_hit_rate", *OPTIONAL)
+SENTINEL = -1
+"""What a metric that is no longer computed may say instead of null; it is in no plot and no mean."""
 # Rates that came after v1.0; every one of them may be absent or null.
 LATER_RATES = (
     "click_hit_rate_all",
@@ -66,8 +68,9 @@ def _of(kind: type) -> dict[str, Any]:
 
 def gui_eval() -> dict[str, Any]:
     """The evaluation file. Unknown keys are allowed everywhere: new metrics may be added, none is removed."""
-    rate = {"type": "number", "minimum": 0, "maximum": 1}
-    error = {"type": "number", "minimum": 0}
+    deprecated = {"const": SENTINEL}
+    rate = {"type": "number", "anyOf": [{"minimum": 0, "maximum": 1}, deprecated]}
+    error = {"type": "number", "anyOf": [{"minimum": 0}, deprecated]}
     count = {"type": "integer", "minimum": 0}
     kinds: dict[str, dict[str, Any]] = {
         name: count if name in COUNTS else error if name == "mean_coord_error" else rate
@@ -116,4 +119,4 @@ def gui_eval() -> dict[str, Any]:
 
 
 def _nullable(kind: dict[str, Any]) -> dict[str, Any]:
-    return {**kind, "type": [kind["type"], "null"]}
+    return {"anyOf": [{"type": "null"}, kind]}

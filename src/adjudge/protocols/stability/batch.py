@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
+from adjudge.protocols.common.constraints import comparable
 from adjudge.protocols.stability import text as t
 
 Row = dict[str, Any]
 
 BATCH_ROWS = 2048
-COUNTS = ("runs", "acr_hits", "cghc_hits", "scu_hits", "refusals")
+NO_CONSTRAINTS = comparable(None)
+COUNTS = ("runs", "acr_hits", "cghc_hits", "scu_hits", "refusals", "scoped", "out_of_scope")
+"""Runs of an item: all, those that hit, refuse, say what was retrieved, and cite something else than that."""
 SHARES = ("css", "ned50", "iaa")
 FLAGS = ("answerable", "has_substrings", "has_citations")
 
@@ -90,6 +93,9 @@ def _measures(gold: Row, runs: list[Row]) -> Row:
     """Every measure of one question over its runs; one that does not exist is None."""
     claims = [run["claim"] for run in runs]
     cited = [set(run["citations"]) for run in runs]
+    astray = [
+        run["retrieved"] is not None and not ids <= set(run["retrieved"]) for run, ids in zip(runs, cited, strict=True)
+    ]
     echoes = [run["echo"] for run in runs]
     sources = set(gold["citations"])
     folded = [t.canonical(claim) for claim in claims]
@@ -99,8 +105,10 @@ def _measures(gold: Row, runs: list[Row]) -> Row:
         "claims": claims,
         "runs": len(runs),
         "acr_hits": sum(any(part in claim for part in gold["wanted"]) for claim in folded),
-        "cghc_hits": sum(bool(sources & ids) for ids in cited),
-        "scu_hits": most if gold["constraints"] == b"null" else echoes.count(gold["constraints"]),
+        "cghc_hits": sum(bool(sources & ids) and not outside for ids, outside in zip(cited, astray, strict=True)),
+        "scu_hits": most if gold["constraints"] == NO_CONSTRAINTS else echoes.count(gold["constraints"]),
+        "scoped": sum(run["retrieved"] is not None for run in runs),
+        "out_of_scope": sum(astray),
         "refusals": sum(claim == t.REFUSAL for claim in claims),
         "css": t.jaccard_mean(cited),
         "ned50": t.edit_distance_median(claims),

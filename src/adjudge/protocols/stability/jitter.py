@@ -64,11 +64,12 @@ def jittered(gold: Iterator[dict[str, Any]], kinds: Sequence[str], seeds: Sequen
         for kind in kinds:
             for seed in seeds:
                 edits = jitter(item["question"], kind, f"{seed}/{item['qid']}")
+                changed = bool(edits) or kind == CONTROL
                 yield {
                     "qid": item["qid"],
                     "jitter": kind,
                     "seed": seed,
-                    "question": apply(item["question"], edits) if edits else None,
+                    "question": apply(item["question"], edits) if changed else None,
                     "edits": edits,
                 }
 
@@ -121,7 +122,10 @@ def _cased(word: str, like: str) -> str:
     return word.upper() if like.isupper() and len(like) > 1 else word.capitalize() if like[0].isupper() else word
 
 
+CONTROL = "none"
+"""The jitter that changes nothing, against which the others are seen."""
 KINDS: dict[str, Callable[[str, random.Random], list[Edit]]] = {
+    CONTROL: lambda _text, _rng: [],
     "ws": _ws,
     "punct": _punct,
     "syn": _syn,

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
-from adjudge.protocols.common.charts import chart, intervals
+from adjudge.protocols.stability import charts
 from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
 from adjudge.protocols.stability.config import StabilityConfig
+from adjudge.protocols.stability.judge import STABLE, UNSTABLE, VERDICTS
 from adjudge.protocols.stability.rules import MEASURES
+from adjudge.runs.section import Section
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, count, share
@@ -98,8 +100,16 @@ METRICS = (
         formula="gold items with fewer runs than asked for",
         interval="none: counted",
     ),
+    count(
+        "unstable",
+        "unstable items",
+        headline=True,
+        formula="gold items with enough runs of which a measure, or the scope of a citation, breaks its bound",
+        interval="none: counted",
+    ),
 )
 
+_LISTED = 200
 _HITS = {"acr": "acr_hits", "cghc": "cghc_hits", "scu": "scu_hits", "rcr": "refusals"}
 
 
@@ -141,7 +151,11 @@ def finish(partials: Sequence[Partial], config: StabilityConfig) -> Measured:
     )
     few = [{"qid": name, "runs": runs} for name, runs, _ in items if runs < min_runs]
     named = [Named(name, "", _aggregate(whole, name, config)) for name in (*MEASURES, "iaa")]
-    named.append(Named("items_with_too_few_runs", "", Estimate(value=float(len(few)), n=len(items), method="count")))
+    unstable = [name for name, _, verdict in items if verdict == VERDICTS[UNSTABLE]]
+    named += [
+        Named("items_with_too_few_runs", "", Estimate(value=float(len(few)), n=len(items), method="count")),
+        Named("unstable", "", Estimate(value=float(len(unstable)), n=len(items), method="count")),
+    ]
     buckets = {name: sum(p.buckets.count(name) for p in partials) for name in BUCKETS}
     notes = [f"gold item {entry['qid']} has {entry['runs']} runs, fewer than {min_runs}" for entry in few[:20]]
     notes += [
@@ -152,16 +166,17 @@ def finish(partials: Sequence[Partial], config: StabilityConfig) -> Measured:
     top: dict[str, Any] = {
         "n": len(items),
         "runs": int(whole.counts["runs"].sum()),
-        **{name: estimate.value for name, _, estimate in named if name != "items_with_too_few_runs"},
+        **{name: estimate.value for name, _, estimate in named if name not in charts.COUNTED},
         "too_few_runs": few,
-        "unstable": [name for name, _, verdict in items if verdict == "UNSTABLE"],
+        "unstable": unstable,
     }
     return Measured(
         estimates=named,
         buckets={"all": {**buckets, "n": len(items)}},
         metrics={"n": len(items)} | {name: estimate.value for name, _, estimate in named},
         top=top,
-        charts=[_chart(named)],
+        charts=[charts.measures(named)],
+        sections=[_unstable(items, whole, [name for p in partials for name in p.names])],
         notes=notes,
         digests={"dataset": hashlib.sha256(b"".join(p.digest for p in partials)).hexdigest()},
     )
@@ -181,21 +196,23 @@ def _aggregate(whole: StabilityBatch, name: str, config: StabilityConfig) -> Est
     return bootstrap.mean(known, seed=config.seed, stream=name, resamples=config.resamples)
 
 
-def _chart(named: Sequence[Named]) -> dict[str, Any]:
-    rows = [
-        {"measure": name.upper(), "value": e.value, "low": e.low, "high": e.high}
-        for name, _, e in named
-        if e.value is not None and name != "items_with_too_few_runs"
-    ]
-    axis = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share or distance"}
-    order = [row["measure"] for row in rows]
-    return chart(
-        "stability",
-        "Stability under seed and prompt jitter",
-        description="Every measure over all questions with its 95 % interval; NED50 is a distance, lower is better.",
-        width=420,
-        height={"step": 30},
-        data={"values": rows},
-        encoding={"y": {"field": "measure", "type": "nominal", "sort": order, "title": None}},
-        layer=intervals(axis, "value", "#2b6ca3"),
+def _unstable(items: Sequence[tuple[str, int, str]], whole: StabilityBatch, names: Sequence[str]) -> Section:
+    """The items that did not hold, with every measure of each."""
+    place = {name: index for index, name in enumerate(names)}
+    shares = {name: np.where(whole.applies(name), whole.share(name), np.nan) for name in MEASURES}
+    rows = []
+    for name, runs, verdict in items:
+        if verdict == VERDICTS[STABLE]:
+            continue
+        values = (float(shares[measure][place[name]]) for measure in MEASURES)
+        astray = int(whole.counts["out_of_scope"][place[name]])
+        rows.append((name, verdict, runs, *(None if np.isnan(value) else value for value in values), astray))
+    return Section(
+        "unstable_items",
+        f"Items that did not hold: {len(rows):,} of {len(items):,}",
+        ("qid", "verdict", "runs", *(name.upper() for name in MEASURES), "runs citing out of scope"),
+        rows[:_LISTED],
+        note="The method asks for none. NED50 is a distance, the others are shares of runs or pairs of runs.",
+        place="first",
+        empty="Every item holds every bound.",
     )

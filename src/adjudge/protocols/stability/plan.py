@@ -33,9 +33,10 @@ class StabilityPlan(BatchPlan):
         self.use_digests(without=("gold", "runs"), rules=self.rules)
 
     def default_gates(self) -> Sequence[Gate]:
-        """A bound on every aggregate, and no item with too few runs; a measure that is about no item passes."""
+        """No item with too few runs, none that is unstable, and a bound on every aggregate (one about no item passes)."""
         return (
             Gate("runs", "items_with_too_few_runs", "==", 0.0),
+            Gate("unstable", "unstable", "==", 0.0),
             *(
                 Gate(name, name, "<=" if name == "ned50" else ">=", bound, undefined="pass")
                 for name, bound in self.settings.bounds.items()

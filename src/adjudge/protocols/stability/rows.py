@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.protocols.base import Role
+from adjudge.protocols.common.constraints import comparable
 from adjudge.protocols.stability import text as t
 from adjudge.readers.blocks import Block
 
@@ -45,6 +46,7 @@ class RunRow(msgspec.Struct, gc=False):
     seed: int | None = None
     jitter: str | None = None
     answer_json: Answer | None = None
+    retrieved_ids: list[str | int] | None = None
 
 
 _gold = msgspec.json.Decoder(Gold)
@@ -63,7 +65,7 @@ def read_gold(block: Block) -> pa.Table:
         answerable=pa.array([row.answerable for row in rows], pa.bool_()),
         wanted=pa.array([[part for part in map(t.canonical, parts) if part] for parts in wanted], _NAMES),
         citations=pa.array([_ids(row.gold_citations) for row in rows], _NAMES),
-        constraints=pa.array([_plain(row.constraints) for row in rows], pa.binary()),
+        constraints=pa.array([comparable(row.constraints) for row in rows], pa.binary()),
     )
 
 
@@ -77,7 +79,8 @@ def read_runs(block: Block) -> pa.Table:
         run_id=pa.array([str(row.run_id) for row in rows], pa.string()),
         claim=pa.array([answer.claim or "" for answer in answers], pa.string()),
         citations=pa.array([_ids(answer.citations) for answer in answers], _NAMES),
-        echo=pa.array([_plain(answer.constraints_echo) for answer in answers], pa.binary()),
+        retrieved=pa.array([None if row.retrieved_ids is None else _ids(row.retrieved_ids) for row in rows], _NAMES),
+        echo=pa.array([comparable(answer.constraints_echo) for answer in answers], pa.binary()),
     )
 
 
@@ -93,11 +96,6 @@ def _table(block: Block, rows: Sequence[Gold | RunRow], **columns: pa.Array) -> 
 def _ids(names: Sequence[str | int] | None) -> list[str]:
     """Ids as text: 7 and "7" are the same."""
     return [str(name) for name in names or ()]
-
-
-def _plain(value: Any) -> bytes:
-    """Constraints in one form, whatever the order of their keys."""
-    return msgspec.json.encode(value, order="sorted")
 
 
 ROLES = {

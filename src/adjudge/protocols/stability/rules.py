@@ -36,10 +36,11 @@ class StabilityContext:
 
 def build(context: StabilityContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
-    return [_enough(context.min_runs), *(_measure(name, context.bounds[name]) for name in MEASURES)]
+    measures = (_measure(name, context.bounds[name]) for name in MEASURES)
+    return [_enough(context.min_runs), _in_scope(), *measures]
 
 
-RULES = RuleSet("stability", "stability", build)
+RULES = RuleSet("stability", "stability", build, version="2")
 
 
 def _enough(min_runs: int) -> Rule:
@@ -51,6 +52,21 @@ def _enough(min_runs: int) -> Rule:
         failed="{observed} runs, expected {low} or more",
         quantity=lambda batch: batch.counts["runs"][None].astype(np.float64),
         limits=Limits(low=float(min_runs), critical_low=float(min_runs)),
+    )
+
+
+def _in_scope() -> Rule:
+    return Rule(
+        code="citations.out_of_scope",
+        title="every run cites only what was retrieved for it",
+        scope=Scope.SEQUENCE,
+        needs=("runs",),
+        unit="runs",
+        passed="no run cites what was not retrieved",
+        failed="{observed} runs cite what was not retrieved",
+        quantity=lambda batch: batch.counts["out_of_scope"][None].astype(np.float64),
+        limits=Limits(high=0.0, critical_high=0.0),
+        conditions=(Condition(lambda batch: (batch.counts["scoped"] > 0)[None], "no run says what was retrieved"),),
     )
 
 

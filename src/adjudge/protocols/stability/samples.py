@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from adjudge.protocols.common.columns import floats
@@ -32,9 +33,10 @@ def outputs(claims: list[list[str]]) -> pa.Table:
 
 
 def restore(samples: pa.Table) -> StabilityBatch:
-    """The batch as it was, from what is stored."""
+    """The batch as it was, from what is stored; runs of an earlier version did not count the scope of citations."""
+    known, nothing = set(samples.column_names), np.zeros(samples.num_rows, dtype=np.int64)
     return StabilityBatch(
-        {name: samples.column(name).to_numpy() for name in COUNTS},
+        {name: samples.column(name).to_numpy() if name in known else nothing for name in COUNTS},
         {name: floats(samples, name) for name in SHARES},
         {name: samples.column(name).to_numpy() for name in FLAGS},
     )
