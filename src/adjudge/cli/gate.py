@@ -37,6 +37,8 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--metric", "metrics", multiple=True, help="Estimates in the baseline [the headline ones]; repeat.")
 @click.option("--junit", type=PATH, help="Write JUnit XML.")
 @click.option("--sarif", type=PATH, help="Write SARIF 2.1.0.")
+@click.option("--validation", type=PATH, help="Of the language model that judged, where the run has none.")
+@click.option("--min-kappa", type=float, default=0.6, show_default=True, help="The least κ.low of a validation.")
 @unverified_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def gate(
@@ -49,6 +51,8 @@ def gate(
     metrics: tuple[str, ...],
     junit: Path | None,
     sarif: Path | None,
+    validation: Path | None,
+    min_kappa: float,
     unverified: bool,
     quiet: bool,
 ) -> int:
@@ -76,6 +80,8 @@ def gate(
         if not (file or texts or baseline):
             return 0
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
+    if wanted or baseline is not None or loaded.metrics["gates"]:
+        _require_validation(loaded, validation, min_kappa, quiet=quiet)
     outcomes: dict[str, Any] = judge(wanted, _by_name(loaded))[0]
     if not wanted and baseline is None:
         outcomes = loaded.metrics["gates"]
@@ -107,6 +113,18 @@ def gate(
             )
         _say(cases)
     return 0 if passed else 1
+
+
+def _require_validation(run: Run, path: Path | None, least: float, *, quiet: bool) -> None:
+    """Gates on verdicts of a language model need a validation of the same judge."""
+    if run.agent is None or not run.agent["language_model"]:
+        return
+    from adjudge.agents.validation import identity, read_validation, refuse_unvalidated
+
+    validation = run.validation if path is None else read_validation(path)
+    words = refuse_unvalidated(identity(run.agent), validation, least)
+    if not quiet:
+        say(words)
 
 
 def _margins(texts: Sequence[str]) -> dict[str, float]:

@@ -14,6 +14,7 @@ GROUP = "adjudge.commands"
 PROTOCOLS = "adjudge.protocols"
 PLUGIN = "a protocol of an installed package"
 _OWN = {
+    "agent": "is the agent that judged a run any good?",
     "collect": "run a system under test over a data set and write its outputs",
     "compare": "compare runs, only where that is valid: better, worse, equivalent, inconclusive",
     "demo": "run every protocol on generated examples",

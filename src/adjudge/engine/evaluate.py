@@ -25,7 +25,6 @@ from adjudge.provenance.redact import redacted_value
 from adjudge.readers.shape import columns_of
 from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
 from adjudge.verdict.gates import Gate
-from adjudge.verdict.transcripts import TranscribedAgent
 
 Report = Callable[[Path], tuple[bytes, str]]
 """From a whole run folder to report.html and the digest of the data block it embeds; the CLI wires the report room in."""
@@ -162,7 +161,12 @@ def _begin_judging(plan: Plan, cut: Split, options: Options) -> None:
     if plan.adjudicator is None:
         return
     agent = plan.adjudicator.agent
-    if isinstance(agent, TranscribedAgent):
+    if not agent.language_model:
+        return
+    from adjudge.agents.llm import LanguageModelAgent
+    from adjudge.agents.validation import identity, read_validation, refuse_unvalidated
+
+    if isinstance(agent, LanguageModelAgent):
         if options.workers > 1 or options.cluster is not None:
             raise ConfigError(
                 f"--agent {agent.name} asks from this process alone, --agent-concurrency requests at a time; leave "
@@ -170,6 +174,9 @@ def _begin_judging(plan: Plan, cut: Split, options: Options) -> None:
             )
         agent.on_answer = options.on_answer
     agent.check_budget(max(cut.rows.values(), default=0))
+    if isinstance(agent, LanguageModelAgent) and (options.gates or plan.default_gates()):
+        validation = None if agent.options.validation is None else read_validation(Path(agent.options.validation))
+        refuse_unvalidated(identity(plan.adjudicator.document()), validation, agent.options.min_kappa)
     agent.begin([file.sha256 for file in (*cut.inputs, *plan.read)])
 
 

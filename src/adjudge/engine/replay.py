@@ -9,13 +9,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adjudge.agents.validation import stored_again
 from adjudge.engine.judges import JudgeTally, agent_problems
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Plan
 from adjudge.provenance.canonical import pretty
 from adjudge.runs.run import Run
-from adjudge.runs.writer import AGENT, SAMPLES
+from adjudge.runs.writer import AGENT, SAMPLES, VALIDATION
 from adjudge.verdict.adjudicator import AGENT_TABLE, TRANSCRIPTS, Adjudged, Adjudicator, Cases
 from adjudge.verdict.agent import ELIGIBLE
 
@@ -39,6 +40,8 @@ def replay(run: Run, plan: Plan, adjudicator: Adjudicator) -> Replayed:
     adjudicator.agent.begin([file.sha256 for file in run.manifest.inputs])
     if msgspec.json.decode(pretty(adjudicator.document())) != run.agent:
         result.problems.append(f"{AGENT}: the agent or its checklist is not what the configuration gives")
+    if (run.path / VALIDATION).is_file() and not stored_again(run):
+        result.problems.append(f"{VALIDATION}: is not what the tables and the labels in it give")
     for part, samples, evidence, outputs, table, transcripts in _batches(run):
         where = f"agent/part-{part:05d}.parquet"
         if table is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from adjudge.report import numbers
 from adjudge.runs.run import Run
+from adjudge.runs.section import Column, Section
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import SHARE
 
@@ -51,8 +52,46 @@ class Shown:
 
 def sections(run: Run, place: str | None = None) -> list[Shown]:
     """The run's sections in the order the protocol gave them, all or those of one place."""
-    stored = run.metrics.get("sections") or ()
+    stored = [*(run.metrics.get("sections") or ()), *(section.to_dict() for section in _validation(run))]
     return [_shown(section) for section in stored if place in {None, section["place"]}]
+
+
+def _validation(run: Run) -> list[Section]:
+    """How far the judge of the run agrees with rules and people, where it was validated."""
+    validation = run.validation
+    if validation is None:
+        return []
+    rows: list[list[Any]] = []
+    for against in ("people", "rules"):
+        counted = validation[against]
+        if counted is not None:
+            (both, stricter), (laxer, neither) = counted["confusion"]
+            estimates = [Estimate.from_dict(counted[name]) for name in ("percent_agreement", "kappa")]
+            rows.append([against, counted["n"], *estimates, both, stricter, laxer, neither])
+    flip_text = (
+        ""
+        if validation["flip_rate"] is None
+        else numbers.estimate(Estimate.from_dict(validation["flip_rate"]), unit=SHARE)
+    )
+    flips = "" if validation["flip_rate"] is None else f" Votes differed on {flip_text} of the samples."
+    return [
+        Section(
+            "judge_validation",
+            f"Is the judge any good? {validation['agent']}, validated",
+            [
+                "against",
+                "n",
+                Column("agreement", "%"),
+                "κ",
+                "both eligible",
+                "only they",
+                "only the judge",
+                "both ineligible",
+            ],
+            rows,
+            note=f"Gates on its verdicts are held where κ has a low end of at least 0.6.{flips}",
+        )
+    ]
 
 
 def _shown(section: dict[str, Any]) -> Shown:

@@ -19,7 +19,7 @@ from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.runs.frame import Estimates, Frame
-from adjudge.runs.writer import AGENT, CHARTS, MANIFEST, METRICS, RULES, SAMPLES
+from adjudge.runs.writer import AGENT, CHARTS, MANIFEST, METRICS, RULES, SAMPLES, VALIDATION
 from adjudge.stats.metric import Metric, declaration
 
 _NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -201,6 +201,11 @@ class Run:
     def agent(self) -> dict[str, Any] | None:
         """agent.json: who judged, and the checklist; None where no agent did, or an older version made the run."""
         return self._json(AGENT) if (self.path / AGENT).is_file() else None
+
+    @cached_property
+    def validation(self) -> dict[str, Any] | None:
+        """validation.json: how far the judge agrees with rules and people; None where nobody validated it."""
+        return self._json(VALIDATION) if (self.path / VALIDATION).is_file() else None
 
     def side_table(self, kind: str, part: int) -> pa.Table | None:
         """A further table of one partition (`agent`, `transcripts`); None where there is none."""

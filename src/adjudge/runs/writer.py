@@ -23,7 +23,7 @@ from adjudge.provenance.manifest import Manifest, RunFile
 from adjudge.runs.tables import TableFile, one_batch
 from adjudge.runs.workplace import Workplace, sync
 
-SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT, AGENT = (
+SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT, AGENT, VALIDATION = (
     "samples.parquet",
     "metrics.json",
     "rules.json",
@@ -32,6 +32,7 @@ SAMPLES, METRICS, RULES, CHARTS, INTAKE, MANIFEST, REPORT, AGENT = (
     "manifest.json",
     "report.html",
     "agent.json",
+    "validation.json",
 )
 
 
@@ -155,6 +156,21 @@ class RunWriter:
         manifest.files.append(RunFile(path=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest()))
         manifest.files.sort(key=lambda file: PurePosixPath(file.path))
         self._workplace.add({name: data, MANIFEST: pretty(manifest)})
+
+
+def add_to_run(place: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
+    """Add files to a finished run, or replace them, and list them; all or none."""
+    others = [entry for entry in manifest.files if entry.path not in files]
+    added = [
+        RunFile(path=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest()) for name, data in files.items()
+    ]
+    manifest.files = sorted([*others, *added], key=lambda entry: PurePosixPath(entry.path))
+    workplace = Workplace(place.resolve())
+    workplace.open()
+    try:
+        workplace.add({**files, MANIFEST: pretty(manifest)})
+    finally:
+        workplace.close()
 
 
 class PartWriter:
