@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,11 @@ from adjudge.provenance.canonical import file_digest
 from adjudge.report.html import check
 from adjudge.runs.signature import SIGNATURE, manifest_digest, sign
 
-OURS = [name for name in names() if type(protocol(name)).__module__.startswith("adjudge.")]
+OURS = [
+    name
+    for name in names()
+    if type(protocol(name)).__module__.startswith("adjudge.") and protocol(name).example(Path(mkdtemp()), 3) is not None
+]
 
 
 def small(name, folder):

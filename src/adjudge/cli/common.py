@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
+_YAML_DEPTH, _YAML_ALIASES = 50, 50
 RUN_FLAGS = ("out", "limit", "workers", "cluster", "gates", "force", "report", "as_json", "quiet")
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
@@ -86,6 +87,13 @@ class ProtocolGroup(Spread, click.Group):
             formatter.write_usage(ctx.command_path, line)
 
 
+def _raise_bounds(ctx: click.Context, parameter: click.Parameter, settings: tuple[str, ...]) -> None:
+    from adjudge.readers.bounds import raise_bounds
+
+    del ctx, parameter
+    raise_bounds(settings)
+
+
 def run_options(command: F) -> F:
     """The flags that every protocol has."""
     for option in reversed(
@@ -118,6 +126,15 @@ def run_options(command: F) -> F:
             click.option("--force", is_flag=True, help="Replace an existing run at --out."),
             click.option(
                 "--report/--no-report", default=True, help="Whether report.html is drawn into the run [report]."
+            ),
+            click.option(
+                "--max",
+                "bounds",
+                multiple=True,
+                metavar="NAME=NUMBER",
+                callback=_raise_bounds,
+                expose_value=False,
+                help="Read more before a file is refused: line_mb, expansion, models … (docs/formats.md); repeat.",
             ),
             click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
             click.option("--quiet", is_flag=True, help="Print nothing but errors."),
@@ -246,15 +263,31 @@ def configuration(path: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_yaml(path: str | Path) -> Any:
-    """What a YAML file holds."""
+    """What a YAML file holds; one that is endless when its aliases are followed is refused."""
     import yaml
 
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        _refuse_deep(path, yaml.parse(text, Loader=yaml.SafeLoader))
+        return yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: is not YAML: {error}") from None
+
+
+def _refuse_deep(path: str | Path, events: Iterable[Any]) -> None:
+    from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = aliases = 0
+    for event in events:
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        aliases += isinstance(event, AliasEvent)
+        if depth > _YAML_DEPTH or aliases > _YAML_ALIASES:
+            what = (
+                f"nested deeper than {_YAML_DEPTH} levels" if depth > _YAML_DEPTH else f"over {_YAML_ALIASES} aliases"
+            )
+            raise ConfigError(f"{path}: is refused: {what}")
 
 
 def print_bytes(data: bytes) -> None:

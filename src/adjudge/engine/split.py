@@ -30,6 +30,7 @@ from adjudge.provenance.manifest import InputFile
 from adjudge.provenance.redact import redacted
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
+from adjudge.readers.bounds import beyond, bound
 from adjudge.readers.keys import Keys
 from adjudge.readers.records import is_json_lines
 from adjudge.readers.shape import Shape, shape_of
@@ -181,6 +182,8 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
             }
         )
     cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
+    if len(cut.groups) > bound("models"):
+        raise InputError(f"the input names {len(cut.groups):,} models; {beyond('models')}")
     cut.notes = [note for role, reading in readings.items() for note in reading.noticed.notes(role)]
     for ours, theirs in asked.columns.items():
         if not any(reading.shape.seen.get(theirs) for reading in readings.values()):

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
+from adjudge.readers.bounds import beyond, bound
 from adjudge.readers.characters import mended
 from adjudge.readers.records import is_json_lines, records
 from adjudge.readers.shape import Shape
@@ -170,18 +171,31 @@ def blocks(source: Source, file: int, shape: Shape, *, limit: int | None = None)
 
 def blocks_of_lines(stream: BufferedIOBase, path: str, file: int, *, first: bool) -> Iterator[tuple[Block, int]]:
     """Blocks of JSON Lines, each with the number of its lines; they count from 1. `first`: the file begins here."""
-    line = 1
+    line, blank = 1, 0
     buffer = memoryview(bytearray(BLOCK_BYTES))
     while size := stream.readinto(buffer):
         if buffer[size - 1] == _NEWLINE:
             data = bytes(buffer[: size - 1])
         else:  # up to the end of its last line, however long
-            data = b"".join([buffer[:size], stream.readline().removesuffix(b"\n")])
+            data = b"".join([buffer[:size], _rest_of_line(stream, path, line)])
         if first and line == 1:
             data = data.removeprefix(_BOM)
         block, count = _of_lines(path, file, data, line)
+        blank = 0 if len(block) else blank + count
+        if blank > bound("blank_lines"):
+            raise InputError(f"has only blank lines here; {beyond('blank_lines')}", file=path, line=line)
         yield block, count
         line += count
+
+
+def _rest_of_line(stream: BufferedIOBase, path: str, line: int) -> bytes:
+    """What is left of a line; one that does not end is refused."""
+    most = bound("line_mb") << 20
+    rest = stream.readline(most)
+    if len(rest) == most and not rest.endswith(b"\n"):
+        what = f"here or soon after, a line is too long; {beyond('line_mb')}. Is this one record a line?"
+        raise InputError(what, file=path, line=line)
+    return rest.removesuffix(b"\n")
 
 
 def _of_lines(path: str, file: int, data: bytes, line: int) -> tuple[Block, int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,9 +16,10 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.shape import AS_IT_IS, Shape
-from adjudge.readers.sources import Source
+from adjudge.readers.sources import Source, whole
 from adjudge.readers.wording import in_words
 
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
 _CSV_ROWS = 2048
@@ -64,6 +67,9 @@ def _format(source: Source) -> Callable[[Source], Iterator[tuple[int, bytes]]]:
     head = source.stream.peek(1 << 16)
     if head[:4] == b"PAR1":
         return _parquet
+    if head[:2] in _UTF_16:
+        hint = f"iconv -f UTF-16 -t UTF-8 {source.name} > again"
+        raise InputError(f"is UTF-16 text, expected UTF-8 ({hint})", file=source.name)
     first = head.removeprefix(_BOM).lstrip()[:1]
     if first == b"[":
         return _json_list
@@ -100,7 +106,7 @@ def _json_lines(source: Source) -> Iterator[tuple[int, bytes]]:
 
 
 def _json_list(source: Source) -> Iterator[tuple[int, bytes]]:
-    text = source.stream.read().removeprefix(_BOM)
+    text = whole(source).removeprefix(_BOM)
     try:
         items = msgspec.json.decode(text, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
@@ -114,7 +120,7 @@ def _json_document(source: Source) -> Iterator[tuple[int, bytes]]:
 
 
 def _checked(source: Source) -> bytes:
-    text = source.stream.read().removeprefix(_BOM)
+    text = whole(source).removeprefix(_BOM)
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -132,7 +138,7 @@ def _line_of(text: bytes, message: str) -> int:
 
 
 def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
-    text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", errors="replace", newline="")
+    text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     header = source.stream.peek(1 << 16).partition(b"\n")[0].decode("utf-8", "replace")
     reader = csv.DictReader(text, delimiter=_delimiter(header), strict=True)
     rows = _numbered(reader, source.name)
@@ -150,12 +156,27 @@ def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
 
 
 def _numbered(reader: csv.DictReader[str], name: str) -> Iterator[tuple[int, bytes]]:
+    _refuse_twice(reader.fieldnames or (), name)
     for row in reader:
         if None in row or None in row.values():
             width = len(reader.fieldnames or ())
             what = f"row has another number of cells than the {width} columns of the header"
             raise InputError(what, file=name, line=reader.line_num)
-        yield reader.line_num, msgspec.json.encode(_nested(row, name, reader.line_num))
+        yield reader.line_num, _encoded(_nested(row, name, reader.line_num))
+
+
+def _encoded(record: dict[str, Any]) -> bytes:
+    """A record as JSON; bytes that are no characters stay, to be replaced and noted as in other formats."""
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _refuse_twice(names: Iterable[str], file: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"column {twice[0]!r} stands twice; every column has a name of its own", file=file)
 
 
 def _nested(row: dict[str, str], file: str, line: int) -> dict[str, Any]:
@@ -189,14 +210,19 @@ def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(pa.BufferReader(source.stream.read()))
+        table = pq.ParquetFile(pa.BufferReader(whole(source)))
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"is not readable as Parquet: {type(error).__name__}", file=source.name) from None
+    _refuse_twice(table.schema_arrow.names, source.name)
     number = 0
-    for batch in table.iter_batches(batch_size=4096):
-        for row in batch.to_pylist():
-            number += 1
-            yield number, msgspec.json.encode(_plain(row))
+    try:
+        for batch in table.iter_batches(batch_size=4096):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, msgspec.json.encode(_plain(row))
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"cannot be read after record {number}: {first[:200]}", file=source.name) from None
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from adjudge.errors import InputError
+from adjudge.readers.bounds import beyond, bound
 from adjudge.readers.remote import is_url, open_url
 
 _BLOCK = 1 << 20
+_UNPACKED_FREELY = 1 << 28
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -59,6 +61,15 @@ class Source:
         return self._tally.hexdigest()
 
 
+def whole(source: Source) -> bytes:
+    """All of the decompressed bytes of an input, where they are not too many."""
+    most = bound("document_mb") << 20
+    data = source.stream.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"is too large to be read whole; {beyond('document_mb')}", file=source.name)
+    return data
+
+
 @contextmanager
 def open_source(path: str) -> Iterator[Source]:
     """Open a path, a URL, or standard input for `-`; whether it is compressed is told by content, not by name."""
@@ -71,7 +82,7 @@ def open_source(path: str) -> Iterator[Source]:
         if compressed:
             codec = "zstd" if head == _ZSTD else "gzip"
             unpacked = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec)
-            stream = io.BufferedReader(_Unpacked(unpacked, path), _BLOCK)
+            stream = io.BufferedReader(_Unpacked(unpacked, path, tally), _BLOCK)
         yield Source(path, tally, stream, compressed=compressed)
     finally:
         if raw is not sys.stdin.buffer:
@@ -81,8 +92,8 @@ def open_source(path: str) -> Iterator[Source]:
 class _Unpacked(io.RawIOBase):
     """A decompressing stream whose errors name the file."""
 
-    def __init__(self, stream: pa.NativeFile, name: str) -> None:
-        self._stream, self._name = stream, name
+    def __init__(self, stream: pa.NativeFile, name: str, tally: _Tally) -> None:
+        self._stream, self._name, self._tally, self._size = stream, name, tally, 0
 
     def readable(self) -> bool:
         return True
@@ -93,6 +104,11 @@ class _Unpacked(io.RawIOBase):
             data = self._stream.read(len(view))
         except OSError as error:
             raise InputError(f"cannot be decompressed: {error}", file=self._name) from None
+        self._size += len(data)
+        if self._size > _UNPACKED_FREELY and self._size > bound("expansion") * self._tally.count:
+            raise InputError(f"unpacks to far more than its size; {beyond('expansion')}", file=self._name)
+        if self._size > bound("unpacked_gb") << 30:
+            raise InputError(f"unpacks to too much; {beyond('unpacked_gb')}", file=self._name)
         view[: len(data)] = data
         return len(data)
 

@@ -11,7 +11,7 @@ import msgspec
 from adjudge.errors import ConfigError
 from adjudge.protocols.anomaly.overlap import BOUND
 from adjudge.protocols.anomaly.rows import UNITS, Columns
-from adjudge.protocols.common.plan import check_choices, configured
+from adjudge.protocols.common.plan import MOST_RESAMPLES, check_choices, configured
 
 PRIMARY = (
     "auroc",
@@ -119,8 +119,8 @@ def _check(settings: AnomalyConfig) -> None:
         check_choices(settings, {"fill": ("forward",)})
     if settings.time_unit is not None:
         check_choices(settings, {"time_unit": tuple(UNITS)})
-    if settings.resamples < 1:
-        raise ConfigError(f"resamples is {settings.resamples}, expected 1 or more")
+    if not 1 <= settings.resamples <= MOST_RESAMPLES:
+        raise ConfigError(f"resamples is {settings.resamples}, expected 1 to {MOST_RESAMPLES:,}")
     if settings.metrics is not None and (unknown := set(settings.metrics) - set(PRIMARY)):
         raise ConfigError(f"metrics: {', '.join(sorted(unknown))} is none of {', '.join(PRIMARY)}")
     _check_detectors(settings)

@@ -16,7 +16,8 @@ from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Plan
 from adjudge.provenance.canonical import digest
 
-FEWEST_RESAMPLES = 100
+FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
+MOST_BINS = 1000
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 
@@ -38,9 +39,15 @@ def check_choices(config: msgspec.Struct, allowed: Mapping[str, Sequence[str]]) 
 
 
 def check_resamples(resamples: int) -> None:
-    """Refuse so few resamples that an interval means nothing."""
-    if resamples < FEWEST_RESAMPLES:
-        raise ConfigError(f"resamples is {resamples}, expected {FEWEST_RESAMPLES} or more")
+    """Refuse so few resamples that an interval means nothing, and so many that memory does not hold them."""
+    if not FEWEST_RESAMPLES <= resamples <= MOST_RESAMPLES:
+        raise ConfigError(f"resamples is {resamples}, expected {FEWEST_RESAMPLES} to {MOST_RESAMPLES:,}")
+
+
+def check_bins(bins: int) -> None:
+    """Refuse no bins, and so many that each holds nothing; a configuration may come with a run from elsewhere."""
+    if not 1 <= bins <= MOST_BINS:
+        raise ConfigError(f"bins is {bins}, expected 1 to {MOST_BINS:,}")
 
 
 class RulePlan(Plan):

@@ -72,6 +72,8 @@ class GuiPlan(BatchPlan):
         steps = zip(samples.column("episode").to_pylist(), samples.column("step").to_pylist(), strict=True)
         renamed = samples.column("sample").to_pylist() != [f"{episode}#{step}" for episode, step in steps]
         wrong = [f"samples.parquet: sample is not what {self.source}"] if renamed else []
+        if set(samples.column("model").to_pylist()) - {self.settings.model}:
+            wrong.append("samples.parquet: model is not the one of the configuration")
         return super().recheck(samples, evidence) + wrong
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.common.plan import check_resamples, configured
+from adjudge.protocols.common.plan import check_bins, check_resamples, configured
 from adjudge.readers.logs.formats import find_logs
 from adjudge.readers.logs.record import MOST_CHECKS, Log
 
@@ -62,8 +62,7 @@ def _check(config: ScoreConfig) -> None:
         raise ConfigError(f"range is {config.range}, expected the least and the greatest score, such as 0 1")
     if config.pass_at is not None and not math.isfinite(config.pass_at):
         raise ConfigError(f"pass_at is {config.pass_at}, expected a number")
-    if config.bins < 1:
-        raise ConfigError(f"bins is {config.bins}, expected 1 or more")
+    check_bins(config.bins)
     if any(not 1 <= k <= _MOST_K for k in config.k):
         raise ConfigError(f"k is {config.k}, expected whole numbers from 1 to {_MOST_K}")
     if len(set(config.wide)) < len(config.wide) or not all(config.wide):

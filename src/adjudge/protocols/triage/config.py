@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.common.plan import check_choices, check_resamples, configured
+from adjudge.protocols.common.plan import check_bins, check_choices, check_resamples, configured
 from adjudge.protocols.triage.words import Classes, verdict_words
 
 MODES = ("no-tools", "tools")
@@ -101,8 +101,7 @@ def _check(config: TriageConfig) -> None:
     for name, share in (("target_risk", config.target_risk), ("prevalence", config.prevalence)):
         if share is not None and not 0.0 < share < 1.0:
             raise ConfigError(f"{name} is {share}, expected a share between 0 and 1, such as 0.05")
-    if config.bins < 1:
-        raise ConfigError(f"bins is {config.bins}, expected 1 or more")
+    check_bins(config.bins)
     check_resamples(config.resamples)
     chosen = config.target_risk is not None or config.costs is not None
     if bool(config.calibration) != chosen or (config.target_risk is not None and config.costs is not None):
