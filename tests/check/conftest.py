@@ -14,7 +14,8 @@ import adjudge
 from adjudge.engine.evaluate import Options, evaluate
 from adjudge.protocols.base import protocol
 from adjudge.protocols.check.document import parse
-from adjudge.protocols.check.rulefile import RuleFile, rule_file
+from adjudge.protocols.check.reading import rule_file
+from adjudge.protocols.check.rulefile import RuleFile
 from adjudge.runs.run import Run
 
 

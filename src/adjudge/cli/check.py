@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, say, settings_and_run_flags
+from adjudge.cli.common import (
+    PATH,
+    ProtocolGroup,
+    evaluate_and_show,
+    print_bytes,
+    print_json,
+    run_options,
+    say,
+    settings_and_run_flags,
+    write_file,
+)
 
 
 @click.group(
@@ -55,4 +65,81 @@ def generate(out: Path, kind: str, seed: int, force: bool) -> int:
 
     made = write(out, seed=seed, kind=kind, force=force)
     say(f"{len(made['outputs'])} models, a reference and {made['rule_file']} in {out}")
+    return 0
+
+
+@check.command()
+@click.argument("rules", type=PATH)
+@click.option(
+    "--outputs", multiple=True, help="Data to look at too: which rules fail and pass on its first 10,000 rows."
+)
+@click.option("--reference", multiple=True, help="The right values by id, where rules read gold.FIELD.")
+@click.option("--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What a key is called in your files.")
+@click.option("--match", type=click.Choice(["id", "line"]), default="id", help="Match rows by id, or by line [id].")
+def lint(
+    rules: Path, outputs: tuple[str, ...], reference: tuple[str, ...], columns: tuple[str, ...], match: str
+) -> int:
+    """Check a rule file: its names, types and self-tests, and whether every rule was shown to fail and to pass."""
+    from adjudge.protocols.check.document import load
+    from adjudge.protocols.check.lint import lint as look
+    from adjudge.protocols.check.sandbox import Sandbox
+
+    settings = {"outputs": list(outputs), "reference": list(reference), "columns": list(columns), "match": match}
+    document, sandbox = load(rules), Sandbox()
+    findings = look(document, sandbox)
+    if outputs and not findings.errors:
+        findings = look(document, sandbox, _outcomes({**settings, "rule_file": str(rules)}))
+    for text in (*findings.errors, *findings.warnings):
+        kind = "error" if text in findings.errors else "warning"
+        say(f"{kind}: {text}", err=False)
+    counts = f"{findings.fields} fields, {findings.rules} rules, {findings.tests} self-tests"
+    say(f"{rules}: {counts}; {len(findings.errors)} errors, {len(findings.warnings)} warnings", err=False)
+    return 2 if findings.errors else 0
+
+
+def _outcomes(settings: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """How often every rule passes and fails on data."""
+    import tempfile
+
+    from adjudge.engine.evaluate import Options, evaluate
+    from adjudge.protocols.base import protocol
+    from adjudge.runs.run import Run
+
+    with tempfile.TemporaryDirectory(prefix="adjudge-lint-") as folder:
+        path = evaluate(protocol("check"), settings, Options(out=Path(folder) / "run", limit=10_000))
+        counts: dict[str, dict[str, int]] = Run(path).metrics["rules"]
+    return counts
+
+
+@check.command()
+@click.argument("outputs")
+@click.option("-o", "--output", type=PATH, help="File to write [stdout].")
+def init(outputs: str, output: Path | None) -> int:
+    """Write a first rule file from data: fields, types and ranges as they are seen, to be edited."""
+    from adjudge.protocols.check.init import first_rules
+
+    text = first_rules(outputs).encode()
+    if output is None:
+        print_bytes(text)
+    else:
+        write_file(output, text)
+    return 0
+
+
+@check.command()
+@click.argument("old", type=PATH)
+@click.argument("new", type=PATH)
+@click.argument("run", type=PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout and nothing else.")
+@click.option("--limit", type=int, default=20, show_default=True, help="Samples to name.")
+def diff(old: Path, new: Path, run: Path, as_json: bool, limit: int) -> int:
+    """Say which verdicts of a RUN that the OLD rule file made the NEW one would turn."""
+    import adjudge
+    from adjudge.protocols.check.diff import difference
+
+    found = difference(old, new, adjudge.load_run(run))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        say(found.text(limit), err=False)
     return 0

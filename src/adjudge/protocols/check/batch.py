@@ -180,7 +180,7 @@ class _Reader:
             for name_, value in _WITHOUT_OUTPUT.items():
                 at = outputs.column_names.index(name_)
                 outputs = outputs.set_column(at, name_, outputs.column(at).fill_null(value))
-        mistyped, details = _mistyped(outputs)
+        mistyped, details = mistyped_rows(outputs)
         batch = CheckBatch(
             compiled=self.compiled,
             sandbox=self.sandbox,
@@ -254,7 +254,7 @@ class _Reader:
         return pc.coalesce(own, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
 
 
-def _mistyped(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:
+def mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:
     """Rows by the name of a field or place that is mistyped, and why each is."""
     rows: dict[str, list[int]] = {}
     details: dict[tuple[str, int], str] = {}

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge.protocols.check import functions as f
+from adjudge.protocols.check.hints import (
+    RESERVED,
+    arrow_hint,
+    method_hint,
+    quoted,
+    syntax_hint,
+    unknown_function,
+    unknown_name,
+)
 from adjudge.protocols.check.sandbox import OverLimit, Sandbox
 
 MOST_CHARACTERS = 4000
 MOST_NODES = 2000
+MOST_DEPTH = 100
 MOST_LIST = 1000
 _BEFORE = len("SELECT ")
 _FINITE = "list_filter([1], lambda v: isfinite(v))[1]"
 """What stands around arithmetic that may give NaN or infinity, its value in place of the 1."""
+_STRINGS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_OUTSIDE = re.compile(r";|--|/\*|\$|\bwindow\b", re.IGNORECASE)
+"""What the tree does not show: the end of a statement, comments, other quotes, a clause that names windows."""
 _NOWHERE = 18446744073709551615
 _PLAIN = ("class", "type", "alias", "query_location", "query_location_length")
 _KEYS: dict[str, tuple[str, ...]] = {
@@ -106,93 +118,6 @@ class Names:
         return [(name.column, name.sql) for name in self.known.values()]
 
 
-def quoted(name: str) -> str:
-    """A name as it stands in an expression: in double quotes where it is no plain word."""
-    plain = name.isascii() and (name[:1].isalpha() or name[:1] == "_") and name.replace("_", "a").isalnum()
-    return name if plain and name.lower() not in KEYWORDS else '"' + name.replace('"', '""') + '"'
-
-
-KEYWORDS = frozenset(
-    [
-        "all",
-        "analyse",
-        "analyze",
-        "and",
-        "any",
-        "array",
-        "as",
-        "asc",
-        "asymmetric",
-        "both",
-        "case",
-        "cast",
-        "check",
-        "collate",
-        "column",
-        "constraint",
-        "create",
-        "default",
-        "deferrable",
-        "desc",
-        "describe",
-        "distinct",
-        "do",
-        "else",
-        "end",
-        "except",
-        "false",
-        "fetch",
-        "for",
-        "foreign",
-        "from",
-        "group",
-        "having",
-        "in",
-        "initially",
-        "intersect",
-        "into",
-        "lateral",
-        "leading",
-        "limit",
-        "not",
-        "null",
-        "offset",
-        "on",
-        "only",
-        "or",
-        "order",
-        "pivot",
-        "placing",
-        "primary",
-        "qualify",
-        "references",
-        "returning",
-        "select",
-        "show",
-        "some",
-        "summarize",
-        "symmetric",
-        "table",
-        "then",
-        "to",
-        "trailing",
-        "true",
-        "union",
-        "unique",
-        "unpivot",
-        "using",
-        "variadic",
-        "when",
-        "where",
-        "window",
-        "with",
-        "lambda",
-        "try",
-    ]
-)
-"""Words of SQL that a field may be called only in double quotes."""
-
-
 def check_expressions(
     texts: Sequence[str], names: Names, sandbox: Sandbox, results: Sequence[str]
 ) -> list[Expression | Refused]:
@@ -249,7 +174,7 @@ class _Walk:
         self.text, self.names = text, names
         self.bytes = text.encode()
         self.uses: set[tuple[str, ...]] = set()
-        self.nodes = 0
+        self.nodes = self.depth = 0
         self.finite = finite
 
     def statement(self, answer: dict[str, Any]) -> dict[str, Any]:
@@ -258,9 +183,13 @@ class _Walk:
             raise Refused("is empty; write an expression such as total >= 0")
         if answer.get("error"):
             raise self._syntax(answer)
+        bare = _STRINGS.sub(lambda match: "_" * len(match[0]), self.text)
+        if outside := _OUTSIDE.search(bare):
+            word = outside[0]
+            raise Refused(f"holds {word}, which is more than an expression", word, outside.start())
         statements = answer["statements"]
         if len(statements) != 1:
-            raise Refused("is more than one statement: `;` ends an expression", ";", self._find(";"))
+            raise Refused("is more than one statement", ";", None)
         node = statements[0]["node"]
         if statements[0].get("named_param_map"):
             raise Refused("holds a parameter ($), which an expression has none of", "$", self._find("$"))
@@ -289,16 +218,19 @@ class _Walk:
         position = answer.get("position")
         at = None if position is None else self._characters(int(position))
         fields = [name[0] for name in self.names.known if len(name) == 1]
-        return Refused(f"is no expression: {message}{_syntax_hint(self.text, fields)}", "", at)
+        return Refused(f"is no expression: {message}{syntax_hint(self.text, fields)}", "", at)
 
     def _node(self, node: dict[str, Any], scope: tuple[str, ...], *, alias: str = "", argument: bool = False) -> None:
         """Hold one node to the list; `scope` are the variables of the lambdas around it."""
         self.nodes += 1
         if self.nodes > MOST_NODES:
             raise Refused(f"has more than {MOST_NODES} parts")
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise Refused(f"is nested more than {MOST_DEPTH} levels deep")
         kind = str(node.get("class"))
         if kind == "LAMBDA" and not argument:
-            raise Refused(_arrow_hint("an expression"), *self._word(node))
+            raise Refused(arrow_hint("an expression"), *self._word(node))
         if kind not in f.KINDS:
             what = _NOT_EXPRESSIONS.get(kind, kind)
             raise Refused(f"{what} is not allowed in a rule", *self._word(node))
@@ -306,11 +238,12 @@ class _Walk:
             raise Refused(f"names a value ({node['alias']!r}), which an expression does not", *self._word(node))
         if kind == "FUNCTION" and (node.get("schema") or node.get("catalog")):
             path = [str(part) for part in (node.get("catalog"), node.get("schema"), node["function_name"]) if part]
-            raise Refused(_method_hint(path, node.get("arguments") or []), *self._word(node, ".".join(path)))
+            raise Refused(method_hint(path, node.get("arguments") or []), *self._word(node, ".".join(path)))
         for key, value in node.items():
             if key not in _KEYS[kind] and key not in _PLAIN and _says_something(key, value):
                 raise Refused(f"{_words(key)} is not allowed in a rule", *self._word(node))
         getattr(self, f"_{kind.lower()}")(node, scope)
+        self.depth -= 1
 
     def _comparison(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
         self._compared(node, [node["left"], node["right"]])
@@ -369,7 +302,7 @@ class _Walk:
             raise Refused(f"{name} is called through a schema, which a rule has none of", *self._word(node, name))
         folded = name.lower() if name.isascii() else name
         if folded not in f.ALLOWED:
-            raise Refused(_unknown_function(name), *self._word(node, name))
+            raise Refused(unknown_function(name), *self._word(node, name))
         if len(arguments) > MOST_LIST:
             raise Refused(f"{name} with more than {MOST_LIST} arguments is not for a rule", *self._word(node, name))
         count, why = f.ARGUMENTS.get(folded, (len(arguments), ""))
@@ -401,7 +334,7 @@ class _Walk:
             if label and folded != "struct_pack":
                 raise Refused(f"{name} takes no argument by name ({label})", *self._word(node, name))
             if child.get("class") == "LAMBDA" and folded not in f.LAMBDAS:
-                raise Refused(_arrow_hint(name), *self._word(child, "->"))
+                raise Refused(arrow_hint(name), *self._word(child, "->"))
             self._node(child, scope, alias=label, argument=True)
 
     def _sizes(self, folded: str, name: str, node: dict[str, Any], arguments: Sequence[dict[str, Any]]) -> None:
@@ -422,7 +355,7 @@ class _Walk:
     def _lambda(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
         variables = _variables(node["lhs"])
         if variables is None:
-            raise Refused(_arrow_hint("the expression"), *self._word(node, "->"))
+            raise Refused(arrow_hint("the expression"), *self._word(node, "->"))
         for name in variables:
             if (name,) in self.names.known or name in RESERVED:
                 raise Refused(
@@ -442,7 +375,7 @@ class _Walk:
                 self.uses.add(name.written)
                 node["column_names"] = [name.column, *names[size:]]
                 return
-        raise Refused(_unknown_name(names, self.names, self.text), *self._word(node, ".".join(names)))
+        raise Refused(unknown_name(names, self.names.known, self.text), *self._word(node, ".".join(names)))
 
     def _compared(self, node: dict[str, Any], sides: Sequence[dict[str, Any]]) -> None:
         """Refuse a comparison with NULL, and one of a text with a number, which would be converted in silence."""
@@ -498,21 +431,6 @@ class _Walk:
         return None if place < 0 else place
 
 
-RESERVED = ("gold", "meta", "input", "id", "model", "previous")
-_CLOCK = {
-    "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "now", "today",
-}  # fmt: skip
-_MACHINE = {
-    "user",
-    "current_user",
-    "session_user",
-    "current_role",
-    "current_catalog",
-    "current_schema",
-    "current_database",
-}
-
-
 def _variables(node: dict[str, Any]) -> list[str] | None:
     """The names of a lambda's variables: one, or several in brackets."""
     if node.get("class") == "COLUMN_REF" and len(node["column_names"]) == 1:
@@ -549,92 +467,6 @@ def _says_something(key: str, value: Any) -> bool:
 
 def _words(key: str) -> str:
     return key.removeprefix("OPERATOR_").replace("_", " ").upper()
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    folded = {name.lower(): name for name in known}
-    if word.lower() in folded:
-        return folded[word.lower()]
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
-    return close[0] if close else ""
-
-
-def _unknown_function(name: str) -> str:
-    folded = name.lower()
-    if folded in f.INSTEAD:
-        return f"the function {name!r} is not allowed in a rule; write {f.INSTEAD[folded]}"
-    close = _near(name, list(f.ALLOWED))
-    hint = f". Did you mean {close!r}?" if close else ""
-    return f"the function {name!r} is not allowed in a rule{hint} (docs/check-functions.md lists those that are)"
-
-
-def _method_hint(path: Sequence[str], arguments: Sequence[Any]) -> str:
-    *before, last = (str(part) for part in path)
-    known = _near(f.INSTEAD.get(last.lower(), last).partition("(")[0], list(f.ALLOWED))
-    more = ", …" if arguments else ""
-    hint = f"; write {known}({'.'.join(before)}{more})" if known else ""
-    return f"{'.'.join(map(str, path))}() is a call through a schema or a method, which a rule has none of{hint}"
-
-
-def _arrow_hint(name: str) -> str:
-    return (
-        f"-> makes a lambda, which {name} does not take; of JSON write json_extract(x, '$.key') "
-        "or json_extract_string(x, '$.key')"
-    )
-
-
-def _unknown_name(parts: Sequence[str], names: Names, text: str) -> str:
-    """Why a name is none, with what may have been meant."""
-    first = parts[0]
-    if first in {"gold", "meta", "input", "previous"}:
-        known = [name[1] for name in names.known if name[0] == first and len(name) == 2]
-        if len(parts) == 1:
-            return f"{first} alone is no value; write {first}.NAME"
-        close = _near(parts[1], known)
-        hint = f" Did you mean {first}.{quoted(close)}?" if close else ""
-        if first == "previous" and not known:
-            return "previous needs `sequence:` and `order:` in the file"
-        return f"there is no {first}.{parts[1]}: {parts[1]!r} is no declared field.{hint}"
-    if first.lower() in _CLOCK:
-        return f"{first} reads the clock, and a rule gives the same result tomorrow; use a date from the answer, meta or input"
-    if first.lower() in _MACHINE:
-        return f"{first} is about this machine, not about the answer; a field of that name stands in `fields`"
-    fields = [name[0] for name in names.known if len(name) == 1]
-    close = _near(first, fields)
-    if close:
-        return f"there is no field {first!r}. Did you mean {quoted(close)}?"
-    in_quotes = f'"{first}"' in text
-    why = " (double quotes are for names)" if in_quotes else ""
-    return f"there is no field {first!r}{why}; a text stands in single quotes: '{first}'. Fields: {', '.join(fields[:12]) or 'none'}"
-
-
-def _syntax_hint(text: str, fields: Sequence[str]) -> str:
-    if text.count("'") % 2:
-        return "; a single quote is not closed"
-    if text.count('"') % 2:
-        return "; a double quote is not closed"
-    if text.count("(") != text.count(")"):
-        return f"; {text.count('(')} brackets open and {text.count(')')} close"
-    for wrong, right in (
-        ("=>", ">="),
-        ("=<", "<="),
-        ("===", "="),
-        ("!==", "!="),
-        ("&&", "and"),
-        ("≤", "<="),
-        ("≥", ">="),
-    ):
-        if wrong in text:
-            return f"; write {right} for {wrong}"
-    if "!" in text.replace("!=", "").replace("!~~", ""):
-        return "; write not for !"
-    words = re.findall(r"\w+", re.sub(r"'[^']*'|\"[^\"]*\"", " ", text))
-    keyword = next((word for word in words if word in fields and word.lower() in KEYWORDS), None)
-    if keyword is not None:
-        return f'; {keyword} is a word of SQL: write the field as "{keyword}", in double quotes'
-    if text.lower().lstrip().startswith("if "):
-        return "; write if(condition, a, b), or a rule with `when:`"
-    return ""
 
 
 def _wrong_type(result: dict[str, str], wanted: str, names: Names) -> Refused | None:

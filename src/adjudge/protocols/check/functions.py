@@ -242,6 +242,10 @@ INSTEAD = {
     "format": "concat or ||",
     "printf": "concat or ||",
     "&&": "and",
+    "=>": ">=",
+    "=<": "<=",
+    "===": "=",
+    "!==": "!=",
     "unnest": "a list function, or [x for x in list]",
 }
 """What to write in place of a function that is not there, where people often look for it."""

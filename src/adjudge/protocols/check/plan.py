@@ -17,9 +17,10 @@ from adjudge.protocols.check import samples as columns
 from adjudge.protocols.check.batch import CheckBatch, read
 from adjudge.protocols.check.compiled import compiled
 from adjudge.protocols.check.config import config_of, document_of, kept
+from adjudge.protocols.check.counts import Partial, partial
 from adjudge.protocols.check.judge import decided
-from adjudge.protocols.check.metrics import Partial, finish, partial
-from adjudge.protocols.check.rulefile import rule_file
+from adjudge.protocols.check.metrics import finish
+from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rules import CheckContext
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.plan import BatchPlan

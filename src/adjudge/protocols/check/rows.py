@@ -96,12 +96,25 @@ class OutputReader:
 
         outputs = block.decode(self._decoder, EXPECTED["outputs", "json"], loose)
         texts = [output.response for output in outputs]
-        found = _Found(len(outputs))
-        rows = self._at_once(texts, found)
-        for row in [row for row, values in enumerate(rows) if values is None]:
-            rows[row] = self._searched(texts[row], row, found, outputs[row].error)
+        found, rows = self._answers(texts, [output.error for output in outputs])
         ids, models = [output.id for output in outputs], [output.model for output in outputs]
         return self._table(block, ids, models, pa.array(texts, pa.string()), rows, found, outputs)
+
+    def _answers(
+        self, texts: Sequence[str | None], errors: Sequence[str | None]
+    ) -> tuple[_Found, list[tuple[Any, ...]]]:
+        """The values of the answers in texts."""
+        found = _Found(len(texts))
+        rows = self._at_once(texts, found)
+        for row in [row for row, values in enumerate(rows) if values is None]:
+            rows[row] = self._searched(texts[row], row, found, errors[row])
+        return found, rows
+
+    def again(self, texts: Sequence[str | None]) -> pa.Table:
+        """The columns on the answers in texts that a run stores."""
+        found, rows = self._answers(texts, [None] * len(texts))
+        columns = self.answers.columns(rows)
+        return pa.table({**found.columns(), **dict(zip(_columns(self.compiled, "c"), columns, strict=True))})
 
     def _at_once(self, texts: Sequence[str | None], found: _Found) -> list[Any]:
         """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
@@ -207,7 +220,7 @@ class OutputReader:
             "characters": characters.cast(pa.int64()),
             **found.columns(),
             **dict(zip(_columns(self.compiled, "c"), self.answers.columns(rows), strict=True)),
-            **_blocks(self.names, outputs),
+            **block_columns(self.names, outputs),
         }
         return with_cut(columns, self.compiled)
 
@@ -255,7 +268,7 @@ class ReferenceReader:
             "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
             "line": pa.array(block.lines),
             **dict(zip(_columns(self.compiled, "g"), self.answers.columns(rows), strict=True)),
-            **_blocks(self.names, outputs),
+            **block_columns(self.names, outputs),
         }
         return with_cut(columns, self.compiled)
 
@@ -328,7 +341,7 @@ def _keys(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.A
     return pa.array([str(key) for key in ids], pa.string())
 
 
-def _blocks(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa.Array]:
+def block_columns(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa.Array]:
     """The keys of `meta` and `input` that are read."""
     columns = {}
     for name in names:

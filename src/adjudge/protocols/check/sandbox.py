@@ -67,7 +67,7 @@ class Sandbox:
     def parse(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """The syntax tree of every text; an InstrumentError where one is more than the parser can take."""
         reply, _ = self._ask({"do": "parse", "texts": list(texts)})
-        return [json.loads(tree) for tree in reply["trees"]]
+        return [_tree(tree) for tree in reply["trees"]]
 
     def render(self, trees: Sequence[dict[str, Any]]) -> list[str]:
         """The SQL of syntax trees, as select lists."""
@@ -205,6 +205,14 @@ class Sandbox:
         if self._process is not None and self._owner == os.getpid():
             _end(self._process, self._owner)
         self._process = None
+
+
+def _tree(text: str) -> dict[str, Any]:
+    try:
+        tree: dict[str, Any] = json.loads(text)
+    except RecursionError:
+        return {"error": True, "error_message": "it is nested too deep"}
+    return tree
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:

@@ -106,6 +106,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 def _type(tokens: Iterator[tuple[str, str]], text: str, count: list[int]) -> FieldType:
     word, kind = next(tokens, ("", "end"))
+    if kind == "sign":
+        raise ValueError(f"{text!r}: {word!r} comes too early: a part is written `name type`, such as qty number")
     count[0] += 1
     if count[0] > MOST_PARTS:
         raise ValueError(f"has more than {MOST_PARTS} parts")

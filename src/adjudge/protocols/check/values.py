@@ -62,22 +62,10 @@ class Answers:
         values: list[Any] = []
         mistyped: list[Mistyped] = []
         for each, converter in zip(self.fields, self._converters, strict=True):
-            if not each.path.many:
-                value, why = _one(each.path.value(answer), converter)
-                values.append(value)
-                if why:
-                    mistyped.append(Mistyped(each.name, why))
-                continue
-            places = each.path.values(answer)
-            if places is ABSENT:
-                values.append(None)
-                above = each.path.steps[: each.path.steps.index(EVERY)]
-                if above and each.path.value_at(answer, above) not in (ABSENT, None):
-                    mistyped.append(Mistyped(each.name, "what holds it is no list"))
-                continue
-            items = [_one(value, converter) for value in places]
-            values.append([value for value, _ in items])
-            mistyped += [Mistyped(place_name(each, place), why) for place, (_, why) in enumerate(items) if why]
+            found = each.path.values(answer) if each.path.many else each.path.value(answer)
+            if found is ABSENT and each.path.many and _held_by_no_list(each, answer):
+                mistyped.append(Mistyped(each.name, "what holds it is no list"))
+            values.append(_typed(each, found, converter, mistyped))
         return Converted(tuple(values), tuple(mistyped))
 
     def columns(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
@@ -88,6 +76,33 @@ class Answers:
             column(values, column_type(each).arrow)
             for each, values in zip(self.fields, zip(*rows, strict=True), strict=True)
         ]
+
+
+def value_of(each: Field, value: Any, mistyped: list[Mistyped]) -> Any:
+    """One value of a field as it stands, such as in a self-test; what is wrong with it is added to `mistyped`."""
+    return _typed(each, value, _converter(each), mistyped)
+
+
+def _typed(each: Field, value: Any, converter: Callable[[Any], Any], mistyped: list[Mistyped]) -> Any:
+    """The value of a field by its type, None where there is none; of a path into a list, all its places."""
+    if not each.path.many:
+        typed, why = _one(value, converter)
+        if why:
+            mistyped.append(Mistyped(each.name, why))
+        return typed
+    if value is ABSENT or value is None:
+        return None
+    if not isinstance(value, list):
+        mistyped.append(Mistyped(each.name, "it is no list"))
+        return None
+    places = [_one(item, converter) for item in value]
+    mistyped += [Mistyped(place_name(each, place), why) for place, (_, why) in enumerate(places) if why]
+    return [typed for typed, _ in places]
+
+
+def _held_by_no_list(each: Field, answer: Any) -> bool:
+    above = each.path.steps[: each.path.steps.index(EVERY)]
+    return bool(above) and each.path.value_at(answer, above) not in (ABSENT, None)
 
 
 def place_name(each: Field, place: int) -> str:

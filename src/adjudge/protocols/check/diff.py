@@ -1,0 +1,161 @@
+"""Diff: which verdicts of a run another rule file would turn, judged from what the run stores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
+from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
+from adjudge.protocols.check.compiled import Compiled, column_type, compiled
+from adjudge.protocols.check.document import load
+from adjudge.protocols.check.judge import bucket_codes, rule_positions
+from adjudge.protocols.check.reading import rule_file
+from adjudge.protocols.check.rows import STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
+from adjudge.protocols.check.rules import CheckContext, build
+from adjudge.protocols.check.sandbox import Sandbox
+from adjudge.protocols.common.columns import codes
+from adjudge.provenance.canonical import digest
+from adjudge.runs.run import Run
+from adjudge.verdict.agent import rule_verdicts
+
+
+@dataclass
+class Difference:
+    """How the new file would judge the samples of a run."""
+
+    samples: int = 0
+    turned: list[tuple[str, str, str, str]] = field(default_factory=list)
+    rules: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    left_out: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {
+            "samples": self.samples,
+            "turned": [
+                {"sample": sample, "model": model, "old": old, "new": new} for sample, model, old, new in self.turned
+            ],
+            "rules": [
+                {"rule": rule, "old": old, "new": new, "samples": count}
+                for (rule, old, new), count in sorted(self.rules.items())
+            ],
+            "added": self.added,
+            "removed": self.removed,
+            "left_out": self.left_out,
+            "notes": self.notes,
+        }
+
+    def text(self, limit: int) -> str:
+        """The same for people."""
+        ways = Counter((old, new) for *_, old, new in self.turned)
+        lines = [f"{len(self.turned):,} of {self.samples:,} samples would end elsewhere"]
+        lines += [f"  {old} → {new}: {count:,}" for (old, new), count in sorted(ways.items())]
+        lines += [f"rules added: {', '.join(self.added)}"] if self.added else []
+        lines += [f"rules removed: {', '.join(self.removed)}"] if self.removed else []
+        lines += [
+            f"  {rule}: {old} → {new} on {count:,} samples" for (rule, old, new), count in sorted(self.rules.items())
+        ]
+        lines += [f"  {model}/{sample}: {old} → {new}" for sample, model, old, new in self.turned[:limit]]
+        if len(self.turned) > limit:
+            lines.append(f"  and {len(self.turned) - limit:,} more (--limit, --json)")
+        if self.left_out:
+            lines.append(f"{self.left_out:,} samples were not judged: their text is stored only in part")
+        return "\n".join([*lines, *self.notes])
+
+
+def difference(old: Path, new: Path, run: Run) -> Difference:
+    """Judge the stored answers of a run by a new rule file; the old one must be the one that made the run."""
+    before, after = load(old), load(new)
+    if run.manifest.protocol != "check":
+        raise ConfigError(f"{run.path} is a run of protocol {run.manifest.protocol}, not of check")
+    if run.manifest.digests.get("rule_file") != digest(before.content):
+        raise ConfigError(f"{run.path} was judged by another rule file than {old}: their contents differ")
+    sandbox = Sandbox()
+    new_rules = compiled(rule_file(after), sandbox)
+    graph = VerifierGraph(build(CheckContext(new_rules)))
+    found = Difference()
+    old_codes = set(rule_file(before).rules)
+    found.added = sorted(new_rules.file.rules.keys() - old_codes)
+    found.removed = sorted(old_codes - new_rules.file.rules.keys())
+    found.notes = _notes(new_rules, run)
+    reader = OutputReader(new_rules, repairs=bool(run.manifest.config.get("repairs", True)), by_line=False)
+    counts: Counter[int] = Counter()
+    for part, samples, evidence in run.batches():
+        outputs = run.outputs(part, counts[part])
+        counts[part] += 1
+        if outputs is None:
+            raise ConfigError(f"{run.path} stores no outputs to judge again")
+        batch, judged = _batch(samples, outputs, reader, sandbox)
+        again = graph.evaluate(batch)
+        buckets = bucket_codes(batch, again, rule_verdicts(again).eligible)
+        stored = codes(samples, "bucket", BUCKETS)
+        found.samples += int(judged.sum())
+        found.left_out += int((~judged).sum())
+        names, models = samples.column("sample").to_pylist(), samples.column("model").to_pylist()
+        for row in np.flatnonzero((buckets != stored) & judged).tolist():
+            found.turned.append((names[row], models[row], BUCKETS[stored[row]], BUCKETS[buckets[row]]))
+        stored_codes = {str(place.rule["code"]): index for index, place in enumerate(evidence.layout.positions)}
+        for code, position in rule_positions(again, new_rules).items():
+            if code in stored_codes:
+                _count(found, code, evidence.outcome[stored_codes[code]], again.outcome[position], judged)
+    found.turned.sort()
+    return found
+
+
+def _count(
+    found: Difference, code: str, old: NDArray[np.uint8], new: NDArray[np.uint8], judged: NDArray[np.bool_]
+) -> None:
+    for row in np.flatnonzero((old != new) & judged).tolist():
+        found.rules[code, OUTCOMES[int(old[row])], OUTCOMES[int(new[row])]] += 1
+
+
+def _batch(
+    samples: pa.Table, outputs: pa.Table, reader: OutputReader, sandbox: Sandbox
+) -> tuple[CheckBatch, NDArray[np.bool_]]:
+    """The stored texts read with the new fields; gold, meta and input as the run stores them. And which rows are whole."""
+    n, new = samples.num_rows, reader.compiled
+    read = reader.again(outputs.column("response").to_pylist())
+    columns = {name: read.column(name) for name in read.column_names}
+    for written, name in new.names.known.items():
+        if name.column not in columns:
+            columns[name.column] = _stored_column(samples, written, new, n)
+    before = codes(samples, "status", STATUSES).astype(np.uint8)
+    status = np.where(before > UNPARSED, before, np.asarray(read.column("status")))  # a call that failed stays so
+    mistyped, details = mistyped_rows(read)
+    batch = CheckBatch(new, sandbox, n, status.astype(np.uint8), columns, mistyped, details)
+    whole: NDArray[np.bool_] = pc.fill_null(outputs.column("characters"), 0).to_numpy() <= TEXT_LIMIT
+    return batch, whole
+
+
+def _stored_column(samples: pa.Table, written: tuple[str, ...], new: Compiled, n: int) -> pa.ChunkedArray:
+    """The values that a run stores for a name of the new file, or nulls where it stores none of that type."""
+    source = ".".join(written) if len(written) == 2 else {"id": "sample"}.get(written[0], written[0])
+    each = new.file.fields.get(written[-1]) if len(written) == 2 and written[0] in {"gold", "previous"} else None
+    kind = column_type(each).arrow if each is not None else None
+    if source in samples.column_names:
+        column = samples.column(source)
+        column = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        if kind is None or column.type == kind:
+            return column
+    return pa.chunked_array([pa.nulls(n, kind or pa.string())])
+
+
+def _notes(new: Compiled, run: Run) -> list[str]:
+    stored = set(run.column_names)
+    absent = [
+        ".".join(name.written) for name in new.read if len(name.written) == 2 and ".".join(name.written) not in stored
+    ]
+    return [f"the run does not store {', '.join(absent)}: rules over them are not applicable here"] if absent else []

@@ -1,0 +1,228 @@
+"""A first rule file from data: the fields that answers have, their types, what was seen of them; to be edited."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import msgspec
+import yaml
+
+from adjudge.errors import InputError
+from adjudge.protocols.check.hints import RESERVED, quoted
+from adjudge.readers.blocks import blocks
+from adjudge.readers.extract import Extractor
+from adjudge.readers.shape import Shape
+from adjudge.readers.sources import open_source
+
+LOOKED = 2000
+MOST_WORDS = 8
+MOST_FIELDS = 60
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OURS = {"id", "model", "error", "meta", "input", "response"}
+
+
+@dataclass
+class _Seen:
+    """What was seen of one key."""
+
+    count: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    words: Counter[Any] = field(default_factory=Counter)
+    low: float = float("inf")
+    high: float = float("-inf")
+    inner: dict[str, _Seen] = field(default_factory=dict)
+
+    def add(self, value: Any) -> None:
+        """One more value."""
+        self.count += 1
+        kind = _kind(value)
+        self.kinds[kind] += 1
+        if kind == "number":
+            self.low, self.high = min(self.low, value), max(self.high, value)
+        elif kind == "text" and len(self.words) <= 200:
+            self.words[value] += 1
+        elif kind in {"object", "list"}:
+            for each in value if kind == "list" else [value]:
+                if isinstance(each, dict):
+                    for key, item in each.items():
+                        self.inner.setdefault(key, _Seen()).add(item)
+                elif kind == "list":
+                    self.words[_kind(each)] += 1
+
+    @property
+    def kind(self) -> str:
+        """The kind of most of its values that are there."""
+        known = Counter({kind: count for kind, count in self.kinds.items() if kind != "null"})
+        kind = known.most_common(1)[0][0] if known else "text"
+        texts = sum(self.words.values())
+        dated = (
+            kind == "text"
+            and texts
+            and sum(n for word, n in self.words.items() if _DATE.fullmatch(str(word))) > 0.9 * texts
+        )
+        return "date" if dated else kind
+
+
+def first_rules(path: str) -> str:
+    """The text of a rule file for the answers in a file."""
+    seen: dict[str, _Seen] = {}
+    first: dict[str, Any] | None = None
+    answers, records, whole = 0, 0, False
+    for record, answer in islice(_answers(path), LOOKED):
+        records += 1
+        whole = whole or "response" not in record
+        if answer is None:
+            continue
+        answers += 1
+        first = answer if first is None else first
+        for key, value in answer.items():
+            seen.setdefault(key, _Seen()).add(value)
+    if first is None:
+        raise InputError("no record holds an object to make rules for", file=path)
+    return _written(path, seen, answers, records, whole=whole)
+
+
+def _answers(path: str) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Every record with its answer: the object in its `response`, or else the record itself."""
+    with open_source(path) as source:
+        for block in blocks(source, 0, Shape()):
+            for record in block.records():
+                try:
+                    row = msgspec.json.decode(record)
+                except (msgspec.DecodeError, UnicodeError, RecursionError):
+                    continue
+                if isinstance(row, dict):
+                    yield row, _answer(row)
+
+
+def _answer(row: dict[str, Any]) -> dict[str, Any] | None:
+    if "response" not in row:
+        return {key: value for key, value in row.items() if key not in _OURS}
+    text = row["response"]
+    if isinstance(text, dict):
+        return text
+    if not isinstance(text, str):
+        return None
+    start, end = text.find("{"), text.rfind("}") + 1
+    try:
+        found = msgspec.json.decode(text[start:end])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        keys = re.findall(r'"([^"\\]{1,60})"\s*:', text[:10_000])
+        found = Extractor(list(dict.fromkeys(keys))).extract(text).value if keys else None
+    return found if isinstance(found, dict) else None
+
+
+def _written(path: str, seen: dict[str, _Seen], answers: int, records: int, *, whole: bool) -> str:
+    lines = [
+        f"# Made from {answers:,} answers in {records:,} records of {path}; what was seen is a start, not a rule. Edit it,",
+        "# then: adjudge check lint rules.yaml",
+        "adjudge: 1",
+        "name: my rules",
+        *(["extract: none                     # every record is an answer itself"] if whole else []),
+        "fields:",
+    ]
+    names: set[str] = set()
+    for key, each in list(seen.items())[:MOST_FIELDS]:
+        lines += _field_lines((key,), each, answers, names)
+    numbers = sorted(name for name in names if name in seen and seen[name].kind == "number")
+    example = [f"  first.rule: {_scalar(quoted(numbers[0]) + ' >= 0')}"] if numbers else []
+    lines += [
+        "rules:" if example else "rules: {}",
+        "  # family.name: an expression that is true where an answer is right (docs/protocols/check.md)",
+        *example,
+        "# tests:",
+        "#   - {row: {}, fails: [first.rule]}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _field_lines(way: tuple[str, ...], each: _Seen, answers: int, names: set[str]) -> list[str]:
+    """The lines of one key; an object becomes a field for each of its members."""
+    if each.kind == "object" and len(way) < 3 and each.inner:
+        return [
+            line
+            for key, inner in list(each.inner.items())[:MOST_FIELDS]
+            for line in _field_lines((*way, key), inner, answers, names)
+        ]
+    name = _name(way, names)
+    names.add(name)
+    parts = [f"path: {_scalar(_path(way))}", f"type: {_scalar(_type(each))}"]
+    if each.count < answers or each.kinds["null"]:
+        parts.append("required: false")
+    words = [word for word, _ in sorted(each.words.items(), key=lambda item: str(item[0]))]
+    if each.kind == "text" and each.count >= 20 and 1 < len(words) <= MOST_WORDS and each.count >= 3 * len(words):
+        parts.append(f"one_of: [{', '.join(_scalar(word) for word in words)}]")
+    notes = []
+    if each.kind == "number":
+        notes.append(f"seen {each.low:g} to {each.high:g}")
+    if each.count < answers:
+        notes.append(f"in {100 * each.count / answers:.0f} % of the answers")
+    others = [
+        kind for kind in each.kinds if kind not in {each.kind, "null"} and not (each.kind == "date" and kind == "text")
+    ]
+    if others:
+        notes.append(f"also {', '.join(f'{kind} {each.kinds[kind]:,} times' for kind in sorted(others))}")
+    comment = f"  # {'; '.join(notes)}" if notes else ""
+    return [f"  {_scalar(name)}: {{{', '.join(parts)}}}{comment}"]
+
+
+def _name(way: tuple[str, ...], names: set[str]) -> str:
+    name = way[-1] if way[-1] not in RESERVED and way[-1] not in names else "_".join(way)
+    while name in names or name in RESERVED:
+        name += "_"
+    return name
+
+
+def _type(each: _Seen) -> str:
+    if each.kind == "list":
+        parts = [
+            (key, inner) for key, inner in each.inner.items() if inner.kind in {"number", "text", "boolean", "date"}
+        ]
+        if parts:
+            return f"list({', '.join(f'{_member(key)} {inner.kind}' for key, inner in parts)})"
+        item = each.words.most_common(1)[0][0] if each.words else "text"
+        return f"list({item if item in {'number', 'text', 'boolean'} else 'text'})" if item != "list" else "json"
+    return "json" if each.kind == "object" else each.kind
+
+
+def _member(key: str) -> str:
+    plain = _PLAIN.fullmatch(key) and key not in {"number", "text", "boolean", "date", "json", "list", "object"}
+    return key if plain else '"' + key.replace('"', '""') + '"'
+
+
+def _path(way: tuple[str, ...]) -> str:
+    return "$" + "".join(
+        f".{step}" if re.fullmatch(r"[^.\[\]\"'\s]+", step) else f"[{msgspec.json.encode(step).decode()}]"
+        for step in way
+    )
+
+
+def _scalar(value: Any) -> str:
+    """A text as YAML, in quotes where it needs them."""
+    text = str(value)
+    plain = re.fullmatch(r"[A-Za-z$_][A-Za-z0-9_.$ ]*", text) and text.lower() not in {
+        "true",
+        "false",
+        "null",
+        "yes",
+        "no",
+        "on",
+        "off",
+    }
+    return text if plain and text == text.strip() else str(yaml.dump(text, default_style='"', width=10_000)).strip()
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "object"

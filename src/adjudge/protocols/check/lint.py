@@ -1,0 +1,202 @@
+"""Lint: a rule file's mistakes, its self-tests, and which rules were never shown to fail or to pass."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from adjudge.errors import ConfigError
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.vocabulary import BUCKETS, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
+from adjudge.protocols.check.batch import CheckBatch
+from adjudge.protocols.check.compiled import Compiled, column_type, compiled_or_wrong
+from adjudge.protocols.check.document import Document
+from adjudge.protocols.check.hints import KEYWORDS, quoted
+from adjudge.protocols.check.reading import rule_file
+from adjudge.protocols.check.rows import ANSWERED, block_columns
+from adjudge.protocols.check.rulefile import Field, RuleFile, SelfTest
+from adjudge.protocols.check.rules import CheckContext, build
+from adjudge.protocols.check.sandbox import Sandbox
+from adjudge.protocols.check.values import Mistyped, column, value_of
+
+Counts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass
+class Findings:
+    """What lint has to say: errors refuse the file, warnings do not."""
+
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    tests: int = 0
+    rules: int = 0
+    fields: int = 0
+
+
+def lint(document: Document, sandbox: Sandbox, seen: Counts | None = None) -> Findings:
+    """Check a rule file; `seen` are the outcomes of its rules over data, by code."""
+    findings = Findings()
+    try:
+        file = rule_file(document)
+    except ConfigError as error:
+        findings.errors.append(str(error))
+        return findings
+    compiled, wrong = compiled_or_wrong(file, sandbox)
+    findings.errors += [str(error) for error in wrong] + gate_errors(file)
+    findings.tests, findings.rules, findings.fields = len(file.tests), len(file.rules), len(file.fields)
+    shown = _run_tests(compiled, sandbox, findings) if not wrong else {}
+    if not wrong:
+        _warn_unshown(compiled, shown, seen or {}, findings)
+    _warn_names(compiled, findings)
+    return findings
+
+
+def gate_errors(file: RuleFile) -> list[str]:
+    """Gates on numbers that no run of this file has."""
+    names = ["pass_rate", "answer_rate", *(f"{bucket}_rate" for bucket in BUCKETS[2:])]
+    names += [f"{code}.pass_rate" for code in file.rules] + [f"{name}.accuracy" for name in file.fields]
+    names += [f"score.{name}" for name in file.scores] + ["matched", "only_in_outputs", "only_in_reference"]
+    errors = []
+    for place, gate in enumerate(file.gates):
+        metric = gate.metric.rpartition("/")[2]
+        if metric not in names:
+            close = difflib.get_close_matches(metric, names, n=1)
+            hint = f". Did you mean {close[0]!r}?" if close else f"; there are {', '.join(names[:4])} …"
+            errors.append(str(file.document.error(("gates", place), f"there is no number {metric!r}{hint}")))
+    return errors
+
+
+def _run_tests(compiled: Compiled, sandbox: Sandbox, findings: Findings) -> dict[str, set[int]]:
+    """Run the self-tests; the outcomes that they show of every rule."""
+    file = compiled.file
+    shown: dict[str, set[int]] = {}
+    if not file.tests:
+        return shown
+    graph = VerifierGraph(build(CheckContext(compiled)))
+    evidence = graph.evaluate(batch_of_tests(file.tests, compiled, sandbox))
+    for row, test in enumerate(file.tests):
+        outcomes: dict[str, list[int]] = {}
+        why: dict[str, str] = {}
+        for position, place in enumerate(evidence.layout.positions):
+            code = str(place.rule["code"])
+            outcomes.setdefault(code, []).append(int(evidence.outcome[position, row]))
+            why.setdefault(code, evidence.reasons.at(position, row) or "")
+        for code, found in outcomes.items():
+            shown.setdefault(code, set()).update(found)
+        findings.errors += _wrong_test(test, outcomes, why, file)
+    return shown
+
+
+def _wrong_test(
+    test: SelfTest, outcomes: Mapping[str, Sequence[int]], why: Mapping[str, str], file: RuleFile
+) -> list[str]:
+    """Where a self-test is not as it says: these rules fail and no others."""
+    way = ("tests", test.number - 1)
+    label = f" ({test.name})" if test.name else ""
+    failed = {code for code, found in outcomes.items() if FAIL in found}
+    errors = []
+    for code in test.fails:
+        if code not in failed:
+            words = _outcome_words(outcomes.get(code, []), why.get(code, ""))
+            errors.append(str(file.document.error(way, f"{code} should fail and {words}{label}")))
+    more = sorted(failed - set(test.fails))
+    errors += [str(file.document.error(way, f"{code} fails and is not in `fails`{label}")) for code in more]
+    for code in test.not_applicable:
+        found = outcomes.get(code, [])
+        if any(each != NOT_APPLICABLE for each in found):
+            words = _outcome_words(found, "")
+            errors.append(str(file.document.error(way, f"{code} should not be applicable and {words}{label}")))
+    broken = [code for code, found in outcomes.items() if OUTCOMES.index("error") in found]
+    errors += [str(file.document.error(way, f"{code} raises: {why[code]}{label}")) for code in broken]
+    return errors
+
+
+def _outcome_words(found: Sequence[int], why: str) -> str:
+    if PASS in found:
+        return "passes"
+    if FAIL in found:
+        return "fails"
+    return f"is not applicable{f' ({why})' if why else ''}" if found else "leaves no atom"
+
+
+def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandbox) -> CheckBatch:
+    """The rows of self-tests as a batch."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    mistyped: dict[str, list[int]] = {}
+    details: dict[tuple[str, int], str] = {}
+    for written, name in compiled.names.known.items():
+        if len(written) == 1 and written[0] in compiled.file.fields:
+            columns[name.column] = _test_column(compiled.file.fields[written[0]], tests, mistyped, details)
+        elif len(written) == 2 and written[0] in {"gold", "previous"}:
+            block = [getattr(test, written[0]) for test in tests]
+            columns[name.column] = _plain_column(compiled.file.fields[written[1]], block)
+        elif len(written) == 1:
+            columns[name.column] = pa.chunked_array([pa.array([f"test {test.number}" for test in tests], pa.string())])
+    blocks = block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
+    columns |= {name: pa.chunked_array([values]) for name, values in blocks.items()}
+    return CheckBatch(
+        compiled=compiled,
+        sandbox=sandbox,
+        n=len(tests),
+        status=np.full(len(tests), ANSWERED, dtype=np.uint8),
+        columns=columns,
+        mistyped={name: np.array(rows, dtype=np.intp) for name, rows in mistyped.items()},
+        details=details,
+    )
+
+
+def _test_column(
+    each: Field, tests: Sequence[SelfTest], mistyped: dict[str, list[int]], details: dict[tuple[str, int], str]
+) -> pa.ChunkedArray:
+    values = []
+    for row, test in enumerate(tests):
+        wrong: list[Mistyped] = []
+        values.append(value_of(each, test.row.get(each.name), wrong))
+        for name, text in wrong:
+            mistyped.setdefault(name, []).append(row)
+            details[(name, row)] = text
+    return pa.chunked_array([column(values, column_type(each).arrow)])
+
+
+def _plain_column(each: Field, blocks: Sequence[Mapping[str, Any]]) -> pa.ChunkedArray:
+    values = [value_of(each, block.get(each.name), []) for block in blocks]
+    return pa.chunked_array([column(values, column_type(each).arrow)])
+
+
+def _warn_unshown(compiled: Compiled, shown: Mapping[str, set[int]], seen: Counts, findings: Findings) -> None:
+    """Rules of which neither data nor self-tests show both outcomes."""
+    for rule in compiled.rules:
+        code = rule.text.code
+        outcomes = shown.get(code, set()) | {
+            index for index, word in enumerate(OUTCOMES) if seen.get(code, {}).get(word, 0)
+        }
+        lacking = [word for outcome, word in ((FAIL, "failing"), (PASS, "passing")) if outcome not in outcomes]
+        if lacking:
+            what = "neither failing nor passing" if len(lacking) == 2 else f"never {lacking[0]}"
+            where = (
+                "in no self-test and no row of the data"
+                if seen
+                else "in no self-test; --outputs FILE looks at data too"
+            )
+            text = f"shown to be {what} ({where})"
+            findings.warnings.append(str(compiled.file.document.error(("rules", code), text, key=True)))
+
+
+def _warn_names(compiled: Compiled, findings: Findings) -> None:
+    """Fields that no rule reads, and fields that expressions must quote."""
+    file = compiled.file
+    used = {name[-1] for rule in compiled.rules for name in rule.uses} | set(file.slices) | {file.cluster}
+    for name, each in file.fields.items():
+        checked = each.one_of or each.range is not None or each.pattern
+        if name not in used and not checked and file.rules:
+            text = "no rule reads this field; that it is there and of its type is checked all the same"
+            findings.warnings.append(str(file.document.error(("fields", name), text, key=True)))
+        if quoted(name) != name:
+            why = "a word of SQL" if name.lower() in KEYWORDS else "no plain word"
+            text = f"is {why}: in expressions it is written {quoted(name)}, in double quotes"
+            findings.warnings.append(str(file.document.error(("fields", name), text, key=True)))
