@@ -130,7 +130,7 @@ def test_a_users_package_adds_a_protocol_and_a_rule_without_touching_ours(
     done = adjudge_cli("flight", *flags, "--rules", "night-flight", "--out", tmp_path / "night", "--quiet")
     assert done.returncode == 0, done.stderr
     night = adjudge.load_run(tmp_path / "night")
-    assert night.layout.width == 68
+    assert night.layout.width == adjudge.load_run(run).layout.width + 1
     assert night.manifest.digests["rules"] != adjudge.load_run(run).manifest.digests["rules"]
     asked = "select distinct why from evidence where rule = 'night.minimum_altitude' and outcome = 'not_applicable'"
     reasons = adjudge_cli("query", tmp_path / "night", asked).stdout

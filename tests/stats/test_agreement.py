@@ -20,6 +20,7 @@ from adjudge.stats.agreement import (
     pair_counts,
     percent_agreement,
 )
+from adjudge.stats.proportions import wilson
 
 Z = 1.959963984540054
 MATRICES = st.integers(2, 5).flatmap(
@@ -218,3 +219,13 @@ def test_pairs_of_codes_of_any_width_are_counted(dtype):
         with pytest.raises(StatsError, match=f"outside the label space 0 … {k - 1}"):
             pair_counts(first, codes, k)
     assert pair_counts(first[:0], second[:0], 2).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("way", [cohen_kappa, gwet_ac1])
+def test_of_perfect_agreement_the_interval_is_that_of_the_agreement_with_chance_held_fixed(way):
+    estimate = way([[18, 0], [0, 7]])
+    shares = np.array([18, 7]) / 25
+    chance = float((shares**2).sum()) if way is cohen_kappa else float((shares * (1 - shares)).sum())
+    low = wilson(25, 25).low
+    assert (estimate.value, estimate.high) == (1.0, 1.0)
+    assert estimate.low == pytest.approx((low - chance) / (1 - chance))

@@ -267,3 +267,16 @@ def test_the_smallest_numbers_stay_on_the_grid():
 def test_whole_counts_stay_as_they_are_on_the_grid():
     counts = np.array([[3.0, 2.0**40], [1e9, 7.0]])
     assert (bootstrap.on_grid(counts, 1000) == counts).all()
+
+
+def test_whole_numbers_stay_as_they_are_on_the_grid():
+    whole = np.array([[2.0**39 + 1.0], [3.0]])  # so many draws that the grid is coarser than 1
+    assert bootstrap.on_grid(whole, 2**12).tolist() == whole.tolist()
+    assert bootstrap.on_grid(whole + 0.5, 2**14).tolist() != (whole + 0.5).tolist()
+
+
+@pytest.mark.parametrize("scale", [2.0**-20, 2.0**10])
+def test_the_interval_of_many_values_scales_with_them(scale):
+    values = np.random.default_rng(5).normal(3.0, 1.0, 20_000)
+    plain, scaled = (bootstrap.mean(values * factor, seed=1, stream="s", resamples=400) for factor in (1.0, scale))
+    assert (scaled.low, scaled.high) == pytest.approx((plain.low * scale, plain.high * scale), rel=1e-9)

@@ -93,3 +93,7 @@ def test_a_margin_is_positive(margin):
 def test_more_discordant_than_samples_is_refused():
     with pytest.raises(StatsError, match="discordant"):
         tost_paired_proportions(6, 5, 10, 0.1)
+
+
+def test_a_margin_of_everything_leaves_no_error_to_divide_by():
+    assert tost_paired_proportions(3, 1, 4, 1.0).statistic == math.inf

@@ -57,3 +57,10 @@ def test_a_long_column_of_numbers_of_any_size():
     random = np.random.default_rng(0)
     values = random.normal(size=80_000) * 10.0 ** random.integers(-320, 3, 80_000)
     assert exact.sum_of(values) == math.fsum(values.tolist())
+
+
+@pytest.mark.parametrize("exponent", [*range(-1074, 1024, 97), -1, 0, 1, 26, 27, 52, 53])
+def test_a_power_of_two_is_its_own_sum_in_every_group(exponent):
+    value = math.ldexp(1.0, exponent)
+    totals = exact.group_totals(np.array([value, -value, value]), np.array([0, 1, 2]), 3)
+    assert totals == [1 << (exponent + 1074), -(1 << (exponent + 1074)), 1 << (exponent + 1074)]

@@ -141,3 +141,8 @@ def test_cheapest_point_prefers_answers_at_equal_cost():
     assert (point.threshold, point.answered) == (0.8, 2)
     assert cheapest_point([], [], review_cost=1.0) is None
     assert cheapest_point([0.5], [9.0], review_cost=1.0).threshold is None
+
+
+def test_where_review_is_cheapest_nothing_is_answered():
+    point = cheapest_point([0.9, 0.8, 0.7], [5.0, 5.0, 5.0], review_cost=1.0)
+    assert (point.threshold, point.answered, point.cost) == (None, 0, 1.0)
