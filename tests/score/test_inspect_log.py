@@ -225,7 +225,7 @@ def test_a_member_with_a_wrong_checksum_is_refused(tmp_path, judge):
     place = data.rindex(b"header.json")
     data[place - 30] ^= 1  # its CRC-32 in the directory
     path.write_bytes(bytes(data))
-    with pytest.raises(InputError, match="checksum is wrong"):
+    with pytest.raises(InputError, match="its checksum is wrong"):
         judge(path)
 
 

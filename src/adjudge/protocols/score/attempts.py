@@ -20,6 +20,7 @@ from adjudge.readers.logs.record import STATUSES
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _WORDS = ("model", "task", "status", "verdict", "cluster", "target")
+_DIGEST_BYTES = 16
 _NUMBERS = ("score", "reported", "threshold", "confidence", "truth")
 
 
@@ -61,13 +62,13 @@ def partial_of(samples: pa.Table, checks: Sequence[str], slices: Sequence[str]) 
 
 def _dataset(samples: pa.Table, first: NDArray[np.bool_]) -> int:
     """The sum of the digests of items with input and target: the same for every order and partition."""
-    rows = samples.select(["item", "input_hash", "target"]).filter(pa.array(first))
-    texts = zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True)
-    total = 0
-    for item, content, target in texts:
-        text = f"{item}\x1f{content}\x1f{target}" if content or target else item
-        total += int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
-    return total
+    rows = samples.select(["item", "input_hash", "target"]).filter(pa.array(first)).combine_chunks()
+    parts = [pc.fill_null(rows.column(name), "").cast(pa.binary()) for name in rows.column_names]
+    texts = pc.binary_join_element_wise(*parts, b"\x1f").to_numpy()
+    digests = b"".join([hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest() for text in texts])
+    words = np.frombuffer(digests, dtype=">u4").reshape(-1, _DIGEST_BYTES // 4)
+    sums = words.astype(np.uint64).sum(axis=0)
+    return sum(int(total) << 32 * place for place, total in enumerate(sums.tolist()))
 
 
 @dataclass

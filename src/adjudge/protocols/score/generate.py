@@ -19,6 +19,10 @@ _TIME = "2026-01-05T09:00:00+00:00"
 _STAMP = (2026, 1, 5, 9, 0, 0)  # of zip members, so that the same log has the same bytes
 _VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _LETTERS = "ABCD"
+_INSTRUCTION = (
+    "Answer the following multiple choice question. The entire content of your response should be of the following format: "
+    "'ANSWER: $LETTER' (without quotes) where LETTER is one of A, B, C, D. Please assume that the reader knows the subject."
+)
 
 
 class Attempt(NamedTuple):
@@ -99,8 +103,57 @@ def _sample(spec: Spec, attempt: Attempt) -> dict[str, Any]:
         "metadata": {},
         "messages": [{"role": "user", "content": text}, {"role": "assistant", "content": attempt.answer}],
         "output": {"model": spec.model, "choices": [{"message": {"role": "assistant", "content": attempt.answer}}]},
+        "events": _events(spec, attempt, text),
+        "model_usage": {spec.model: {"input_tokens": 63, "output_tokens": 2, "total_tokens": 65}},
+        "attachments": {},
         **({} if error is None else {"error": error}),
     }
+
+
+def _events(spec: Spec, attempt: Attempt, text: str) -> list[dict[str, Any]]:
+    """What happened in one attempt, as long as such transcripts are for one question and one answer."""
+    messages = [
+        {"role": "system", "content": _INSTRUCTION, "source": "input"},
+        {"role": "user", "content": text, "source": "input"},
+    ]
+    answer = {"role": "assistant", "content": attempt.answer, "source": "generate", "model": spec.model}
+    usage = {"input_tokens": 63, "output_tokens": 2, "total_tokens": 65, "reasoning_tokens": 0}
+    output = {
+        "model": spec.model,
+        "choices": [{"message": answer, "stop_reason": "stop"}],
+        "usage": usage,
+        "time": 0.81,
+    }
+    request = {"model": spec.model, "messages": messages, "max_tokens": 16, "temperature": spec.temperature}
+    steps: list[dict[str, Any]] = [
+        {"event": "sample_init", "sample": {"input": text, "target": attempt.target, "id": attempt.id}, "state": {}},
+        *(
+            {"event": "step", "action": action, "type": "solver", "name": name, "parent_id": f"solvers-{attempt.id}"}
+            for name in ("system_message", "multiple_choice", "generate")
+            for action in ("begin", "end")
+        ),
+        {
+            "event": "model",
+            "model": spec.model,
+            "input": messages,
+            "tools": [],
+            "tool_choice": "none",
+            "config": {"temperature": spec.temperature, "max_tokens": 16},
+            "output": output,
+            "call": {"request": request, "response": {"id": f"call-{attempt.id}", **output}},
+        },
+        *(
+            {"event": "state", "changes": [{"op": "add", "path": f"/messages/{place}", "value": message}]}
+            for place, message in enumerate([*messages, answer])
+        ),
+        {"event": "span_begin", "id": f"scorers-{attempt.id}", "type": "scorers", "name": "scorers"},
+        {"event": "score", "score": {"value": None, "answer": attempt.answer}, "target": attempt.target},
+        {"event": "span_end", "id": f"scorers-{attempt.id}"},
+    ]
+    return [
+        {"uuid": f"{attempt.id}-{attempt.epoch}-{place}", "timestamp": _TIME, "working_start": 3.5 + place, **step}
+        for place, step in enumerate(steps)
+    ]
 
 
 def _results(spec: Spec, attempts: Iterable[Attempt]) -> dict[str, Any]:
@@ -131,7 +184,7 @@ def members(log: dict[str, Any], *, finished: bool = True) -> dict[str, bytes]:
     head = {key: value for key, value in log.items() if key != "samples"}
     start = {key: head[key] for key in ("version", "eval", "plan")}
     files = {"_journal/start.json": encoded(start)}
-    files |= {f"samples/{sample['id']}_epoch_{sample['epoch']}.json": encoded(sample) for sample in samples}
+    files |= {f"samples/{sample['id']}_epoch_{sample['epoch']}.json": encoded(sample, 2) for sample in samples}
     summaries = encoded([_summary(sample) for sample in samples])
     files["_journal/summaries/1.json"] = summaries
     return files | ({"summaries.json": summaries, "header.json": encoded(head)} if finished else {})
@@ -144,9 +197,9 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
     return kept | ({"error": sample["error"]["message"]} if "error" in sample else {}) | {"completed": True}
 
 
-def encoded(value: Any) -> bytes:
-    """JSON, with NaN as Inspect writes it."""
-    return json.dumps(value, ensure_ascii=False).encode()
+def encoded(value: Any, indent: int | None = None) -> bytes:
+    """JSON, with NaN as Inspect writes it; its samples are indented."""
+    return json.dumps(value, ensure_ascii=False, indent=indent).encode()
 
 
 def write_eval(path: Path, log: dict[str, Any], *, finished: bool = True) -> Path:

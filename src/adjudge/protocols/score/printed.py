@@ -76,7 +76,13 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None
     by_item: dict[int, Values] = {}
     for item, value in zip(items.tolist(), values[known].tolist(), strict=True):
         by_item.setdefault(item, []).append(value)
-    one_each = [reduced(of_item, printed.reducer) for of_item in by_item.values()]
+    known_values: dict[tuple[float, ...], float | None] = {}  # few patterns of scores recur
+    one_each = []
+    for of_item in by_item.values():
+        pattern = tuple(of_item)
+        if pattern not in known_values:
+            known_values[pattern] = reduced(of_item, printed.reducer)
+        one_each.append(known_values[pattern])
     chosen = [value for value in one_each if value is not None]
     return RULES[printed.rule](chosen) if chosen and len(chosen) == len(one_each) else None
 

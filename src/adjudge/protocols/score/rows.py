@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 
@@ -28,6 +30,7 @@ from adjudge.readers.logs.record import (
     NUMBER,
     SCORED,
     STATUSES,
+    TEXT_LIMIT,
     Log,
     Record,
     Score,
@@ -63,7 +66,7 @@ class Row(msgspec.Struct, gc=False):
     confidence: float | str | None = None
     cluster: str | int | None = None
     input_hash: str | None = None
-    meta: dict[str, Any] | None = None
+    meta: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Label(msgspec.Struct, gc=False):
@@ -83,7 +86,7 @@ ROLES = {
 _ROWS = msgspec.json.Decoder(Row)
 _LABELS = msgspec.json.Decoder(Label)
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
-_PLAIN = ("error", "answer", "target", "explanation", "cluster", "input_hash")
+_TEXTS = ("error", "answer", "target", "explanation", "cluster", "input_hash")
 
 
 class ScoreRows:
@@ -100,9 +103,7 @@ class ScoreRows:
             self._refuse_unknown_models(block)
             records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
             return keyed(table_of(records, 0), block.file, fill=True)
-        rows = block.decode(_ROWS, EXPECTED)
-        columns = dict(zip(Row.__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True))
-        return keyed(self._columns(columns, block), block.file, fill=True)
+        return keyed(self._columns(_decoded(block), block), block.file, fill=True)
 
     def log(self, path: str, file: int, limit: int | None) -> Iterator[pa.Table]:
         """The records of another tool's log."""
@@ -137,32 +138,32 @@ class ScoreRows:
         score, kind, status = self._scores(columns, block)
         reported = np.where(status == ABSTAINED, 0.0, score)
         self._statuses(columns, status, block)
-        models, named = columns["model"], np.ones(n, dtype=bool)
+        models, named = columns.get("model", (None,) * n), np.ones(n, dtype=bool)
         if None in models:
             stem = self.config.model or Path(block.path).name.partition(".")[0] or "stdin"
             named = np.array([model is not None for model in models])
             models = [stem if model is None else model for model in models]
         trials = np.ones(n, dtype=np.int32)
-        if any(trial is not None for trial in columns["trial"]):
+        if "trial" in columns and columns["trial"].count(1) < n:
             numbered = zip(columns["trial"], block.lines.tolist(), strict=True)
             trials = np.array([self._trial(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
+        task = self.config.task or ""
         return pa.table(
             {
-                "id": pa.array([name if type(name) is str else _name(name) for name in columns["id"]], pa.string()),
+                "id": _names(columns["id"]),
                 "model": _words(models),
-                "task": _words([task or self.config.task or "" for task in columns["task"]]),
+                "task": _words([word or task for word in columns.get("task", ("",) * n)]),
                 "trial": pa.array(trials),
                 "status": pa.array(status),
                 "score": pa.array(score, from_pandas=True),
                 "kind": pa.array(kind),
                 "reported": pa.array(reported, from_pandas=True),
-                "confidence": pa.array(self._confidences(columns["confidence"], block), from_pandas=True),
-                **{name: _texts(columns[name]) for name in _PLAIN},
-                "meta": _texts(columns["meta"]),
-                "cached": pa.nulls(n, pa.bool_()),
+                **{name: _texts(columns[name]) for name in _TEXTS if name in columns},
+                **({"meta": _json_texts(columns["meta"])} if "meta" in columns else {}),
+                **self._confidences(columns.get("confidence", ()), block),
                 "line": pa.array(block.lines),
                 "named": pa.array(named),
-                **self._generic_checks(columns["scores"], block),
+                **self._generic_checks(columns.get("scores", ()), block),
             }
         )
 
@@ -170,10 +171,10 @@ class ScoreRows:
         self, columns: Mapping[str, Sequence[Any]], block: Block
     ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.int8]]:
         """The judged score of every record: its number, how it was written, and the status that follows."""
-        values = columns["score"]
-        several = columns["scores"]
+        values = columns.get("score", (None,) * len(block))
+        several = columns.get("scores", ())
         wanted = self.config.scorer
-        if any(scores is not None for scores in several):
+        if several:
             main = wanted or (self.checks[0] if self.checks else None)
             if main is None:
                 what = "`scores` holds several by name; --scorer says which one is judged"
@@ -191,22 +192,22 @@ class ScoreRows:
         if kinds == {bool}:
             n = len(values)
             return np.array(values, dtype=np.float64), np.full(n, BOOLEAN, np.int8), np.full(n, SCORED, np.int8)
-        known: dict[Any, Score] = {}
-        scores = []
-        for value, line in zip(values, block.lines.tolist(), strict=True):
-            key = (type(value), value)
-            if key not in known:
-                known[key] = self._number(value, block, line, "score")
-            scores.append(known[key])
+        # Letters and words are few: each is read once.
+        keys = [(value.__class__, value) for value in values]
+        lines = dict(zip(reversed(keys), reversed(block.lines.tolist()), strict=True))
+        places = {key: place for place, key in enumerate(lines)}
+        distinct = [self._number(value, block, line, "score") for (_, value), line in lines.items()]
+        place = np.array([places[key] for key in keys])
         return (
-            np.array([score.value for score in scores]),
-            np.array([score.kind for score in scores], dtype=np.int8),
-            np.array([score.status for score in scores], dtype=np.int8),
+            np.array([score.value for score in distinct])[place],
+            np.array([score.kind for score in distinct], dtype=np.int8)[place],
+            np.array([score.status for score in distinct], dtype=np.int8)[place],
         )
 
     def _statuses(self, columns: Mapping[str, Sequence[Any]], status: NDArray[np.int8], block: Block) -> None:
         """What `status` and `error` of the records say goes before what follows from the score."""
-        for row, word in enumerate(columns["status"]):
+        words = columns.get("status", (None,) * len(block))
+        for row, word in enumerate(words if "status" in columns else ()):
             if word is not None and word != "":
                 if word not in _KNOWN_STATUS:
                     what = f"status {word!r} is not one of {', '.join(STATUSES)}"
@@ -216,11 +217,13 @@ class ScoreRows:
                         "status is 'scored', but there is no score", file=block.path, line=int(block.lines[row])
                     )
                 status[row] = _KNOWN_STATUS[word]
-        for row, error in enumerate(columns["error"]):
-            if error and columns["status"][row] is None:
+        for row, error in enumerate(columns.get("error", ())):
+            if error and words[row] is None:
                 status[row] = ERRORED
 
-    def _confidences(self, values: Sequence[Any], block: Block) -> NDArray[np.float64]:
+    def _confidences(self, values: Sequence[Any], block: Block) -> dict[str, pa.Array]:
+        if not values:
+            return {}
         try:
             numbers = np.array([None if value == "" else value for value in values], dtype=np.float64)
         except ValueError:
@@ -231,10 +234,12 @@ class ScoreRows:
         if outside.size:
             what = f"confidence {numbers[outside[0]]} is not between 0 and 1"
             raise InputError(what, file=block.path, line=int(block.lines[outside[0]]))
-        return numbers
+        return {"confidence": pa.array(numbers, from_pandas=True)}
 
     def _generic_checks(self, several: Sequence[dict[str, Word] | None], block: Block) -> dict[str, pa.Array]:
         """Two columns for every score by name."""
+        if not several:
+            return {}
         arrays = {}
         known = set(self.checks)
         for scores, line in zip(several, block.lines.tolist(), strict=True):
@@ -332,10 +337,59 @@ def _words(values: Sequence[Any]) -> pa.DictionaryArray:
     return pa.array([value if type(value) is str else str(value) for value in values], pa.string()).dictionary_encode()
 
 
+@functools.cache
+def _narrow(keys: frozenset[str]) -> msgspec.json.Decoder[Any]:
+    """A decoder of records with some of the keys of a Row and no other."""
+    hints = get_type_hints(Row)
+    fields = [(name, hints[name] | None, None) for name in Row.__struct_fields__ if name in keys - {"id"}]
+    kind = msgspec.defstruct("Narrow", [("id", hints["id"]), *fields], gc=False, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(kind)
+
+
+def _decoded(block: Block) -> dict[str, Sequence[Any]]:
+    """The columns of a block that any of its records has.
+
+    Most files have few of the keys, so that the first record's are tried first: a struct of fifteen fields takes three times
+    as long to take apart.
+    """
+    try:
+        first = msgspec.json.decode(block.some_records([0])[0], type=dict[str, msgspec.Raw])
+        decoder = _narrow(frozenset(first) & frozenset(Row.__struct_fields__)) if "id" in first else None
+        rows = decoder.decode_lines(block.data) if decoder is not None and block.is_objects else []
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        rows = []
+    if len(rows) != len(block):
+        rows = block.decode(_ROWS, EXPECTED)
+    columns = dict(zip(rows[0].__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True))
+    return {name: column for name, column in columns.items() if name == "id" or not _all_none(column)}
+
+
+def _all_none(column: Sequence[Any]) -> bool:
+    return column[0] is None and column.count(None) == len(column)
+
+
+def _json_texts(values: Sequence[msgspec.Raw | None]) -> pa.Array:
+    """A column of JSON as it stands."""
+    texts = pa.array([None if value is None else bytes(value) for value in values], pa.binary()).cast(pa.string())
+    return pc.if_else(pc.equal(texts, "null"), None, texts)
+
+
+def _names(values: Sequence[Any]) -> pa.Array:
+    """Ids as text."""
+    try:
+        return pa.array(values, pa.string())
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return pa.array([_name(value) for value in values], pa.string())
+
+
 def _texts(values: Sequence[Any]) -> pa.Array:
     """A column of texts of bounded length."""
-    if not any(value is not None for value in values):
-        return pa.nulls(len(values), pa.string())
+    try:
+        texts = pa.array(values, pa.string())
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return pa.array([text_of(value) for value in values], pa.string())
+    if pc.max(pc.utf8_length(texts)).as_py() <= TEXT_LIMIT:
+        return texts
     return pa.array([text_of(value) for value in values], pa.string())
 
 

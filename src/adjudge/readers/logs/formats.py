@@ -85,10 +85,14 @@ def list_logs(paths: Sequence[str], *, scorer: str | None = None) -> dict[str, L
     """The logs by the file that holds their samples, with scores or without."""
     logs: dict[str, Log] = {}
     for path in paths:
-        for file in _files(path):
-            log = header_of(file)
-            if log is not None:
-                logs[log.path] = _with_main(log, scorer)
+        found = [log for log in map(header_of, _files(path)) if log is not None]
+        known = [log for log in found if log.format != RECORDS]
+        if known and len(found) > 1:  # in a folder with logs, other files are no records of the user's
+            known[0].unread += [
+                f"{log.path}, which no tool of the table left" for log in found if log.format == RECORDS
+            ]
+            found = known
+        logs |= {log.path: _with_main(log, scorer) for log in found}
     return logs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,7 +135,12 @@ class Log(msgspec.Struct, kw_only=True):
 
 
 def score_of(value: Any) -> Score | None:
-    """A score as logs write them: a number, a boolean, C, I, P, N, or a word or number as text; None for any other text."""
+    """A score as logs write them: a number, a boolean, C, I, P, N, or a word or number as text; None for any other value."""
+    return None if isinstance(value, list | dict) else _score_of(value)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _score_of(value: Any) -> Score | None:
     if isinstance(value, bool):
         return Score(float(value), BOOLEAN, SCORED, float(value))
     if isinstance(value, int | float):
