@@ -37,9 +37,12 @@ bench: $(VENV)/.dev
 bench-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks --quick
 
-# 100,000 damaged rows a protocol; takes a quarter of an hour.
+# Takes hours: 100,000 damaged records a protocol, 5,000 runs damaged at random, every way to alter a run × every protocol, 60 kills.
 fuzz: $(VENV)/.dev
 	ADJUDGE_FUZZ=100000 $(BIN)/python -m pytest -n 2 tests/engine/test_fuzz.py
+	$(BIN)/python tests/tampering/damage.py 5000
+	$(BIN)/python tests/tampering/table.py
+	ADJUDGE_KILLS=60 $(BIN)/python -m pytest tests/faults/test_kills.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "adjudge needs Python 3.11 or newer, this is " + sys.version.split()[0])'

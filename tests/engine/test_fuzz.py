@@ -20,7 +20,7 @@ from adjudge.protocols.base import protocol
 from adjudge.readers.blocks import blocks_of_lines
 
 ROWS = int(os.environ.get("ADJUDGE_FUZZ", "1200"))
-PROTOCOLS = ("flight", "triage", "consistency", "gui", "stability")
+PROTOCOLS = ("flight", "triage", "consistency", "gui", "stability", "check")
 CHUNK = 400
 ODD = [
     *("", "x", "\ud800", "a\x00b", "ÿ" * 5000, "\u202e", "NaN", "1e999", "null", "🙂", "=1+1"),

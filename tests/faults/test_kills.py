@@ -1,21 +1,41 @@
-"""kill -9 at many moments of an evaluation: the old run stays, or none, or the new one is whole, and the next run works."""
+"""kill -9 at many moments of an evaluation: the old run stays, or none, or the new one is whole, and the next run works.
+
+ADJUDGE_KILLS says at how many moments; `make fuzz` takes 60.
+"""
 
 import json
+import os
 import random
 import subprocess
 import sys
 import time
+import uuid
+from pathlib import Path
 
 import pytest
 
 import adjudge
 
 OLD, NEW = 2, 3
+KILLS = int(os.environ.get("ADJUDGE_KILLS", "12"))
+PATIENCE = 5.0  # seconds after which no worker of a killed process may be left
 CODE = """
 import json, sys, adjudge
 print("go", flush=True)
 adjudge.evaluate("flight", json.loads(sys.argv[1]), out=sys.argv[2], limit=3, force=True, workers=int(sys.argv[3]))
 """
+
+
+def left_over(mark):
+    """Processes that still have a mark in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in place.read_bytes():
+                found.append(place.parent.name)
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+    return found
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -27,12 +47,19 @@ def test_killed_at_random_moments(config, tmp_path, state, workers):
     subprocess.run(words, check=True, capture_output=True)
     lasts = time.monotonic() - began
     moments, seen = random.Random(7), []  # noqa: S311 -- of a test
-    for _ in range(12):
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    for _ in range(KILLS):
+        mark = uuid.uuid4().hex
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "ADJUDGE_MARK": mark}
+        )
         process.stdout.readline()
         time.sleep(moments.uniform(0, lasts))
         process.kill()
         process.communicate()
+        until = time.monotonic() + PATIENCE
+        while (orphans := left_over(mark)) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert orphans == []
         seen.append(state(out))
         if seen[-1] is None:  # killed between two renames: the next run of any name puts it back
             adjudge.evaluate("flight", config, out=out.parent / "other", limit=1, report=False, force=True)

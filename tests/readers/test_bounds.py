@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from adjudge.cli.common import read_yaml
 from adjudge.cli.main import main
+from adjudge.cli.yaml_files import read_yaml
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import protocol
 from adjudge.readers.blocks import blocks

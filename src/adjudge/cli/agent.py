@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, open_intact, print_json, report_writer, say, unverified_option, write_file
+from adjudge.cli.common import PATH, print_json, report_writer, say, write_file
+from adjudge.cli.intact import open_intact, unverified_option
 
 
 @click.group()

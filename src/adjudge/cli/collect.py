@@ -162,7 +162,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
             f"interrupted: {earlier + written} of {tally.total} records are in {output}; "
             "run the same command with --resume to go on",
         )
-        return 130
+        return 128 + tally.interrupted
     if not quiet:
         say(_summary(tally, written, output))
     if chosen.get("metrics_output"):

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from adjudge.errors import ConfigError
 
-if TYPE_CHECKING:
-    from adjudge.runs.run import Run
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
-_YAML_DEPTH, _YAML_ALIASES = 50, 50
 RUN_FLAGS = ("out", "limit", "workers", "cluster", "gates", "force", "report", "as_json", "quiet")
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
@@ -144,36 +140,6 @@ def run_options(command: F) -> F:
     return command
 
 
-unverified_option = click.option(
-    "--unverified", is_flag=True, help="Take a run whose files are not those of its manifest all the same."
-)
-
-
-def open_intact(path: str | Path, *, unverified: bool) -> Run:
-    """A run as it was written: one whose files are not those of its manifest is refused, unless that is asked for."""
-    import adjudge
-    from adjudge.runs.shapes import refuse_altered
-
-    run = adjudge.load_run(path)
-    if not unverified:
-        refuse_altered(run)
-    return run
-
-
-def refuse_altered_runs(words: Sequence[str], *, unverified: bool) -> None:
-    """Hold every run that words such as RUN or RUN::MODEL name to its manifest."""
-    from adjudge.readers.remote import is_url
-    from adjudge.runs.run import Run
-    from adjudge.runs.shapes import refuse_altered
-
-    if unverified:
-        return
-    places = dict.fromkeys(word if Path(word).is_dir() else word.rpartition("::")[0] or word for word in words)
-    for place in places:
-        if not is_url(place) and Path(place).is_dir():
-            refuse_altered(Run(Path(place)))
-
-
 AGENT_FLAGS = (
     "agent_url",
     "votes",
@@ -252,6 +218,8 @@ def configuration(path: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration file with the flags that were given on top."""
     settings: dict[str, Any] = {}
     if path is not None:
+        from adjudge.cli.yaml_files import read_yaml
+
         loaded = read_yaml(path)
         if not isinstance(loaded, dict):
             raise ConfigError(f"{path}: expected a table of settings, found {type(loaded).__name__}")
@@ -260,34 +228,6 @@ def configuration(path: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None and value != ():
             settings[key] = list(value) if isinstance(value, tuple) else value
     return settings
-
-
-def read_yaml(path: str | Path) -> Any:
-    """What a YAML file holds; one that is endless when its aliases are followed is refused."""
-    import yaml
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        _refuse_deep(path, yaml.parse(text, Loader=yaml.SafeLoader))
-        return yaml.safe_load(text)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise ConfigError(f"{path}: is not YAML: {error}") from None
-
-
-def _refuse_deep(path: str | Path, events: Iterable[Any]) -> None:
-    from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
-
-    depth = aliases = 0
-    for event in events:
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        aliases += isinstance(event, AliasEvent)
-        if depth > _YAML_DEPTH or aliases > _YAML_ALIASES:
-            what = (
-                f"nested deeper than {_YAML_DEPTH} levels" if depth > _YAML_DEPTH else f"over {_YAML_ALIASES} aliases"
-            )
-            raise ConfigError(f"{path}: is refused: {what}")
 
 
 def print_bytes(data: bytes) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, logs_as_runs, print_bytes, refuse_altered_runs, say, unverified_option
+from adjudge.cli.common import PATH, logs_as_runs, print_bytes, say
+from adjudge.cli.intact import refuse_altered_runs, unverified_option
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from adjudge.cli.common import PATH, open_intact, say, unverified_option
+from adjudge.cli.common import PATH, say
+from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.errors import ConfigError
 from adjudge.runs.new_file import whole_file
 

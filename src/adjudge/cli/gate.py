@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, logs_as_runs, open_intact, place, read_yaml, say, unverified_option, write_file
+from adjudge.cli.common import PATH, logs_as_runs, place, say, write_file
+from adjudge.cli.intact import open_intact, unverified_option
+from adjudge.cli.yaml_files import read_yaml
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, print_json, read_yaml, say
+from adjudge.cli.common import PATH, print_json, say
+from adjudge.cli.yaml_files import read_yaml
 
 
 def pairs(texts: tuple[str, ...], flag: str, form: str) -> dict[str, str]:

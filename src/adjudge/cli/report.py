@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import logs_as_runs, print_bytes, refuse_altered_runs, say, unverified_option
+from adjudge.cli.common import logs_as_runs, print_bytes, say
+from adjudge.cli.intact import refuse_altered_runs, unverified_option
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in report.render, which is heavy to import

@@ -48,7 +48,8 @@ class Tally:
     possibly_cached: int = 0
     earlier: int = 0
     in_flight: int = 0
-    interrupted: bool = False
+    interrupted: int = 0
+    """The number of the signal that ended it, 0 for none."""
 
 
 class _Question:
@@ -161,7 +162,7 @@ class Runner:
                 stack.push_async_callback(subject.close)
                 await subject.open(self._settings.workers)
             workers = [asyncio.create_task(self._work(jobs)) for _ in range(self._settings.workers)]
-            with _signals(lambda: self._interrupt(workers)):
+            with _signals(lambda number: self._interrupt(workers, number)):
                 try:
                     await _all(workers)
                 finally:
@@ -170,12 +171,12 @@ class Runner:
                     await asyncio.gather(*workers, return_exceptions=True)
         return self._tally
 
-    def _interrupt(self, workers: Sequence[asyncio.Task[None]]) -> None:
+    def _interrupt(self, workers: Sequence[asyncio.Task[None]], number: int) -> None:
         if self._stopping:
             for worker in workers:
                 worker.cancel()
             return
-        self._stopping = self._tally.interrupted = True
+        self._stopping, self._tally.interrupted = True, number
         if self._on_interrupt is not None:
             self._on_interrupt(self._tally)
 
@@ -316,8 +317,8 @@ async def _all(workers: Sequence[asyncio.Task[None]]) -> None:
 
 
 @contextlib.contextmanager
-def _signals(interrupt: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM call `interrupt`; afterwards they do what they did before."""
+def _signals(interrupt: Callable[[int], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM call `interrupt` with their number; afterwards they do what they did before."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -325,7 +326,7 @@ def _signals(interrupt: Callable[[], None]) -> Iterator[None]:
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
-        loop.add_signal_handler(number, interrupt)
+        loop.add_signal_handler(number, interrupt, int(number))
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import ModelNumbers
-from adjudge.protocols.flight.partials import ATOM_KINDS, PLACE, Partial, merge, pooled
+from adjudge.protocols.flight.partials import ATOM_KINDS, MOST_COMPARED, PLACE, Partial, merge, pooled
 from adjudge.protocols.flight.rankings import comparison
 from adjudge.protocols.flight.summary import Summary
 from adjudge.stats.estimate import Estimate
@@ -211,6 +211,8 @@ def _notes(task: TaskNumbers, config: FlightConfig, library: Library) -> list[st
         )
     if config.match == "line":
         notes.append(f"{of_task}rows were matched by line number (--match line), not by id")
+    if len(whole.models) > MOST_COMPARED:
+        notes.append(f"{of_task}{len(whole.models):,} models are not compared in pairs; at most {MOST_COMPARED} are")
     flights = sum(name is not None for name in whole.flights)
     if 0 < flights < FEW_FLIGHTS:
         notes.append(f"{of_task}intervals rest on {flights} flights; fewer than {FEW_FLIGHTS} make them rough")

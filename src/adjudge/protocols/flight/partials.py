@@ -29,6 +29,8 @@ SCORES = ("availability", "constraint", "error", "total")
 EXCEEDANCE = (50, 70, 90)
 ATOM_KINDS = ("pass", "warning", "critical", "not_applicable", "error")
 NAMED_IDS = 20
+MOST_COMPARED = 64
+"""Models; pairs grow with their square."""
 
 # Columns summed by model and flight.
 COLUMNS = (
@@ -174,7 +176,8 @@ def merge(partials: Sequence[Partial]) -> Partial:
     where = {name: index for index, name in enumerate(flights)}
     places = [np.array([where[name] for name in part.flights]) for part in partials]
     sums = np.zeros((len(first.models), len(flights), len(COLUMNS)))
-    pairs = np.zeros((len(first.models), len(first.models), len(flights), len(PAIR_SUMS)))
+    compared = compared_models(len(first.models))
+    pairs = np.zeros((compared, compared, len(flights), len(PAIR_SUMS)))
     ceiling = Ceiling.of_flights(len(flights))
     digest, only_in, shown = hashlib.sha256(), Counter[str](), Counter[str]()
     named: dict[str, list[str]] = {}
@@ -360,8 +363,16 @@ def _fields(batch: FlightBatch, judged: Batch) -> Floats:
     return sums
 
 
+def compared_models(models: int) -> int:
+    """How many models are compared with each other: all, or none where there are more than anybody reads."""
+    return models if models <= MOST_COMPARED else 0
+
+
 def _pairs(judged: Batch) -> Floats:
     """(models, models, flights, PAIR_SUMS): first against second on the same samples."""
+    models = compared_models(judged.models)
+    if not models:
+        return np.zeros((0, 0, judged.flights, len(PAIR_SUMS)))
     rows = np.argsort(judged.model, kind="stable").reshape(judged.models, -1)
     total = np.where(judged.eligible, np.nan_to_num(judged.columns["total"]), 0.0)[rows]
     passed, flight = judged.eligible[rows], judged.flight[rows[0]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjudge.protocols.flight.partials import PAIR_SUMS, PLACE, Partial
+from adjudge.protocols.flight.partials import PAIR_SUMS, PLACE, Partial, compared_models
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.multiplicity import holm
@@ -25,7 +25,7 @@ LEVEL = 0.95
 def comparison(whole: Partial, config: FlightConfig, eligibility: dict[str, float | None]) -> dict[str, Any] | None:
     """Every pair of models, and the ranking by eligibility."""
     models = whole.models
-    if len(models) < 2:
+    if compared_models(len(models)) < 2:
         return None
     pairs = [_pair(whole, config, a, b) for a in range(len(models)) for b in range(a + 1, len(models))]
     for pair, value in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
