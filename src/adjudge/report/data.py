@@ -229,21 +229,29 @@ def failure_modes(run: Run) -> dict[str, Any]:
 
 
 def worst(run: Run) -> dict[str, Any]:
-    """The samples with the most critical failures, some of every model, and a few that passed, with their evidence."""
+    """The samples with the most critical failures, some of every model, and a few that passed, with their evidence.
+
+    Samples that fail one of the rules which the protocol calls `gravest` come first, in that order.
+    """
+    gravest = [str(code).replace("'", "''") for code in run.metrics.get("gravest") or ()]
+    cases = " ".join(f"when '{code}' then {place}" for place, code in enumerate(gravest))
+    gravity = f"min(case rule {cases} else {len(gravest)} end)" if gravest else "0"
     select = (
-        "with failed as (select part, sample as row, count(*) filter (where severity = 'CRITICAL') as critical, "
-        "count(*) as failed from atoms where outcome = 'fail' group by all), "
-        "placed as (select s.sample, s.model, s.bucket, coalesce(critical, 0) as critical, coalesce(failed, 0) as failed "
-        "from samples s left join failed using (part, row)) "
+        "with failed as (select part, sample as row, count(*) filter (where severity = 'CRITICAL') as critical, "  # noqa: S608 -- codes are quoted
+        f"count(*) as failed, {gravity} as gravity from atoms where outcome = 'fail' group by part, sample), "
+        "placed as (select s.sample, s.model, s.bucket, coalesce(critical, 0) as critical, coalesce(failed, 0) as failed, "
+        f"coalesce(gravity, {len(gravest)}) as gravity from samples s left join failed using (part, row)) "
     )
     # The first of every bucket of every model comes before the second of any, so that no kind of failure is missing.
     ranked = (
-        ", ranked as (select *, row_number() over (partition by model, bucket order by critical desc, failed desc, sample) "
-        "as place, count(*) over () as total from placed where bucket <> 'passed') "
-        "select sample, model, total, critical, failed from ranked order by place, critical desc, failed desc, model, sample"
+        ", ranked as (select *, row_number() over (partition by model, bucket, gravity "
+        "order by critical desc, failed desc, sample) as place, count(*) over () as total from placed where bucket <> 'passed') "
+        "select sample, model, total, critical, failed, gravity from ranked "
+        "order by place, gravity, critical desc, failed desc, model, sample"
     )
     chosen = sorted(
-        query(run, f"{select}{ranked} limit {WORST}", threads=1)[1], key=lambda row: (-row[3], -row[4], row[1], row[0])
+        query(run, f"{select}{ranked} limit {WORST}", threads=1)[1],
+        key=lambda row: (row[5], -row[3], -row[4], row[1], row[0]),
     )
     sampled = f" select sample, model from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}"  # noqa: S608 -- a number of our own
     passed = query(run, select + sampled, threads=1)[1]

@@ -10,7 +10,7 @@ from typing import Any
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
-from adjudge.report.samples import output_of, worst_first
+from adjudge.report.samples import output_of, shown_facts, worst_first
 from adjudge.report.table import WIDTH, table
 from adjudge.report.untrusted import line, terminal
 from adjudge.runs.run import Run
@@ -32,6 +32,7 @@ _SHOWN_ELSEWHERE = frozenset(
         "raw_response",
         "rubric",
         "sample_id",
+        "shown",
         "trace",
         "verdict",
     }
@@ -53,6 +54,7 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
         _attribution(record),
         _judge(record),
         _scores(record),
+        _shown(record),
         _facts(record, row),
         _checklist(record, everything=everything),
         _failed(atoms),
@@ -170,6 +172,13 @@ def _scores(record: Mapping[str, Any]) -> str:
     if isinstance(rubric, dict):
         lines.append(_pairs([[view.words(name), _plain(value)] for name, value in rubric.items()]))
     return "Scores\n" + "\n".join(lines) if lines else ""
+
+
+def _shown(record: Mapping[str, Any]) -> str:
+    """What is read beside the verdict; long texts are wrapped."""
+    facts = shown_facts(record)
+    wide = max((len(fact["label"]) for fact in facts), default=0)
+    return "\n".join(_wrap(fact["text"], first=f"    {fact['label'].ljust(wide)}  ", rest=6 + wide) for fact in facts)
 
 
 def _facts(record: Mapping[str, Any], row: Mapping[str, Any]) -> str:

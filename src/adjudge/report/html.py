@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -23,11 +23,13 @@ from adjudge.errors import RunError
 from adjudge.report import numbers
 from adjudge.report.charts import Drawing, svgs
 from adjudge.report.data import data_block, digest, encode
+from adjudge.report.pictures import pictures
 from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 
 _BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+_PICTURE = re.compile(rb'<img class="sample"[^>]*>')
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
 _SHOWN = 20
@@ -42,7 +44,8 @@ def render(run: Run) -> bytes:
 def write(run: Run) -> tuple[bytes, str]:
     """The page and the digest of the data block it embeds, for the manifest."""
     block = data_block(run)
-    return _page(block, _drawings(block)), digest(block)
+    names = [row["picture"] for row in block["worst"]["rows"] if "picture" in row]
+    return _page(block, _drawings(block), pictures(run, names)), digest(block)
 
 
 def block_of(page: bytes) -> dict[str, Any]:
@@ -130,7 +133,8 @@ def _short(value: Any) -> str:
 
 
 def _without_charts(page: bytes) -> bytes:
-    return _CHART.sub(b"", page)
+    """The page without what is drawn from its block, and without pictures, which are no part of the run."""
+    return _PICTURE.sub(b"", _CHART.sub(b"", page))
 
 
 def _drawings(block: dict[str, Any]) -> list[Drawing]:
@@ -142,9 +146,9 @@ def _undrawn(block: dict[str, Any]) -> bytes:
     return _page(block, [Drawing(b"")] * len(block["charts"]))
 
 
-def _page(block: dict[str, Any], drawings: Sequence[Drawing]) -> bytes:
+def _page(block: dict[str, Any], drawings: Sequence[Drawing], shown: Mapping[str, str] | None = None) -> bytes:
     figures = [_figure(chart, drawn) for chart, drawn in zip(block["charts"], drawings, strict=True)]
-    return page("report.html.j2", block, charts=figures)
+    return page("report.html.j2", block, charts=figures, pictures=shown or {})
 
 
 def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
@@ -169,7 +173,7 @@ def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
             style=Markup(style),  # noqa: S704 -- our own file
             script=Markup(script),  # noqa: S704 -- our own file
             json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
-            **parts,
+            **{"pictures": {}, **parts},
         )
     )
     return document.encode()

@@ -47,8 +47,24 @@ def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "unchecked": [{"why": why, "count": count} for why, count in unchecked.items()],
         "scores": _scores(record),
         "answer": _answer(row, output),
-        "facts": [] if "response" in output else _facts(output),
+        "facts": shown_facts(record) or ([] if "response" in output else _facts(output)),
+        **({"picture": record["image"]} if isinstance(record.get("image"), str) else {}),
     }
+
+
+def shown_facts(record: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a protocol wants to be read beside a verdict (`shown` of its record): texts, numbers, or several under one name."""
+    facts = []
+    for name, value in (record.get("shown") or {}).items():
+        items = value.items() if isinstance(value, dict) else [("", value)]
+        text = ", ".join(f"{view.words(key)} {_text(item)}".strip() for key, item in items if item is not None)
+        if text:
+            facts.append({"label": view.words(name), "text": text[:_INSIDE]})
+    return facts
+
+
+def _text(value: Any) -> str:
+    return numbers.number(value) if isinstance(value, float) else str(value)
 
 
 def worst_first(atoms: Sequence[Atom]) -> list[Atom]:

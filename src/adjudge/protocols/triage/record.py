@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from adjudge.evidence.atoms import Atom
 from adjudge.evidence.citations import unpack_citations
 from adjudge.protocols.triage.batch import PROVENANCE, TIMES
@@ -27,6 +29,18 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "cites": [atom.id for atom in atoms if atom.position in cited],
         "confidence": row["confidence"],
         "confidence_state": row["confidence_state"],
+        "image": output.get("image"),
+        "shown": {
+            "image": output.get("image"),
+            "label": row["label"],
+            "answer": row["answer"],
+            "confidence": row["confidence"],
+            "rationale": output.get("rationale"),
+            "analysis": output.get("analysis"),
+            "tools": _tools(output.get("tools")),
+            "seconds": {name.removesuffix("_seconds"): row[name] for name in TIMES},
+            "raw answer": output.get("raw_response"),
+        },
         "said": {
             "prediction": output["response"],
             "confidence_text": output["confidence_text"],
@@ -65,3 +79,22 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "timestamp": manifest.timestamp,
         },
     }
+
+
+def _tools(text: str | None) -> str | None:
+    """The tools that were called, in words: `ela 0.3 s, noise_map 1.2 s error`."""
+    try:
+        calls = msgspec.json.decode(text) if text else []
+    except msgspec.DecodeError:  # a long list was cut
+        return text
+    words = []
+    for call in calls:
+        if not isinstance(call, dict):
+            words.append(str(call))
+            continue
+        seconds, status = call.get("seconds"), call.get("status")
+        parts = [str(call.get("tool") or "unnamed"), f"{seconds:.3g} s" if isinstance(seconds, float | int) else ""]
+        words.append(
+            " ".join(part for part in (*parts, "" if status in {None, "ok", "completed"} else str(status)) if part)
+        )
+    return ", ".join(words) or None

@@ -74,6 +74,8 @@ def _record() -> dict[str, Any]:
         "cites": {"type": "array", "items": _TEXT, "minItems": 1},
         "confidence": number_or_null(),
         "confidence_state": _TEXT,
+        "image": _MAYBE_TEXT,
+        "shown": {"type": "object"},
         "said": {"type": "object"},
         "timings": {"type": "object"},
         "cache": {"enum": ["hit", "miss", "unknown"]},

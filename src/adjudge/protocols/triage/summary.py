@@ -68,6 +68,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "classes": {"positive": config.positive, "negative": config.negative},
         "samples": whole.samples,
         "judged": _judged(whole),
+        "gravest": ["triage.slip", "triage.false_flag"],
         "configurations": configurations,
         "slices": slices,
         "operating_points": config.operating or {},
