@@ -17,6 +17,10 @@ def agent_of(name: str, options: AgentOptions | None = None, *, seed: int = 0) -
         from adjudge.agents.llm import LanguageModelAgent, RecordedAgent
 
         return (LanguageModelAgent if kind == "llm" else RecordedAgent)(rest, asked, seed=seed)
+    if name == "invented":
+        from adjudge.agents.invented import InventedJudge
+
+        return InventedJudge(asked, seed=seed)
     if kind == "null":
         from adjudge.agents.null import AlwaysEligible, RandomCitations
 

@@ -10,6 +10,7 @@ import click
 from adjudge.cli.common import (
     PATH,
     ProtocolGroup,
+    agent_options,
     evaluate_and_show,
     print_bytes,
     print_json,
@@ -33,7 +34,7 @@ from adjudge.cli.common import (
 @click.option("--match", type=click.Choice(["id", "line"]), help="Match rows by id, or by line [id].")
 @click.option("--repairs/--no-repairs", default=None, help="Whether broken JSON may be repaired [repairs].")
 @click.option("--rule-set", "rules", multiple=True, help="Add the rule set of an installed package; repeat.")
-@click.option("--agent", help="Evaluator agent [rules].")
+@agent_options
 @click.option("--seconds", type=int, help="Computing time that the rules may take for a batch [10].")
 @click.option("--memory-mb", type=int, help="Memory that the rules may take [600].")
 @run_options

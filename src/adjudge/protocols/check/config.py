@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from adjudge.agents.options import AgentOptions
 from adjudge.errors import ConfigError
 from adjudge.protocols.check.document import Document, load, parse
 from adjudge.protocols.check.sandbox import MEMORY_MB, SECONDS
@@ -26,6 +27,7 @@ class CheckConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     repairs: bool = True
     rules: list[str] = []
     agent: str = "rules"
+    agent_options: AgentOptions | None = None
     seconds: int = SECONDS
     memory_mb: int = MEMORY_MB
     seed: int = 0

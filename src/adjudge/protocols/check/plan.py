@@ -45,9 +45,10 @@ class CheckPlan(BatchPlan):
         self.compiled = compiled(rule_file(document), self.sandbox)
         self.config = msgspec.to_builtins(config) | {"rule_file": kept(document)}
         self.use_rules("check", CheckContext(self.compiled), config.rules)
-        self.adjudicator = Adjudicator(agent_of(config.agent), self.rules, task="check", top=_REASONS)
+        judge = agent_of(config.agent, config.agent_options, seed=config.seed)
+        self.adjudicator = Adjudicator(judge, self.rules, task="check", top=_REASONS)
         self.use_digests(
-            without=("outputs", "reference", "rule_file", "seconds", "memory_mb"),
+            without=("outputs", "reference", "rule_file", "seconds", "memory_mb", "agent_options"),
             rule_file=document.content,
             rules=self.rules,
         )
@@ -99,6 +100,10 @@ class CheckPlan(BatchPlan):
     def decided(self, batch: CheckBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Verdicts, buckets, citations and scores."""
         return decided(batch, evidence, rule_verdicts(evidence))
+
+    def decided_again(self, batch: CheckBatch, evidence: Evidence, samples: pa.Table) -> dict[str, pa.Array]:
+        """The same, from the verdicts that an agent gave and the run keeps."""
+        return decided(batch, evidence, self.adjudicator.stored_verdicts(samples, evidence))
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: CheckBatch | None = None) -> Partial:
         """What one batch adds to the numbers."""

@@ -81,12 +81,17 @@ class BatchPlan(RulePlan):
     def decided(self, batch: Any, evidence: Evidence) -> Mapping[str, pa.Array]:
         """The columns of samples.parquet that follow from the batch and its evidence, by name."""
 
+    def decided_again(self, batch: Any, evidence: Evidence, samples: pa.Table) -> Mapping[str, pa.Array]:
+        """The same of a stored batch; where an agent decides, from the verdicts that the samples keep."""
+        del samples
+        return self.decided(batch, evidence)
+
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored columns, and compare everything that follows from them."""
         batch = self.restore(samples)
         again = self.graph.evaluate(batch)
         return [f"evidence: {difference}" for difference in again.differences(evidence)] + [
             f"samples.parquet: {name} is not what {self.source}"
-            for name, values in self.decided(batch, again).items()
+            for name, values in self.decided_again(batch, again, samples).items()
             if samples.column(name).to_pylist() != values.to_pylist()
         ]
