@@ -235,7 +235,7 @@ class _Reader:
         )
         order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
         sequence = pc.fill_null(pc.rank(labels[0], tiebreaker="dense"), 0).to_numpy()
-        known = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1])).to_numpy()
+        known = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1])).to_numpy(zero_copy_only=False)
         models = table.column("model").to_numpy()
         before = np.full(len(sample), -1, dtype=np.int64)
         here, earlier = order[1:], order[:-1]

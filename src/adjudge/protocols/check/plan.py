@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from adjudge.agents import agent_of
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.check import rows
 from adjudge.protocols.check import samples as columns
-from adjudge.protocols.check.batch import CheckBatch, read
+from adjudge.protocols.check.batch import CheckBatch, answered, read
 from adjudge.protocols.check.compiled import compiled
 from adjudge.protocols.check.config import config_of, document_of, kept
 from adjudge.protocols.check.counts import Partial, partial
@@ -23,6 +24,7 @@ from adjudge.protocols.check.metrics import finish
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rules import CheckContext
 from adjudge.protocols.check.sandbox import Sandbox
+from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import BatchPlan
 from adjudge.verdict.adjudicator import Adjudicator, Cases
 from adjudge.verdict.agent import rule_verdicts
@@ -87,11 +89,28 @@ class CheckPlan(BatchPlan):
         for found in read(partition, self.compiled, self.sandbox):
             evidence = self.graph.evaluate(found.batch)
             raw = columns.outputs(found, partition.files)
-            asked = np.ones(evidence.n, dtype=bool)
-            cases = Cases(found.models, found.samples.to_pylist(), raw.column("response").to_pylist, asked)
+            cases = Cases(
+                found.models, found.samples.to_pylist(), raw.column("response").to_pylist, answered(found.batch)
+            )
             verdicts, tables = self.adjudicator.judge(evidence, cases)
             table = columns.table(found, decided(found.batch, evidence, verdicts), self.compiled, gold=self._gold)
             yield Judged(table, evidence, raw, found.batch, tables)
+
+    def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
+        """An agent is asked about answers."""
+        mask: NDArray[np.bool_] = codes(samples, "status", rows.STATUSES) == rows.ANSWERED
+        return mask
+
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Evaluate the stored rules again on the stored fields, and compare everything that follows from them."""
+        batch = self.restore(samples)
+        judged = self.graph.evaluate(batch)
+        verdicts = self.adjudicator.stored_verdicts(samples, judged)
+        return [f"evidence: {difference}" for difference in judged.differences(evidence)] + [
+            f"samples.parquet: {name} is not what {self.source}"
+            for name, values in decided(batch, judged, verdicts).items()
+            if samples.column(name).to_pylist() != values.to_pylist()
+        ]
 
     def restore(self, samples: pa.Table) -> CheckBatch:
         """The answers as they were."""

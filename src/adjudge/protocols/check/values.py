@@ -127,8 +127,11 @@ def _mended(value: Any) -> Any:
 
 
 def _plain(each: Field) -> bool:
-    """Whether a field is a key of the answer whose values msgspec alone can judge."""
-    return len(each.path.steps) == 1 and not each.path.many and not each.lenient and each.type.kind != "json"
+    """Whether a field is a key of the answer, one that a struct can have, whose values msgspec alone can judge."""
+    key = each.path.first
+    if len(each.path.steps) != 1 or not isinstance(key, str) or each.lenient or each.type.kind == "json":
+        return False
+    return key.isprintable() and not {'"', "\\"} & set(key)
 
 
 def _one(value: Any, converter: Callable[[Any], Any]) -> tuple[Any, str]:
