@@ -165,18 +165,34 @@ def test_errors_abstentions_and_missing_outputs_have_their_own_buckets_and_stay_
     record = run.record("s1")
     assert record["bucket"] == bucket
     assert [atom["rule"] for atom in failed(run, "s1")] == [rule]
-    eligibility = run.estimates()["eligibility_rate", "model=m"]
+    eligibility = run.estimates["eligibility_rate", "model=m"]
     assert (eligibility.value, eligibility.n) == (0.5, 2)
 
 
 def test_an_echoed_input_object_before_the_answer_is_not_taken(judge):
-    echo = json.dumps({**STATE, SPEED: 42.0})
-    run = judge(f"You gave me {echo}\n```json\n{json.dumps(STATE)}\n```")
+    answer = {**STATE, SPEED: 99.0}
+    run = judge(f"You gave me {json.dumps(STATE)}\n```json\n{json.dumps(answer)}\n```")
     record = run.record("s0")
     parsing = record["protocol_result"]["parsing"]
     assert parsing["method"] == "fenced"
     start, end = parsing["span"]
-    assert json.loads(record["raw_response"][start:end]) == STATE
+    assert json.loads(record["raw_response"][start:end]) == answer
+
+
+@pytest.mark.parametrize("task", ["S1", "M1", "M3"])
+def test_an_echo_of_the_input_after_the_answer_is_not_scored_as_the_answer(judge, task):
+    answer = arrays({**STATE, SPEED: 99.0}) if task == "M3" else {**STATE, SPEED: 99.0}
+    run = judge(f"{json.dumps(answer)}\nThis follows from the state I was given: {json.dumps(STATE)}", task=task)
+    record = run.record("s0")
+    start, end = record["protocol_result"]["parsing"]["span"]
+    assert json.loads(record["raw_response"][start:end]) == answer
+    assert record["bucket"] == "passed"
+    adjudge.verify(run)
+
+
+def test_an_answer_that_repeats_the_shown_state_is_an_answer(judge):
+    assert judge(json.dumps(STATE)).record("s0")["bucket"] == "passed"
+    assert judge(f"{json.dumps(STATE)} {json.dumps(STATE)}").record("s0")["bucket"] == "passed"
 
 
 @pytest.mark.parametrize("literal", ["true", '"N/A"', '""', "NaN", "1e999", "null", "[]", "{}"])

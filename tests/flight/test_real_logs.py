@@ -56,7 +56,7 @@ def test_baselines_run_on_real_tasks_and_kinematic_beats_persistence(shared_data
     run = adjudge.evaluate(
         "flight", {"task": task, "outputs": outputs, "reference": [str(counts.reference_path)]}, out=tmp_path / "run"
     )
-    estimates = run.estimates()
+    estimates = run.estimates
     mae = {name: estimates["mae", f"model=baseline/{name}"].value for name in ("persistence", "linear", "kinematic")}
     assert mae["kinematic"] < mae["persistence"]
     assert mae["linear"] < mae["persistence"]

@@ -9,6 +9,7 @@ import click
 
 from adjudge.cli.common import (
     PATH,
+    RUN_FLAGS,
     ProtocolGroup,
     agent_options,
     evaluate_and_show,
@@ -24,11 +25,11 @@ _TASK = click.Choice(["S1", "M1", "M3"])
     cls=ProtocolGroup,
     usage=(
         "--task S1|M1|M3 --outputs FILE … --reference FILE [OPTIONS]",
-        "make-tasks | predict | generate | library …",
+        "import-original | make-tasks | predict | generate | library …",
     ),
     spread=("--outputs", "--reference", "--confidence"),
 )
-@click.option("--task", help="S1, M1 or M3.")
+@click.option("--task", help="S1, M1 or M3, or several: S1,M1,M3, told apart by `task_id` or by file name.")
 @click.option("--outputs", multiple=True, help="Model outputs (JSONL …); several files may follow.")
 @click.option("--reference", multiple=True, help="Reference (JSONL …) with the true next states.")
 @click.option(
@@ -65,6 +66,31 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     return evaluate_and_show("flight", settings, **run_flags)
 
 
+@flight.command("import-original")
+@click.argument("folder", type=PATH)
+@click.option("--library", help="Constraint library, by name or file [ga-light/1].")
+@click.option("--scores", type=click.Choice(["fixed", "rubric", "both"]), help="Scoring profile [both].")
+@click.option("--offset", type=int, help="M3 output i belongs to line N + i of the windows file [504].")
+@run_options
+@click.pass_context
+def import_original(ctx: click.Context, /, folder: Path, offset: int | None, **flags: Any) -> int:
+    """Judge a folder in the layout of the original method, all its models and tasks in one run.
+
+    Outputs are MODEL_TASK_test_results_….jsonl (or TASK…/MODEL/….jsonl), the references next_second_pairs.jsonl and
+    flight_3window_samples.jsonl. Rows are paired by line; what a model was shown is read from the question.
+    """
+    from adjudge.protocols.flight.original import OFFSETS, find_original
+
+    found = find_original(folder)
+    if not (flags["quiet"] or flags["as_json"]):
+        say(f"{folder}: {len(found.outputs)} files of outputs, tasks {', '.join(found.tasks)}")
+        for path in found.left_out:
+            say(f"  not read: {path.relative_to(folder)}")
+    of_folder = found.config(offset=OFFSETS["M3"] if offset is None else offset)
+    settings, run_flags = settings_and_run_flags(ctx, {**of_folder, **_given(flags)})
+    return evaluate_and_show("flight", settings, **run_flags)
+
+
 @flight.command("make-tasks")
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--task", type=_TASK, default="S1", show_default=True)
@@ -82,6 +108,8 @@ def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
         )
         for reason, count in log.left_out.items():
             say(f"  left out {count}: {reason}")
+        if log.nul_tail:
+            say(f"  read up to its last {log.nul_tail:,} bytes, which are NUL: the recording was cut off")
     return 0
 
 
@@ -103,11 +131,20 @@ def predict(baseline: str, tasks: Path, output: Path, force: bool) -> int:
 @click.option("--task", type=_TASK, default="S1", show_default=True)
 @click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--layout", type=click.Choice(["ids", "original"]), default="ids", show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def generate(task: str, out: Path, seed: int, force: bool) -> int:
-    """Write a small realistic data set: simulated flights and the answers of five models."""
-    from adjudge.protocols.flight.generate import generate as write
+def generate(task: str, out: Path, seed: int, layout: str, force: bool) -> int:
+    """Write a small realistic data set: simulated flights and the answers of five models.
 
+    In the layout of the original method, three models on all three tasks, without ids and with states in the question.
+    """
+    from adjudge.protocols.flight.generate import generate as write
+    from adjudge.protocols.flight.generate import generate_original
+
+    if layout == "original":
+        files = generate_original(out, seed=seed, force=force)
+        say(f"{len(files)} files in {out}")
+        return 0
     paths = write(out, seed=seed, task=task, force=force)
     say(f"{len(paths.outputs)} models and a reference in {out}")
     return 0
@@ -142,3 +179,10 @@ def library_check(name: str) -> int:
     loaded = load(name)
     say(f"{loaded.library.name}: constraint_lib_version {short(loaded.content)}", err=False)
     return 0
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags without those that were not given, so that they do not hide what a folder says."""
+    return {
+        name: value for name, value in flags.items() if value not in (None, ()) or name in {*RUN_FLAGS, "config_file"}
+    }

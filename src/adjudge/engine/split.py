@@ -137,6 +137,7 @@ def split(
         if runner.shared
         and recipe is not None
         and reading.shape.as_it_is
+        and not reading.item.in_order
         and reading.item.tables is None
         and not (reading.item.limited and asked.limit)
         else []

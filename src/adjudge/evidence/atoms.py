@@ -12,6 +12,9 @@ import numpy as np
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES, Outcome
 
+NOT_ASKED = "not asked of this sample"
+"""Why an atom is not applicable that another kind of sample of the same run has; it is none of this one's."""
+
 _BOUNDS = ("low", "high", "critical_low", "critical_high", "span")
 
 
@@ -51,7 +54,7 @@ def atom_id(model: str, sample: str, rule: str, field: str | None, step: int) ->
 
 
 def atoms(evidence: Evidence, index: int, model: str, sample: str) -> Iterator[Atom]:
-    """The atoms of one sample of a batch, in the order of the layout."""
+    """The atoms of one sample of a batch, in the order of the layout, but for those that are not asked of it."""
     layout = evidence.layout
     for position, place in enumerate(layout.positions):
         outcome = int(evidence.outcome[position, index])
@@ -59,6 +62,8 @@ def atoms(evidence: Evidence, index: int, model: str, sample: str) -> Iterator[A
         observed = float(evidence.observed[position, index])
         value = None if np.isnan(observed) else observed
         why = evidence.reasons.at(position, index)
+        if why == NOT_ASKED:
+            continue
         slot = place.slot
         case = _case(place.rule, why)
         bounds = slot if case is None else case

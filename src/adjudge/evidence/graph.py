@@ -123,24 +123,32 @@ class VerifierGraph:
         start = int(self._starts[self.rules.index(rule)])
         columns: list[list[tuple[int, int]]] = []
         for position, slot in enumerate(rule.slots):
-            targets = [target for name in rule.needs for i in self._names[name] for target in self._matching(slot, i)]
+            targets = [
+                target
+                for name in rule.needs
+                for i in self._names[name]
+                for target in self._matching(slot, i, by_code=name in self.rules[i].codes)
+            ]
             for depth, target in enumerate(dict.fromkeys(targets)):
                 if depth == len(columns):
                     columns.append([])
                 columns[depth].append((start + position, target))
         return [_Link(*(np.array(positions) for positions in zip(*column, strict=True))) for column in columns]
 
-    def _matching(self, slot: Slot, target: int) -> list[int]:
-        """The atoms of another rule that say something about what this slot reads."""
-        start = int(self._starts[target])
-        whole_sample = len(self.rules[target].slots) == 1
+    def _matching(self, slot: Slot, target: int, *, by_code: bool) -> list[int]:
+        """The atoms of another rule that say something about what this slot reads.
+
+        A rule that is needed by its own code and is about one field alone is meant whatever the slot reads.
+        """
+        start, slots = int(self._starts[target]), self.rules[target].slots
+        one_field = by_code and len({other.field for other in slots}) == 1
         return [
             start + position
-            for position, other in enumerate(self.rules[target].slots)
+            for position, other in enumerate(slots)
             if (
                 (other.field, other.step) in slot.reads
-                if other.field is not None
-                else whole_sample or other.step == slot.step
+                if other.field is not None and not one_field
+                else len(slots) == 1 or other.step == slot.step
             )
         ]
 

@@ -38,6 +38,14 @@ class Reasons:
         self._index: dict[str, int] = {}
         self._codes: NDArray[np.int32] | None = None
 
+    @classmethod
+    def of(cls, codes: NDArray[np.int32], texts: Sequence[str]) -> Reasons:
+        """Reasons from the index of each atom's text, −1 for none."""
+        reasons = cls(*codes.shape)
+        reasons.texts, reasons._codes = list(texts), codes
+        reasons._index = {text: index for index, text in enumerate(texts)}
+        return reasons
+
     @property
     def codes(self) -> NDArray[np.int32] | None:
         """The index into `texts` of each atom, −1 for none; None when no atom has a reason."""
@@ -154,8 +162,8 @@ class Evidence:
         reasons = Reasons(width, n)
         why = table.column("why").combine_chunks()
         if why.null_count < len(why):
-            reasons.texts = why.dictionary.to_pylist()
-            reasons._codes = why.indices.fill_null(-1).to_numpy().reshape(width, n).copy()  # noqa: SLF001 -- its own class
+            codes = why.indices.fill_null(-1).to_numpy().reshape(width, n).copy()
+            reasons = Reasons.of(codes, why.dictionary.to_pylist())
         return cls(
             layout,
             _codes(table, "outcome", OUTCOMES).reshape(width, n).astype(np.uint8),

@@ -57,6 +57,8 @@ class Input:
     keys: Any = None
     matched: bool = True
     tables: Callable[[str, int, int | None], Iterator[pa.Table]] | None = None
+    in_order: bool = False
+    """Whether a record's place in its file counts, so that a file is read from front to back by one process."""
 
 
 @dataclass(frozen=True)

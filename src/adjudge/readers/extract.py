@@ -19,7 +19,7 @@ from __future__ import annotations
 import bisect
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
@@ -82,13 +82,16 @@ class Extractor:
         self._brace = re.compile(rf"\{{[ \t\n\r]*+(?:([\"'}}]|\Z)|([“”‘’`/#]|{names}))?")
         self._named = re.compile(rf"(?:{names})(\\)?(?:([\"'])|[“”‘’`])?\s*+:")
 
-    def extract(self, text: str) -> Extraction:
-        """The answer in `text`; never raises, whatever the text holds."""
+    def extract(self, text: str, unlike: Callable[[dict[str, Any]], bool] | None = None) -> Extraction:
+        """The answer in `text`; never raises, whatever the text holds.
+
+        An object of which `unlike` holds, such as an echo of what was asked, loses against every other candidate.
+        """
         length = len(text)
         if length > self._max_chars:
             return _unparsed(f"text of {length} characters is over the limit of {self._max_chars}")
         decode = self._decode
-        if decode is not None:
+        if decode is not None and unlike is None:
             try:
                 if text[:1] == "{" and text[-1:] == "}":
                     return Extraction(decode(text), True, "whole", 0, length, (), 1, "")
@@ -101,16 +104,16 @@ class Extractor:
                         return Extraction(value, True, method, start, end, (), 1, "")
             except (msgspec.DecodeError, UnicodeEncodeError):
                 pass
-        return self._search(text)
+        return self._search(text, unlike)
 
-    def _search(self, text: str) -> Extraction:
+    def _search(self, text: str, unlike: Callable[[dict[str, Any]], bool] | None = None) -> Extraction:
         """Every object of the text, in order; the best, unless something after it could be the answer instead."""
         bare = text.rstrip()
         if bare.endswith(("```", "~~~")):
             bare = bare.rstrip("`~").rstrip()
         limit = len(bare)
         best: Found | None = None
-        best_rank = (0, limit)
+        best_rank = (False, 0, limit)
         seen = spent = pos = 0
         ends: dict[int, int] = {}  # complete objects, start to end
         dead: set[int] = set()  # braces that were read but do not open a candidate
@@ -157,7 +160,8 @@ class Extractor:
                     dead.add(found.start)
                     continue
                 ends[found.start] = found.end
-                rank = (len(self._fields.intersection(found.value)), found.start)
+                fit = len(self._fields.intersection(found.value))
+                rank = (fit > 0 and not (unlike is not None and unlike(found.value)), fit, found.start)
                 if rank > best_rank:
                     best, best_rank = found, rank
             seen += max(len(objects), 1)

@@ -33,6 +33,7 @@ _SHOWN_ELSEWHERE = frozenset(
         "rubric",
         "sample_id",
         "shown",
+        "tables",
         "trace",
         "verdict",
     }
@@ -55,6 +56,7 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
         _judge(record),
         _scores(record),
         _shown(record),
+        *_tables(record),
         _facts(record, row),
         _checklist(record, everything=everything),
         _failed(atoms),
@@ -179,6 +181,15 @@ def _shown(record: Mapping[str, Any]) -> str:
     facts = shown_facts(record)
     wide = max((len(fact["label"]) for fact in facts), default=0)
     return "\n".join(_wrap(fact["text"], first=f"    {fact['label'].ljust(wide)}  ", rest=6 + wide) for fact in facts)
+
+
+def _tables(record: Mapping[str, Any]) -> list[str]:
+    """Tables of a protocol's own on one sample, such as a state field by field."""
+    blocks = []
+    for item in record.get("tables") or ():
+        rows = [[_plain(cell) for cell in row] for row in item["rows"]]
+        blocks.append(f"{line(item['title'])}\n{table(list(item['columns']), rows)}")
+    return blocks
 
 
 def _facts(record: Mapping[str, Any], row: Mapping[str, Any]) -> str:

@@ -46,6 +46,7 @@ def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "more_atoms": max(0, len(failed) - ATOMS),
         "unchecked": [{"why": why, "count": count} for why, count in unchecked.items()],
         "scores": _scores(record),
+        "tables": _tables(record),
         "answer": _answer(row, output),
         "facts": shown_facts(record) or ([] if "response" in output else _facts(output)),
         **({"picture": record["image"]} if isinstance(record.get("image"), str) else {}),
@@ -104,6 +105,18 @@ def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"label": view.words(name), "value": value, "text": numbers.number(value)}
         for name, value in scores.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+
+
+def _tables(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Tables of a protocol's own on one sample, their cells as texts; the first column is words."""
+    return [
+        {
+            "title": item["title"],
+            "columns": list(item["columns"]),
+            "rows": [[cell if isinstance(cell, str) else numbers.number(cell) for cell in row] for row in item["rows"]],
+        }
+        for item in record.get("tables") or ()
     ]
 
 

@@ -115,11 +115,12 @@ def stored_reasons(row: dict[str, Any], atoms: Sequence[Atom]) -> list[StoredRea
     sizes = row["reason_sizes"] or []
     nothing = [None] * len(sizes)
     edges = np.cumsum([0, *sizes]).tolist()
+    at = {atom.position: atom for atom in atoms}
     return [
         StoredReason(
             rank=rank + 1,
-            worst=atoms[row["reason_worst"][rank]],
-            atoms=tuple(atoms[position] for position in row["reason_atoms"][low:high]),
+            worst=at[row["reason_worst"][rank]],
+            atoms=tuple(at[position] for position in row["reason_atoms"][low:high]),
             words=(row["reason_words"] or nothing)[rank],
             quote=(row["reason_quotes"] or nothing)[rank],
             verified=(row["reason_verified"] or nothing)[rank],
@@ -138,4 +139,5 @@ def stored_item_atoms(row: dict[str, Any], atoms: Sequence[Atom]) -> list[list[A
     if row["item_sizes"] is None:
         return None
     edges = np.cumsum([0, *row["item_sizes"]]).tolist()
-    return [[atoms[position] for position in row["item_atoms"][low:high]] for low, high in pairwise(edges)]
+    at = {atom.position: atom for atom in atoms}
+    return [[at[position] for position in row["item_atoms"][low:high]] for low, high in pairwise(edges)]

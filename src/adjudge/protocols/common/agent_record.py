@@ -23,7 +23,7 @@ def agent_output(run: Run, row: dict[str, Any], atoms: Sequence[Atom]) -> dict[s
     stored = run.agent_row(row) or _anew(run, row)
     items = _items(run)
     bound = stored_item_atoms(stored, atoms) or [atoms_of(item, atoms, run.layout.rules) for item in items]
-    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
+    cited = set(unpack_citations(row["cites"], run.layout.width).tolist())
     quotes = zip(stored["quotes"] or (), stored["quotes_verified"] or (), strict=True)
     return {
         "checklist": [

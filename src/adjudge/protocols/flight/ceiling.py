@@ -84,7 +84,7 @@ def section(ceiling: Ceiling, rate: Estimate, library: Library, task: str = "") 
         ["", Column("share", "%"), "samples", "library setting for it"],
         rows,
         note="Its eligibility is the ceiling of every model; below it, the rules that true states break critically.",
-        terminal=4,
+        terminal=0 if task else 4,
     )
 
 

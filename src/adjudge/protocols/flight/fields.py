@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 LATITUDE = "Latitude (WGS84 deg)"
 LONGITUDE = "Longitude (WGS84 deg)"
@@ -60,3 +62,27 @@ class Task:
 
 
 TASKS = {task.name: task for task in (Task("S1", 1, 1, False), Task("M1", 3, 1, False), Task("M3", 3, 3, True))}
+
+_TASK_IN_NAME = re.compile(r"(?<![A-Za-z0-9])(S1|M1|M3)(?![A-Za-z0-9])")
+_RESULTS_FILE = re.compile(r"(.+)_(?:S1|M1|M3)_test_results.*")
+
+
+def task_named_in(path: str) -> str | None:
+    """The task that a file's name, or else a folder above it, holds as a word of its own: `a_M3_results`, `S1_2025/a/x`."""
+    for part in reversed(Path(path).parts):
+        match = _TASK_IN_NAME.search(part)
+        if match:
+            return match[1]
+    return None
+
+
+def model_named_in(path: str) -> str:
+    """The model of a file of outputs that does not say it: `<model>_<task>_test_results…`, `<task>…/<model>/x`, or its name."""
+    file = Path(path)
+    match = _RESULTS_FILE.fullmatch(file.stem)
+    if match:
+        return match[1]
+    above = file.parent.name
+    if above and not _TASK_IN_NAME.search(file.stem + " " + above) and _TASK_IN_NAME.search(file.parent.parent.name):
+        return above
+    return file.stem

@@ -13,11 +13,12 @@ from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.flight import ceiling, charts, sections
 from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
-from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import ModelNumbers
 from adjudge.protocols.flight.partials import ATOM_KINDS, MOST_COMPARED, PLACE, Partial, merge, pooled
 from adjudge.protocols.flight.rankings import comparison
+from adjudge.protocols.flight.references import OTHER_TASK
 from adjudge.protocols.flight.summary import Summary
 from adjudge.stats.estimate import Estimate
 
@@ -58,6 +59,7 @@ def finish(
         if parts
     ]
     _refuse_no_match(tasks, config)
+    _refuse_other_task(tasks, config)
     for task in tasks:
         for numbers in task.models:
             where = f"model={numbers.model}{task.suffix}"
@@ -66,7 +68,9 @@ def finish(
         measured.estimates.append(Named("data_eligibility_rate", where, task.ceiling))
         measured.sections += sections.of_task(task, config, library)
         measured.charts += charts.build(task, layouts[task.task])
-        measured.notes += _notes(task, config, library)
+        measured.notes += _notes(task, config, library, layouts[task.task])
+    if config.match == "line":
+        measured.notes.append("rows were matched by line number (--match line), not by id")
     if several:
         measured.sections.insert(0, sections.comprehensive(tasks, config))
     if config.confidence:
@@ -183,7 +187,22 @@ def _refuse_no_match(tasks: Sequence[TaskNumbers], config: FlightConfig) -> None
     )
 
 
-def _notes(task: TaskNumbers, config: FlightConfig, library: Library) -> list[str]:
+def _refuse_other_task(tasks: Sequence[TaskNumbers], config: FlightConfig) -> None:
+    """A reference none of whose rows is of the task is that of another one."""
+    for task in tasks:
+        whole, end = task.whole, f"{OTHER_TASK} {task.task}"
+        usable = whole.sums[:, :, PLACE["with_reference"]].any()
+        if whole.faults and not usable and all(text.endswith(end) for text in whole.faults):
+            rows = whole.faulty // len(task.models)
+            raise InputError(
+                f"{rows:,} {'row of the reference has' if rows == 1 else 'rows of the reference have'} the gold of {end}, and none "
+                "has its own",
+                file=config.reference[0],
+                hint="S1 is compared with `next_second`, M1 and M3 with `T+1`: is --task right?",
+            )
+
+
+def _notes(task: TaskNumbers, config: FlightConfig, library: Library, layout: Layout) -> list[str]:
     whole = task.whole
     of_task = f"{task.task}: " if task.suffix else ""
     n = int(whole.sums[:, :, PLACE["n"]].sum())
@@ -209,10 +228,15 @@ def _notes(task: TaskNumbers, config: FlightConfig, library: Library) -> list[st
             f"{of_task}the shown state of {from_question:,} of {n:,} samples was taken from the question: its last JSON object "
             "with flight fields"
         )
-    if config.match == "line":
-        notes.append(f"{of_task}rows were matched by line number (--match line), not by id")
     if len(whole.models) > MOST_COMPARED:
         notes.append(f"{of_task}{len(whole.models):,} models are not compared in pairs; at most {MOST_COMPARED} are")
+    shaped = int(whole.codes[:, layout.codes.index("numeric_validity.array_shape")].sum())
+    answers = int(whole.sums[:, :, PLACE["answered"]].sum())
+    if answers > 1 and shaped == answers * len(FIELDS) * TASKS[task.task].steps:
+        notes.append(
+            f"{of_task}all {answers:,} answers have {'numbers where arrays' if TASKS[task.task].arrays else 'arrays where numbers'} are due: "
+            f"are they answers to {task.task}?"
+        )
     flights = sum(name is not None for name in whole.flights)
     if 0 < flights < FEW_FLIGHTS:
         notes.append(f"{of_task}intervals rest on {flights} flights; fewer than {FEW_FLIGHTS} make them rough")

@@ -21,6 +21,7 @@ and G3X at 1; ours rests at 1, so 1 is added to what a G1000 recorded. Tracks ar
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -137,12 +138,14 @@ class FlightLog:
     columns: dict[str, Floats]
     unreadable: dict[str, Bools]
     derived: tuple[str, ...]
+    nul_tail: int = 0
+    """NUL bytes at the end of the file: the power went while it was written."""
 
 
 def read_log(path: str | Path) -> FlightLog:
     """Read one log, whichever kind it is; InputError where it is none or lacks a column that a state needs."""
     path = Path(path)
-    rows = _rows(path)
+    rows, nul_tail = _rows(path)
     layout, header = _header(path, rows)
     positions = _positions(path, layout, header)
     lines, cells = [], []
@@ -175,6 +178,7 @@ def read_log(path: str | Path) -> FlightLog:
         {field: columns[field] for field in FIELDS},
         {field: unreadable[field] for field in FIELDS if field in unreadable},
         derived,
+        nul_tail,
     )
 
 
@@ -221,23 +225,29 @@ DERIVATIONS = {
 }
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of the file with their line numbers."""
+def _rows(path: Path) -> tuple[Iterator[tuple[int, list[str]]], int]:
+    """The rows of the file with their line numbers; and how many NUL bytes its end is made of, which are left."""
     try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-            reader = csv.reader(stream, skipinitialspace=True)
-            while True:
-                try:
-                    row = next(reader)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    raise InputError(
-                        f"not readable as CSV ({error}); expected a Garmin log.", file=str(path), line=reader.line_num
-                    ) from error
-                yield reader.line_num, row
+        data = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror}).", file=str(path)) from error
+    text = data.rstrip(b"\0")
+    tail = len(data) - len(text)
+    return _csv_rows(text.decode("utf-8-sig", errors="replace"), path), tail
+
+
+def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(
+                f"not readable as CSV ({error}); expected a Garmin log.", file=str(path), line=reader.line_num
+            ) from error
+        yield reader.line_num, row
 
 
 def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[Layout, list[str]]:

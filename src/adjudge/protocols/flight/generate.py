@@ -140,6 +140,52 @@ def generate(
     return made
 
 
+def generate_original(
+    out_dir: str | Path,
+    *,
+    seed: int = 0,
+    models: Sequence[str] = ("falcon-a", "kestrel-b", "magpie-h"),
+    force: bool = False,
+) -> list[Path]:
+    """Write a folder as the original method's users have it: no ids, states in the question, M3 from line 505 on.
+
+    Returns the files.
+    """
+    from adjudge.protocols.flight.original import OFFSETS
+
+    out, files = Path(out_dir), dict[Path, list[Any]]()
+    samples = {name: list(_samples(task, seed, 6, 40)) for name, task in TASKS.items()}
+    lead = list(_samples(TASKS["M3"], seed + 1, 18, 40))[: OFFSETS["M3"] - len(samples["M1"])]
+    windows = [*(_window(sample) for sample in samples["M1"]), *map(_window, lead), *map(_window, samples["M3"])]
+    files[out / "next_second_pairs.jsonl"] = [{"current": s.shown[0], "next_second": s.gold[0]} for s in samples["S1"]]
+    files[out / "flight_3window_samples.jsonl"] = windows
+    for name, task in TASKS.items():
+        for model in models:
+            lines = [_original_line(model, task, seed, sample, number) for number, sample in enumerate(samples[name])]
+            files[out / f"{model}_{name}_test_results_20250101.jsonl"] = lines
+        files[out / f"confidence_{name}.json"] = [_confidence(task, seed)]
+    write_whole(files, force=force)
+    return list(files)
+
+
+def _window(sample: Sample) -> dict[str, Any]:
+    """A line of the windows file: three gold seconds, of which M1 asks for the first."""
+    gold = [*sample.gold, *[sample.gold[-1]] * (3 - len(sample.gold))]
+    return {"T+1": {field: [state[field] for state in gold] for field in FIELDS}}
+
+
+def _original_line(model: str, task: Task, seed: int, sample: Sample, number: int) -> dict[str, Any]:
+    rng = np.random.default_rng([seed, 3, _task_number(task), list(MODELS).index(model), number])
+    states = "\n".join(json.dumps(state) for state in sample.shown)
+    label = "上一秒数据：" if task.shown == 1 else "前三秒数据：\n"
+    moment = FIRST_TIMESTAMP + timedelta(seconds=number)
+    return {
+        "question": f"{label}{states}",
+        "response": MODELS[model].speak(rng, task, sample.shown),
+        "timestamp": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
 def _samples(task: Task, seed: int, flights: int, seconds: int) -> Iterator[Sample]:
     for flight in range(flights):
         rng = np.random.default_rng([seed, 0, flight])

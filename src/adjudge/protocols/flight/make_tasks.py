@@ -42,6 +42,7 @@ class LogCounts:
     tasks: int
     left_out: dict[str, int]
     derived: tuple[str, ...]
+    nul_tail: int = 0
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def make_tasks(
                 tasks=len(windows.starts),
                 left_out=dict(Counter(windows.reasons)),
                 derived=log.derived,
+                nul_tail=log.nul_tail,
             )
         )
     out = Path(out_dir)

@@ -11,26 +11,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.agents import agent_of
+from adjudge.evidence.graph import VerifierGraph
+from adjudge.evidence.registry import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import RulePlan
-from adjudge.protocols.flight import outputs, references
+from adjudge.protocols.flight import references, rows
 from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.batch import ANSWERED, STATUSES
 from adjudge.protocols.flight.config import config_of
-from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.fields import TASKS, Task
 from adjudge.protocols.flight.finish import finish
 from adjudge.protocols.flight.judge import score
 from adjudge.protocols.flight.library import check, load
+from adjudge.protocols.flight.matching import FlightReader
 from adjudge.protocols.flight.partials import Partial, partial
-from adjudge.protocols.flight.read import FlightReader
 from adjudge.protocols.flight.rules import FlightContext
+from adjudge.protocols.flight.schemas import record_schema
+from adjudge.protocols.flight.tasks import TaskRules, widest
 from adjudge.verdict.adjudicator import Adjudicator, Cases
 
 BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
-RECORD_SCHEMA = "flight-record/1"
 
 
 class FlightPlan(RulePlan):
@@ -41,9 +44,11 @@ class FlightPlan(RulePlan):
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
         loaded = load(config.library) if isinstance(config.library, str) else check(config.library, "library")
-        self.settings, self.task, self.library = config, TASKS[config.task], loaded.library
+        self.settings, self.library = config, loaded.library
+        self.tasks = [TASKS[name] for name in config.tasks]
         self.config = msgspec.to_builtins(config) | {"library": loaded.content}
-        self.use_rules("flight", FlightContext(self.task, loaded.library), config.rules)
+        self.use_rules("flight", FlightContext(widest(self.tasks), loaded.library, len(self.tasks) > 1), config.rules)
+        self.rules_of = {task.name: self._rules_of(task) for task in self.tasks}
         judge = agent_of(config.agent, config.agent_options, seed=config.seed)
         self.adjudicator = Adjudicator(judge, self.rules, task=config.task, top=config.top_k)
         self._jumps = loaded.library.jumps()
@@ -51,33 +56,63 @@ class FlightPlan(RulePlan):
             without=("outputs", "reference", "confidence", "agent_options"),
             constraint_library=loaded.content,
             rules=self.rules,
-            schema=[RECORD_SCHEMA, [str(field) for field in columns.schema(self.task)]],
+            schema=[config.task, record_schema(), [str(field) for field in columns.schema(self.tasks)]],
         )
+
+    def _rules_of(self, task: Task) -> TaskRules:
+        if len(self.tasks) == 1:
+            return TaskRules(task, self.graph, self.graph.layout)
+        context = FlightContext(task, self.library, True)
+        sets = rule_sets("flight", tuple(self.settings.rules))
+        graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
+        return TaskRules(task, graph, self.graph.layout)
+
+    def _reader(self) -> rows.OutputReader:
+        settings = self.settings
+        offsets = {name: settings.offset_of(name) for name in TASKS} if settings.match == "line" else None
+        return rows.OutputReader(self.tasks, repairs=settings.repairs, offsets=offsets)
 
     def inputs(self) -> Sequence[Input]:
         """Outputs and reference, keyed by id (or line)."""
         settings, by_line = self.settings, self.settings.match == "line"
-        answers = outputs.OutputReader(self.task, repairs=settings.repairs, by_line=by_line)
-        truth = references.ReferenceReader(self.task, by_line=by_line)
+        truth = references.ReferenceReader(self.tasks, by_line=by_line)
         roles = [
-            Input("outputs", tuple(settings.outputs), None, outputs.EXPECTED, True, answers.read, outputs.KEYS),
             Input(
-                "reference", tuple(settings.reference), None, references.EXPECTED, False, truth.read, references.KEYS
+                "outputs",
+                tuple(settings.outputs),
+                None,
+                rows.EXPECTED,
+                limited=True,
+                read=self._reader().read,
+                keys=rows.KEYS,
+                in_order=by_line,
+            ),
+            Input(
+                "reference",
+                tuple(settings.reference),
+                None,
+                references.EXPECTED,
+                read=truth.read,
+                keys=references.KEYS,
+                in_order=by_line,
             ),
         ]
         return [role for role in roles if role.paths]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
-        """Batches of samples with their evidence, verdicts and scores."""
-        reader = FlightReader(self.task, batch_rows=BATCH_ROWS[self.task.name])
-        for read in reader.read(partition):
-            evidence = self.graph.evaluate(read.batch)
-            raw = columns.outputs(read)
-            answers = raw.column("response")
-            cases = Cases(read.models, read.names, answers.to_pylist, read.batch.status == ANSWERED)
-            verdicts, tables = self.adjudicator.judge(evidence, cases)
-            scores = score(read.batch, evidence, verdicts.eligible, self._jumps)
-            yield Judged(columns.table(read, verdicts, scores), evidence, raw, read.batch, tables)
+        """Batches of samples of one task with their evidence, verdicts and scores, in the order of their keys."""
+        reader = self._reader()
+        for task in sorted(self.tasks, key=lambda task: task.name):
+            rules = self.rules_of[task.name]
+            for read in FlightReader(task, reader, batch_rows=BATCH_ROWS[task.name]).read(partition):
+                found = rules.evaluate(read.batch)
+                evidence = rules.widened(found)
+                raw = columns.outputs(read)
+                answers = raw.column("response")
+                cases = Cases(read.models, read.names, answers.to_pylist, read.batch.status == ANSWERED)
+                verdicts, tables = self.adjudicator.judge(evidence, cases)
+                scores = score(read.batch, found, verdicts.eligible, self._jumps)
+                yield Judged(columns.table(read, verdicts, scores, self.tasks), evidence, raw, read.batch, tables)
 
     def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
         """An agent is asked about answers."""
@@ -86,26 +121,35 @@ class FlightPlan(RulePlan):
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
-        batch = columns.restore(samples, evidence, self.task)
-        judged = self.graph.evaluate(batch)
+        rules = self._rules_for(samples)
+        batch = columns.restore(samples, rules.narrowed(evidence), rules.task)
+        found = rules.evaluate(batch)
+        judged = rules.widened(found)
         problems = columns.contradictions(batch)
         problems += [f"evidence: {difference}" for difference in judged.differences(evidence)]
         verdicts = self.adjudicator.stored_verdicts(samples, judged)
-        scores = score(batch, judged, verdicts.eligible, self._jumps)
+        scores = score(batch, found, verdicts.eligible, self._jumps)
         return problems + columns.differences(samples, batch, verdicts, scores)
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Take every answer out of its text again; a text that was cut at the bound is left."""
-        return again.differences(self.task, samples, outputs, repairs=self.settings.repairs)
+        return again.differences(self._rules_for(samples).task, samples, outputs, repairs=self.settings.repairs)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
-        judged = columns.restore(samples, evidence, self.task) if batch is None else batch
-        return partial(samples, evidence, judged, self.graph.evaluate)
+        rules = self._rules_for(samples)
+        found = rules.narrowed(evidence)
+        judged = columns.restore(samples, found, rules.task) if batch is None else batch
+        return partial(samples, found, judged, rules.evaluate)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
-        """Task summary, model profiles and every estimate."""
-        return finish(partials, self.settings, {self.task.name: self.graph.layout}, self.library)
+        """Task summaries, model profiles and every estimate."""
+        layouts = {name: rules.layout for name, rules in self.rules_of.items()}
+        return finish(partials, self.settings, layouts, self.library)
+
+    def _rules_for(self, samples: pa.Table) -> TaskRules:
+        """The rules of a batch, whose samples are of one task."""
+        return self.rules_of[str(samples.column("task")[0].as_py()) if samples.num_rows else self.tasks[0].name]
 
 
 plan = FlightPlan

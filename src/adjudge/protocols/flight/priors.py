@@ -7,7 +7,6 @@ Three shapes are read: {"results": [{"model_name", "c_score"}]} of one task, and
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.flight.fields import TASKS
+from adjudge.protocols.flight.fields import TASKS, task_named_in
 
 EXPECTED = 'expected {"results": [{"model_name": …, "c_score": …}]}, or the ModelConfidence of every model, in a list or by name'
 _VERSION = "1"
@@ -43,15 +42,6 @@ def read_priors(files: Sequence[str], tasks: Sequence[str]) -> dict[str, Any]:
         for model, prior in _priors(data, path).items():
             found[model] = _joined(found[model], prior) if model in found else prior
     return found
-
-
-def task_named_in(path: str) -> str | None:
-    """The task that a file's name, or a folder above it, begins or ends with or holds between marks: `a_M3_results`, `S1_2025/x`."""
-    for part in reversed(Path(path).parts):
-        match = re.search(r"(?<![A-Za-z0-9])(S1|M1|M3)(?![A-Za-z0-9])", part)
-        if match:
-            return match[1]
-    return None
 
 
 def priors_of(confidence: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:

@@ -8,9 +8,16 @@ from typing import Any
 from adjudge.evidence.atoms import Atom
 from adjudge.protocols.common.agent_record import agent_output
 from adjudge.protocols.flight.judge import DIMENSIONS
+from adjudge.protocols.flight.references import NO_GOLD
+from adjudge.protocols.flight.state_table import state_tables
 from adjudge.runs.run import Run
 
 _RULES = {"model": "rules", "temperature": 0.0}  # in runs of versions that named no agent
+_SHOWN_FROM = {
+    "output": "the state in the output's line",
+    "reference": "the state in the reference's line",
+    "question": "the last state in the question",
+}
 _PASS = {"pass": True, "fail": False, "not_applicable": None, "error": None}
 
 
@@ -20,14 +27,24 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
     config = manifest.config
     judge = run.agent or _RULES
     library = manifest.digests["constraint_library"][:16]
+    families = [family for family in run.layout.families() if family != "protocol"]
+    made = {"library_version": library, "config_version": manifest.protocol_version, "timestamp": manifest.timestamp}
     critical = [atom for atom in atoms if atom.failed and atom.severity == "CRITICAL"]
     return {
         "sample_id": row["sample"],
         "model_name": row["model"],
-        "task_id": config["task"],
+        "task_id": row.get("task", config["task"]),
         "bucket": row["bucket"],
+        "context": {
+            "question": output.get("question"),
+            "record_idx": output.get("record_idx"),
+            "timestamp": output.get("timestamp"),
+            "shown_from": row.get("shown_from"),
+            "flight_id": row["flight"],
+        },
         "protocol_result": _protocol_result(row, atoms),
-        "evidence_pack": {"atoms": [_atom(atom, library) for atom in atoms]},
+        "evidence_pack": {"atoms": [_atom(atom, made, row) for atom in atoms]},
+        "tables": state_tables(row, atoms),
         "agent_output": agent_output(run, row, atoms),
         "gating": {"passed": not critical, "reasons": _gating(critical)},
         "optional_scores": _scores(row),
@@ -36,15 +53,15 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "trace": {
             "config_version": manifest.protocol_version,
             "config_hash": manifest.digests["config"][:16],
-            "schema_version": manifest.schema_version,
+            "schema_version": manifest.digests["schema"][:16],
             "constraint_lib_version": library,
             "evaluator_version": manifest.environment["adjudge"],
             "timestamp": manifest.timestamp,
             "reproducibility_info": {
                 "model": judge["model"],
                 "temperature": judge["temperature"],
-                "verifier_count": len(run.layout.families()),
-                "verifier_ids": list(run.layout.families()),
+                "verifier_count": len(families),
+                "verifier_ids": families,
                 "seed": config["seed"],
             },
         },
@@ -73,7 +90,10 @@ def _protocol_result(row: dict[str, Any], atoms: Sequence[Atom]) -> dict[str, An
     }
 
 
-def _atom(atom: Atom, library: str) -> dict[str, Any]:
+def _atom(atom: Atom, made: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
+    meta: dict[str, Any] = {"observed": atom.observed, "limits": atom.limits, "checker": atom.family, **made}
+    if atom.family == "jump_dynamics" and atom.step == 0 and row.get("shown_from"):
+        meta["compared_with"] = _SHOWN_FROM[row["shown_from"]]
     return {
         "id": atom.id,
         "type": atom.family,
@@ -85,7 +105,7 @@ def _atom(atom: Atom, library: str) -> dict[str, Any]:
         "severity": atom.severity,
         "scope": atom.scope,
         "message": atom.message,
-        "meta": {"observed": atom.observed, "limits": atom.limits, "checker": atom.family, "library_version": library},
+        "meta": meta,
     }
 
 
@@ -109,5 +129,7 @@ def _scores(row: dict[str, Any]) -> dict[str, Any]:
     if row["verdict"] != "eligible":
         reason = "ineligible: no score"
     elif row["error"] is None:
-        reason = "no reference to compare with" if not row["has_reference"] else "no value can be compared"
+        fault = row.get("reference_fault")
+        reason = "no value can be compared" if row["has_reference"] else "no reference to compare with"
+        reason = f"no reference that can be used: {fault}" if fault and not fault.endswith(NO_GOLD) else reason
     return {**scores, "reason": reason}

@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from adjudge.protocols.flight.batch import ANSWERED, STATUSES
 from adjudge.protocols.flight.cells import from_lists
-from adjudge.protocols.flight.fields import Task
-from adjudge.protocols.flight.outputs import NO_METHOD, TEXT_LIMIT, OutputReader
+from adjudge.protocols.flight.echoes import without_echoes
+from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.protocols.flight.rows import NO_METHOD, TEXT_LIMIT, OutputReader
 from adjudge.readers.blocks import block_of
 from adjudge.readers.extract import METHODS
 
@@ -29,7 +30,8 @@ def differences(task: Task, samples: pa.Table, outputs: pa.Table, *, repairs: bo
     if not texts:
         return problems
     lines = ((row, msgspec.json.encode({"id": row, "response": text})) for row, text in enumerate(texts, 1))
-    read = OutputReader(task, repairs=repairs, by_line=False).read(block_of(lines))
+    reader = OutputReader([task], repairs=repairs)
+    read = without_echoes(reader.read(block_of(lines)), from_lists(samples.column("shown")), task, reader)
     expected = {name: read.column(name).to_pylist() for name in _COMPARED}
     words = {**dict(enumerate(METHODS)), NO_METHOD: None}
     expected["method"] = [words[code] for code in read.column("method").to_pylist()]
@@ -39,7 +41,7 @@ def differences(task: Task, samples: pa.Table, outputs: pa.Table, *, repairs: bo
         for name, values in expected.items()
         if samples.column(name).to_pylist() != values
     ]
-    stored, again = (from_lists(table.column("answer")) for table in (samples, read))
+    stored, again = (from_lists(table.column("answer"))[:, : task.steps * len(FIELDS)] for table in (samples, read))
     if not np.array_equal(stored, again, equal_nan=True):
         problems.append("answer in samples.parquet is not what the texts give")
     status = [STATUSES[code] for code in read.column("status").to_pylist()]

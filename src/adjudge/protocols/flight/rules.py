@@ -31,12 +31,14 @@ class FlightContext:
 
     task: f.Task
     library: Library
+    several: bool = False
+    """Whether the run has other tasks too, so that messages speak of all of them."""
 
 
 def build(context: FlightContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
     task, library = context.task, context.library
-    rules = [_protocol(), _numeric(task), _range(task, library), _jump(task, library)]
+    rules = [_protocol(), _numeric(context), _range(task, library), _jump(task, library)]
     rules += _cross_field(task, library)
     if task.arrays:
         rules.append(_continuity(task, library))
@@ -72,7 +74,9 @@ def _protocol() -> Rule:
     )
 
 
-def _numeric(task: f.Task) -> Rule:
+def _numeric(context: FlightContext) -> Rule:
+    task = context.task
+
     def check(batch: FlightBatch) -> Finding:
         failed = batch.validity != VALID
         # Variant 0 is invalid_value; missing_field and array_shape follow.
@@ -80,6 +84,7 @@ def _numeric(task: f.Task) -> Rule:
         return Finding(failed, failed, variant=variant, details=batch.details)
 
     shape = "an array of exactly 3 numbers" if task.arrays else "one number"
+    shape = "of the shape that its task asks for" if context.several else shape
     return Rule(
         code="numeric_validity.invalid_value",
         title="every value is a finite number",

@@ -25,7 +25,8 @@ from adjudge.protocols.flight.batch import (
 from adjudge.protocols.flight.cells import as_lists, from_lists
 from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, Scores
-from adjudge.protocols.flight.read import SOURCES, ReadBatch
+from adjudge.protocols.flight.matching import ReadBatch
+from adjudge.protocols.flight.shown import SOURCES
 from adjudge.readers.extract import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
@@ -44,12 +45,22 @@ _SCORES = (
 )
 
 
-def schema(task: Task) -> pa.Schema:
-    """The columns, without the partition and row that the writer adds."""
-    cells = task.steps * len(FIELDS)
+_OUTPUTS = {
+    "response": pa.string(),
+    "characters": pa.int64(),
+    "question": pa.string(),
+    "timestamp": pa.string(),
+    "record_idx": pa.int64(),
+}
+
+
+def schema(tasks: Sequence[Task]) -> pa.Schema:
+    """The columns, without the partition and row that the writer adds; numbers for the task with the most steps."""
+    cells = max(task.steps for task in tasks) * len(FIELDS)
     return pa.schema(
         [
             ("sample", pa.string()),
+            ("task", WORD),
             ("model", WORD),
             ("flight", WORD),
             ("status", WORD),
@@ -75,13 +86,15 @@ def schema(task: Task) -> pa.Schema:
     )
 
 
-def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
+def table(read: ReadBatch, verdicts: Verdicts, scores: Scores, tasks: Sequence[Task]) -> pa.Table:
     """The rows of one batch."""
     batch, outputs = read.batch, read.outputs
+    columns = schema(tasks)
     models = np.tile(np.arange(len(read.groups), dtype=np.int32), batch.n // len(read.groups))
     return pa.Table.from_arrays(
         [
             read.samples,
+            _words(np.zeros(batch.n, dtype=np.int8), (batch.task.name,)),
             pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
             read.flights.combine_chunks().dictionary_encode(),
             _words(batch.status, STATUSES),
@@ -100,15 +113,24 @@ def table(read: ReadBatch, verdicts: Verdicts, scores: Scores) -> pa.Table:
             coded(read.shown_from, SOURCES, np.int32),
             *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
             *(_words(row, GRADES) for row in scores.grades),
-            *(as_lists(rows) for rows in read.rows),
+            *(
+                as_lists(_widened(rows, columns.field(name).type.list_size))
+                for name, rows in zip(("answer", "shown", "gold"), read.rows, strict=True)
+            ),
         ],
-        schema=schema(batch.task),
+        schema=columns,
     )
 
 
+def _widened(rows: NDArray[np.float64], cells: int) -> NDArray[np.float64]:
+    """Rows of so many cells, NaN in those that the task does not ask for."""
+    spare = cells - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, spare)), constant_values=np.nan) if spare else rows
+
+
 def outputs(read: ReadBatch) -> pa.Table:
-    """The raw responses, each cut at a bound; how long it was stands beside it."""
-    return read.outputs.select(["response", "characters"])
+    """The raw responses, each cut at a bound; how long it was stands beside it, and what else the line says."""
+    return read.outputs.select(list(_OUTPUTS)).cast(pa.schema(list(_OUTPUTS.items())))
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -121,7 +143,8 @@ def restore(samples: pa.Table, evidence: Evidence, task: Task) -> FlightBatch:
     """The batch as it was, from what is stored; which values are invalid in what way, the evidence says."""
     n = samples.num_rows
     status = codes(samples, "status", STATUSES).astype(np.uint8)
-    answer = _cells(samples, "answer").reshape(task.steps, len(FIELDS), n)
+    cells = task.steps * len(FIELDS)
+    answer = _cells(samples, "answer", cells).reshape(task.steps, len(FIELDS), n)
     numeric = evidence.layout.positions_of("numeric_validity")
     words = {code: index for index, code in enumerate(evidence.layout.codes)}
     code_of = {
@@ -138,8 +161,8 @@ def restore(samples: pa.Table, evidence: Evidence, task: Task) -> FlightBatch:
         status=status,
         answer=answer,
         validity=validity,
-        shown=_cells(samples, "shown"),
-        gold=_cells(samples, "gold").reshape(task.steps, len(FIELDS), n),
+        shown=_cells(samples, "shown", len(FIELDS)),
+        gold=_cells(samples, "gold", cells).reshape(task.steps, len(FIELDS), n),
         completeness=floats(samples, "completeness"),
         has_reference=np.asarray(samples.column("has_reference").to_numpy()),
         models=len(samples.column("model").unique()),
@@ -180,5 +203,5 @@ def _words(values: NDArray[Any], words: Sequence[str]) -> pa.Array:
     return coded(values.view(np.int8), words, np.int32)
 
 
-def _cells(samples: pa.Table, name: str) -> NDArray[np.float64]:
-    return np.ascontiguousarray(from_lists(samples.column(name)).T)
+def _cells(samples: pa.Table, name: str, cells: int) -> NDArray[np.float64]:
+    return np.ascontiguousarray(from_lists(samples.column(name))[:, :cells].T)

@@ -7,6 +7,7 @@ from typing import Any
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, SEVERITIES, Scope
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
+from adjudge.protocols.flight.shown import SOURCES
 from adjudge.runs.schemas import DRAFT, number_or_null
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -21,9 +22,14 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {
         "sample": _document("a flight sample", _sample()),
         "output": _document("a model output", _output()),
-        "record": _document("the record of one judged sample", _record()),
+        "record": record_schema(),
         "model-confidence": _document("a confidence prior file", _confidence()),
     }
+
+
+def record_schema() -> dict[str, Any]:
+    """The schema of the record, whose content the trace names by its hash."""
+    return _document("the record of one judged sample", _record())
 
 
 def _document(title: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -67,9 +73,25 @@ def _output() -> dict[str, Any]:
 
 
 def _confidence() -> dict[str, Any]:
-    return _object(
+    score = {"type": ["number", "null"]}
+    prior = _object(
+        {
+            "model_name": _TEXT,
+            "confidence_m": _object(
+                {f"{task}_score": score for task in TASKS}, optional=tuple(f"{t}_score" for t in TASKS)
+            ),
+            "calculation_source": _TEXT,
+            "version": _TEXT,
+            "metadata": {"type": "object"},
+        },
+        optional=("calculation_source", "version", "metadata"),
+    )
+    plain = _object(
         {"results": {"type": "array", "items": _object({"model_name": _TEXT, "c_score": {"type": "number"}})}}
     )
+    return {
+        "oneOf": [plain, prior, {"type": "array", "items": prior}, {"type": "object", "additionalProperties": prior}]
+    }
 
 
 def _atom() -> dict[str, Any]:
@@ -86,7 +108,16 @@ def _atom() -> dict[str, Any]:
             "scope": {"enum": [str(scope) for scope in Scope]},
             "message": _TEXT,
             "meta": _object(
-                {"observed": number_or_null(), "limits": {"type": "object"}, "checker": _TEXT, "library_version": _TEXT}
+                {
+                    "observed": number_or_null(),
+                    "limits": {"type": "object"},
+                    "checker": _TEXT,
+                    "library_version": _TEXT,
+                    "config_version": _TEXT,
+                    "timestamp": _TEXT,
+                    "compared_with": _TEXT,
+                },
+                optional=("compared_with",),
             ),
         }
     )
@@ -151,6 +182,21 @@ def _record() -> dict[str, Any]:
             "model_name": _TEXT,
             "task_id": {"enum": list(TASKS)},
             "bucket": {"enum": list(BUCKETS)},
+            "context": _object(
+                {
+                    "question": _MAYBE_TEXT,
+                    "record_idx": {"type": ["integer", "null"]},
+                    "timestamp": _MAYBE_TEXT,
+                    "shown_from": {"enum": [*SOURCES, None]},
+                    "flight_id": _MAYBE_TEXT,
+                }
+            ),
+            "tables": {
+                "type": "array",
+                "items": _object(
+                    {"title": _TEXT, "columns": _TEXTS, "rows": {"type": "array", "items": {"type": "array"}}}
+                ),
+            },
             "protocol_result": _object(
                 {
                     "parsing": parsing,

@@ -19,8 +19,7 @@ STATISTICS = ("n", "mean", "median", "std", "min", "p5", "p25", "p75", "p95", "p
 COMPREHENSIVE = (
     ("eligibility_rate", "eligible", "%"),
     ("total_score", "total", ""),
-    ("total_score_all", "total, all", ""),
-    ("rubric_score", "rubric", ""),
+    ("total_score_all", "all", ""),
     ("mae_p95", "MAE P95", ""),
 )
 
@@ -167,6 +166,6 @@ def comprehensive(tasks: Sequence[TaskNumbers], config: FlightConfig) -> Section
         "All models on all tasks",
         ["model", "task", *(Column(title, unit) for _, title, unit in COMPREHENSIVE), "prior"],
         rows,
-        note="Scores over eligible samples; `total, all` counts ineligible ones as 0; the prior is as given.",
+        note="Scores over eligible samples; `all` is the total with ineligible ones as 0; the prior is as given.",
         terminal=24,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,11 @@ class Summary:
                 "distribution": self.counted("completeness"),
             },
             "compliance": {family: _share(total(f"clean.{family}"), total(f"checked.{family}")) for family in FAMILIES},
-            "constraint_profile": self.violations(),
-            "conditional_error": self.errors(),
-            "scores": self.scores(),
-            "tail_risk": self.tail_risk(),
-            "failure_modes": self.failure_modes(),
+            "constraint_profile": self.violations,
+            "conditional_error": self.errors,
+            "scores": self.scores,
+            "tail_risk": self.tail_risk,
+            "failure_modes": self.failure_modes,
             "grades": {
                 dimension: {grade: total(f"grade.{dimension}.{grade}") for grade in GRADES} for dimension in DIMENSIONS
             },
@@ -81,27 +82,29 @@ class Summary:
             "n": self.numbers.total("n"),
             "eligibility_rate": values["eligibility_rate"],
             "scores": {name: values[name] for name in values if "_score" in name},
-            "score_statistics": self.scores(),
-            "violations": self.violations(),
-            "failure_modes": self.failure_modes(),
+            "score_statistics": self.scores,
+            "violations": self.violations,
+            "failure_modes": self.failure_modes,
             "error_distribution": {
                 "mae": values["mae"],
                 "rmse": values["rmse"],
-                "statistics": self.errors(),
+                "statistics": self.errors,
                 "by_field": self.per_field(),
             },
-            "tail_risk": self.tail_risk(),
+            "tail_risk": self.tail_risk,
         }
 
     def buckets(self) -> dict[str, int]:
         """Where the samples ended."""
         return {name: self.numbers.total(f"bucket.{name}") for name in BUCKETS}
 
+    @cached_property
     def errors(self) -> dict[str, Any]:
         """The errors of eligible samples with a reference, in raw units, and their scores."""
         columns = {name: self.numbers.column(name, eligible=True) for name in ("mae", "rmse")}
         return {name: distribution(column) for name, column in columns.items()}
 
+    @cached_property
     def scores(self) -> dict[str, Any]:
         """Every score of eligible samples, and the rubric of all."""
         found = {name: self.counted(name) for name in ("availability", "constraint")}
@@ -114,6 +117,7 @@ class Summary:
         values = np.array([value for value, _ in counts])
         return distribution(np.repeat(values, [count for _, count in counts]) if counts else values)
 
+    @cached_property
     def tail_risk(self) -> dict[str, Any]:
         """High percentiles of the errors, and how often the error score is low; ineligible samples count as low."""
         total = self.numbers.total
@@ -133,6 +137,7 @@ class Summary:
         found["high_risk"] = {"count": risky, "rate": _share(risky, scored), "of": scored}
         return found
 
+    @cached_property
     def violations(self) -> dict[str, Any]:
         """Failed atoms by family and severity, with rates over the atoms that were checked."""
         atoms = self.numbers.whole.atoms[self.numbers.index]
@@ -143,6 +148,7 @@ class Summary:
             found[family] = {**kinds, "violations": failed, "rate": _share(failed, kinds["pass"] + failed)}
         return found
 
+    @cached_property
     def failure_modes(self) -> dict[str, Any]:
         """Failed atoms by rule code, and their distribution over the families."""
         by_code = dict(zip(self.layout.codes, self.numbers.whole.codes[self.numbers.index].tolist(), strict=True))

@@ -16,11 +16,11 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.flight import references as reference_columns
 from adjudge.protocols.flight.batch import ARRAY_SHAPE, MISSING, VALID, FlightBatch
 from adjudge.protocols.flight.cells import Floats, from_lists, valid
+from adjudge.protocols.flight.echoes import without_echoes
 from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.outputs import NO_METHOD
+from adjudge.protocols.flight.rows import NO_METHOD, OutputReader
+from adjudge.protocols.flight.shown import SOURCES, fill_from_questions
 
-SOURCES = ("output", "reference", "question")
-"""Where the state that a model was shown stands."""
 NO_OUTPUT = "this model has no output for the sample"
 # What stands in the columns of a sample for which the model has no output.
 _WITHOUT_OUTPUT = {
@@ -64,17 +64,26 @@ class ReadBatch:
 
 
 class FlightReader:
-    """Turns one partition into batches."""
+    """Turns one partition into batches of one task; in a run of several, its keys and groups begin with the task."""
 
-    def __init__(self, task: Task, *, batch_rows: int) -> None:
-        self.task, self.batch_rows = task, batch_rows
+    def __init__(self, task: Task, reader: OutputReader, *, batch_rows: int) -> None:
+        self.task, self.reader, self.batch_rows = task, reader, batch_rows
 
     def read(self, partition: Partition) -> Iterator[ReadBatch]:
         """Batches in the order of (id, model)."""
+        outputs = partition.tables["outputs"]
+        references = partition.tables.get("reference", reference_columns.schema(self.reader.tasks).empty_table())
         groups = partition.groups
-        outputs = partition.tables["outputs"].combine_chunks()
-        references = partition.tables.get("reference", reference_columns.schema(self.task).empty_table())
-        if partition.limited:
+        if self.reader.several:
+            prefix = f"{self.task.name}/"
+            groups = tuple(group for group in groups if group.startswith(prefix))
+            outputs, references = (
+                table.filter(pc.starts_with(table.column("key"), prefix)) for table in (outputs, references)
+            )
+        if not groups:
+            return
+        outputs = outputs.combine_chunks()
+        if partition.limited or self.reader.by_line:  # matched by line, a reference may go on where the outputs end
             references = references.filter(pc.is_in(references.column("key"), outputs.column("key")))
         references = references.combine_chunks()
         names, places = _numbered([outputs.column("key"), references.column("key")])
@@ -84,35 +93,32 @@ class FlightReader:
         reference_rows = _rows_at(places[outputs.num_rows :], len(names), references, partition.files)
         sample = np.repeat(np.arange(len(names)), len(groups))
         step = max(1, self.batch_rows // len(groups)) * len(groups)
+        named = tuple(group.partition("/")[2] for group in groups) if self.reader.several else groups
         for start in range(0, len(sample), step):
-            some = slice(start, start + step)
+            rows = slice(start, start + step)
             yield self._batch(
-                names.take(pa.array(sample[some])),
-                _taken(outputs, output_rows[some]),
-                _taken(references, reference_rows[sample[some]]),
-                groups,
+                names.take(pa.array(sample[rows])),
+                _taken(outputs, output_rows[rows]),
+                _taken(references, reference_rows[sample[rows]]),
+                named,
             )
 
     def _batch(self, names: pa.StringArray, outputs: pa.Table, truth: pa.Table, groups: tuple[str, ...]) -> ReadBatch:
         """One batch of samples: the output of each, and what is known of it."""
-        n, steps = len(names), self.task.steps
-        answer, gold, shown = (
-            from_lists(column) for column in (outputs.column("answer"), truth.column("gold"), truth.column("shown"))
+        n, cells = len(names), self.task.steps * len(FIELDS)
+        shown, shown_from = _shown(outputs, truth)
+        outputs = without_echoes(outputs, shown, self.task, self.reader)
+        answer, gold = (
+            from_lists(table.column(name))[:, :cells] for table, name in ((outputs, "answer"), (truth, "gold"))
         )
-        shown_to_model = outputs.column("shown")
-        shown_from = np.where(np.isnan(shown).all(axis=1), -1, SOURCES.index("reference")).astype(np.int8)
-        if shown_to_model.null_count < n:
-            told = valid(shown_to_model)
-            shown = np.where(told[:, None], from_lists(shown_to_model), shown)
-            shown_from[told] = SOURCES.index("output")
-        validity = np.full((n, answer.shape[1]), VALID, dtype=np.uint8)
+        validity = np.full((n, cells), VALID, dtype=np.uint8)
         details: dict[tuple[int, int], str] = {}
         odd = outputs.column("validity")
         if odd.null_count < n:
-            validity[valid(odd)] = from_lists(odd.drop_null())
-            rows, cells = np.nonzero(validity >= ARRAY_SHAPE)
+            validity[valid(odd)] = from_lists(odd.drop_null())[:, :cells]
+            rows, places = np.nonzero(validity >= ARRAY_SHAPE)
             texts = outputs.column("details").combine_chunks().flatten().to_pylist()
-            details = dict(zip(zip(cells.tolist(), rows.tolist(), strict=True), texts, strict=True))
+            details = dict(zip(zip(places.tolist(), rows.tolist(), strict=True), texts, strict=True))
         absent = np.flatnonzero(~valid(outputs.column("key")))
         notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | _texts(outputs.column("note"))
         if absent.size:
@@ -122,10 +128,10 @@ class FlightReader:
         batch = FlightBatch(
             task=self.task,
             status=np.asarray(outputs.column("status")),
-            answer=_by_cell(answer).reshape(steps, len(FIELDS), n),
+            answer=_by_cell(answer).reshape(self.task.steps, len(FIELDS), n),
             validity=_by_cell(validity),
             shown=_by_cell(shown),
-            gold=_by_cell(gold).reshape(steps, len(FIELDS), n),
+            gold=_by_cell(gold).reshape(self.task.steps, len(FIELDS), n),
             completeness=np.asarray(outputs.column("completeness")),
             has_reference=valid(truth.column("gold")),
             models=len(groups),
@@ -136,6 +142,22 @@ class FlightReader:
         return ReadBatch(
             batch, names, groups, truth.column("flight"), outputs, faults, shown_from, (answer, shown, gold)
         )
+
+
+def _shown(outputs: pa.Table, truth: pa.Table) -> tuple[Floats, NDArray[np.int8]]:
+    """The state that every model was shown, and where it was found.
+
+    What its own line says goes before what the reference does, and both before the question that was asked.
+    """
+    columns = ((truth.column("shown"), "reference"), (outputs.column("shown"), "output"))
+    shown, source = np.full((outputs.num_rows, len(FIELDS)), np.nan), np.full(outputs.num_rows, -1, dtype=np.int8)
+    for column, name in columns:
+        if column.null_count == len(column):
+            continue
+        told = valid(column)
+        shown = from_lists(column) if told.all() else np.where(told[:, None], from_lists(column), shown)
+        source[told] = SOURCES.index(name)
+    return fill_from_questions(shown, source, [outputs.column("asked"), truth.column("asked")]), source
 
 
 def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.StringArray, Index]:

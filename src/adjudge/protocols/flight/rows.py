@@ -1,0 +1,261 @@
+"""Output lines of the flight protocol as columns: every answer read and judged for what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adjudge.errors import InputError
+from adjudge.protocols.base import Role
+from adjudge.protocols.flight import references
+from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING, UNPARSED
+from adjudge.protocols.flight.cells import array_rows, as_lists, state_rows
+from adjudge.protocols.flight.fields import FIELDS, Task, model_named_in
+from adjudge.protocols.flight.lines import Lines
+from adjudge.protocols.flight.refusals import abstains, failed_call
+from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, end_of_question, raw_state, shown_decoder, state_lists
+from adjudge.protocols.flight.values import NO_STATE, NO_TRIPLE, answer_decoder, any_values, judge_values, shown
+from adjudge.readers.blocks import Block
+from adjudge.readers.extract import METHODS, Extraction, Extractor
+from adjudge.readers.wording import in_words
+
+EXPECTED = "an output line is a JSON object with `id`, `response` and `model`"
+KEYS: dict[str, Any] = {
+    **dict.fromkeys(("id", "sample_id", "response", "raw_response_text", "model", "model_name", "error", "task_id")),
+    **dict.fromkeys(("question", "timestamp", "record_idx")),
+    **STATE_KEYS,
+}
+TEXT_LIMIT, QUESTION_LIMIT = 65_536, 400
+NO_METHOD = -1
+_METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
+_NO_TEXT = Extraction(None, False, "", -1, -1, (), 0, "")
+
+
+class OutputRow(msgspec.Struct, kw_only=True, gc=False):
+    """One output line, as this project and as the method name its keys."""
+
+    id: str | int | None = None
+    sample_id: str | int | None = None
+    response: str | None = None
+    raw_response_text: str | None = None
+    model: str | None = None
+    model_name: str | None = None
+    error: str | None = None
+    task_id: str | None = None
+    question: str | None = None
+    timestamp: str | int | float | None = None
+    record_idx: int | None = None
+    current_state: msgspec.Raw = ABSENT
+    current: msgspec.Raw = ABSENT
+    context: msgspec.Raw = ABSENT
+
+
+class OutputReader(Lines):
+    """Reads blocks of output lines into tables with a row an output.
+
+    Some columns are null but for few outputs: `repairs` of the text, a `note` on why there is no answer, the state that
+    this model was `shown`, the `validity` of every value where not all are usable, and `details` of those that are not.
+    """
+
+    def __init__(self, tasks: Sequence[Task], *, repairs: bool, offsets: dict[str, int] | None = None) -> None:
+        super().__init__(tasks, offsets)
+        self.extractors = {
+            task.name: Extractor(FIELDS, decoder=answer_decoder(task), repairs=repairs) for task in tasks
+        }
+        self._cells = len(FIELDS) * max(task.steps for task in tasks)
+        self._decoder = msgspec.json.Decoder(OutputRow)
+        self._shown = {task.name: shown_decoder(task) for task in tasks}
+
+    def read(self, block: Block) -> pa.Table:
+        """A row an output."""
+
+        def loose(line: int, record: bytes) -> OutputRow:
+            return self._loose(record, block.path, line)
+
+        outputs = block.decode(self._decoder, EXPECTED, loose)
+        tasks = self.tasks_of(block, [output.task_id for output in outputs])
+        ids: Sequence[str | int | None]
+        if self.offsets is not None:
+            ids = [number + self.offsets[task.name] for number, task in zip(self.numbers(block), tasks, strict=True)]
+        else:
+            ids = [output.sample_id if output.id is None else output.id for output in outputs]
+            if None in ids:
+                self._refuse_no_id(block, ids.index(None))
+        if all(output.response is None and output.raw_response_text is None for output in outputs):
+            _refuse_swapped(block, outputs)
+        if not self.several:
+            return self._table(block, outputs, ids, np.arange(len(block)), self.tasks[0])
+        tables = []
+        for task in self.tasks:
+            rows = np.array([row for row, of in enumerate(tasks) if of is task], dtype=np.int64)
+            if rows.size:
+                tables.append(
+                    self._table(block, [outputs[row] for row in rows], [ids[row] for row in rows], rows, task)
+                )
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def _table(self, block: Block, outputs: Sequence[OutputRow], ids: Sequence[Any], rows: Any, task: Task) -> pa.Table:
+        """The rows of one task."""
+        texts = [output.raw_response_text if output.response is None else output.response for output in outputs]
+        extract, model = self.extractors[task.name].extract, model_named_in(block.path)
+        extractions = [_NO_TEXT if text is None else extract(text) for text in texts]
+        groups = [output.model or output.model_name or model for output in outputs]
+        responses = pa.array(texts, pa.string())
+        characters = pc.utf8_length(responses)
+        if (pc.max(characters).as_py() or 0) > TEXT_LIMIT:
+            responses = pc.utf8_slice_codeunits(responses, 0, TEXT_LIMIT)
+        stamps = [None if output.timestamp is None else str(output.timestamp) for output in outputs]
+        return pa.table(
+            {
+                "key": pa.array([self.key(task, name) for name in ids], pa.string()),
+                "group": pa.array([self.key(task, name) for name in groups], pa.string()),
+                "file": np.full(len(outputs), block.file, dtype=np.int32),
+                "line": block.lines[rows],
+                "response": responses,
+                "characters": characters.cast(pa.int64()),
+                "question": _few([_cut(output.question) for output in outputs], pa.string()),
+                "timestamp": _few(stamps, pa.string()),
+                "record_idx": _few([output.record_idx for output in outputs], pa.int64()),
+                **self.judged(texts, [output.error for output in outputs], extractions, task),
+                **self._states(outputs, task),
+            }
+        )
+
+    def _states(self, outputs: Sequence[OutputRow], task: Task) -> dict[str, pa.Array]:
+        """What the model was shown: as its line says, or as stands in the question where it does not."""
+        decode = self._shown[task.name]
+        raw = [raw_state(output) for output in outputs]
+        said = [None if one is ABSENT else decode(one) for one in raw]
+        asked = [
+            end_of_question(output.question) if state is None else None
+            for output, state in zip(outputs, said, strict=True)
+        ]
+        return {"shown": state_lists(said), "asked": pa.array(asked, pa.string())}
+
+    def judged(
+        self, texts: Sequence[str | None], errors: Sequence[str | None], extractions: Sequence[Extraction], task: Task
+    ) -> dict[str, Any]:
+        """The columns on what the answers hold; those with exactly the expected numbers need no look at each value."""
+        n, no_answer = len(texts), NO_TRIPLE if task.arrays else NO_STATE
+        typed = [extraction.value if extraction.typed else no_answer for extraction in extractions]
+        answers = array_rows(typed, task.steps) if task.arrays else state_rows(typed)
+        status = np.full(n, ANSWERED, dtype=np.uint8)
+        completeness, extra_keys = np.ones(n), np.zeros(n, dtype=np.int32)
+        notes: list[str | None] = [None] * n
+        validity: list[list[int] | None] = [None] * n
+        details: list[list[str] | None] = [None] * n
+        for row in [row for row, extraction in enumerate(extractions) if not extraction.typed]:
+            answer = extractions[row].value
+            if answer is None:
+                status[row], notes[row] = _refused(texts[row], errors[row], extractions[row].error)
+                completeness[row] = 0.0
+            else:
+                answers[row], validity[row], details[row] = judge_values(answer, task)
+                present = sum(name in answer for name in FIELDS)
+                completeness[row], extra_keys[row] = present / len(FIELDS), len(answer) - present
+        spare = self._cells - answers.shape[1]
+        if spare:
+            answers = np.pad(answers, ((0, 0), (0, spare)), constant_values=np.nan)
+            validity = [None if codes is None else codes + [0] * spare for codes in validity]
+        return {
+            **_extracted(extractions),
+            "status": status,
+            "completeness": completeness,
+            "extra_keys": extra_keys,
+            "answer": as_lists(answers),
+            "note": _few(notes, pa.string()),
+            "validity": _few(validity, pa.list_(pa.uint8(), self._cells)),
+            "details": _few(details, pa.list_(pa.string())),
+        }
+
+    def _loose(self, record: bytes, path: str, line: int) -> OutputRow:
+        """An output line whose response is an object instead of text, or whose error is one; any other is refused."""
+        data = any_values.decode(record)
+        if isinstance(data, dict):
+            for key in ("response", "raw_response_text"):
+                if isinstance(data.get(key), dict | list):
+                    data[key] = msgspec.json.encode(data[key]).decode()
+            if isinstance(data.get("error"), dict | list):
+                data["error"] = shown(data["error"], 300)
+            for key in ("question", "timestamp", "record_idx"):
+                if isinstance(data.get(key), dict | list | bool):
+                    data.pop(key)  # kept for people to read; in another shape it is nothing to read
+            record = msgspec.json.encode(data)
+        try:
+            return self._decoder.decode(record)
+        except msgspec.ValidationError as error:
+            if not isinstance(data, dict):
+                raise
+            what = f"{in_words(error)}; `response` is the model's raw text"
+            raise InputError(what, file=path, line=line) from None
+
+    def _refuse_no_id(self, block: Block, row: int) -> NoReturn:
+        data = any_values.decode(block.some_records([row])[0])
+        null = isinstance(data, dict) and "id" in data
+        what = "`id` is null, expected a whole number or text; `response` is the model's raw text"
+        what = what if null else f"the record has no `id`; {EXPECTED}"
+        raise InputError(what, file=block.path, line=int(block.lines[row]))
+
+
+def _extracted(extractions: Sequence[Extraction]) -> dict[str, pa.Array]:
+    """The columns on where the answers stood in their texts."""
+    return {
+        "method": pa.array([_METHOD_CODES[extraction.method] for extraction in extractions], pa.int8()),
+        "start": pa.array([extraction.start for extraction in extractions], pa.int32()),
+        "end": pa.array([extraction.end for extraction in extractions], pa.int32()),
+        "candidates": pa.array([extraction.candidates for extraction in extractions], pa.int32()),
+        "repairs": _few([",".join(extraction.repairs) or None for extraction in extractions], pa.string()),
+    }
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= QUESTION_LIMIT else text[:QUESTION_LIMIT]
+
+
+def _few(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of what few rows have; one of nulls alone takes no room."""
+    return pa.nulls(len(values)) if values.count(None) == len(values) else pa.array(values, kind)
+
+
+def _refuse_swapped(block: Block, outputs: Sequence[OutputRow]) -> None:
+    """Lines without any response that hold gold are those of a reference."""
+    if any(output.error for output in outputs) or not len(block):
+        return
+    data = any_values.decode(block.some_records([0])[0])
+    gold = next((key for key in ("next_second", "T+1", "gold") if isinstance(data, dict) and key in data), None)
+    if gold is not None:
+        raise InputError(
+            f"holds `{gold}` and no `response`: this looks like a reference, not like outputs",
+            file=block.path,
+            line=int(block.lines[0]),
+            hint="Were --outputs and --reference swapped?",
+        )
+
+
+def _refused(text: str | None, error: str | None, why: str) -> tuple[int, str]:
+    """What became of an output without an answer, and why."""
+    if text is None:
+        return (ERRORED, shown(error, 200)) if error else (MISSING, "the output line has no response")
+    if not text.strip() and not error:
+        return ABSTAINED, "the response is empty"
+    if abstains(text):
+        return ABSTAINED, 'the response says {"abstain": true}'
+    if error:
+        return ERRORED, shown(error, 200)
+    named = failed_call(text)
+    if named is not None:
+        return ERRORED, f"the text is that of a failed call: {shown(named)}"
+    return UNPARSED, why
+
+
+_ANSWERED = (("id", "sample_id"), ("response", "raw_response_text"))
+_KNOWN = (("id", "sample_id"), ("next_second", "T+1", "gold"))
+ROLES = {
+    "outputs": Role(KEYS, _ANSWERED, "adjudge flight --task S1 --outputs FILE --reference …"),
+    "reference": Role(references.KEYS, _KNOWN, "adjudge flight --task S1 --outputs … --reference FILE"),
+}
