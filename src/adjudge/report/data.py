@@ -23,7 +23,7 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import SHARE
 
 SCHEMA = "adjudge-report/1"
-WORST, PASSED, ESTIMATES, MODES = 40, 3, 3000, 400
+WORST, PASSED, ESTIMATES, MODES, MODELS = 40, 3, 3000, 400, 100
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
 
@@ -83,8 +83,8 @@ def gates(run: Run) -> list[dict[str, Any]]:
 def _buckets(run: Run) -> dict[str, Any]:
     rows = view.buckets(run)
     models = [name for name in rows if name != "all"]
-    shown = models if len(models) == 1 else [*(["all"] if "all" in rows else []), *models]
-    return view.bucket_block({name: rows[name] for name in shown})
+    shown = models if len(models) == 1 else [*(["all"] if "all" in rows else []), *models[:MODELS]]
+    return {**view.bucket_block({name: rows[name] for name in shown}), "folded": max(0, len(models) - MODELS)}
 
 
 def _headline(run: Run) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _headline(run: Run) -> dict[str, Any]:
                     "label": view.label(slice_),
                     **_cell(headline.cells.get((slice_, name)), headline.metrics[name].unit),
                 }
-                for slice_ in headline.slices
+                for slice_ in headline.slices[:MODELS]
             ],
         }
         for name in headline.names
