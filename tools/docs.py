@@ -185,7 +185,38 @@ def metric_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-GENERATED = {"docs/cli.md": cli_reference, "docs/rules.md": rule_reference, "docs/metrics.md": metric_reference}
+def function_reference() -> str:
+    """docs/check-functions.md: every function that a rule of protocol check may call, with an example and its result."""
+    import duckdb
+
+    from adjudge.protocols.check import functions
+
+    connection = duckdb.connect(config={"threads": 1})
+    lines = [
+        "# Functions of check rules",
+        "",
+        "Generated from the allow-list of [protocol check](protocols/check.md); `make docs` runs every example and writes it again.",
+        "What is not listed is refused by name. Beside these there are comparisons, `and`, `or`, `not`, `between`, `in`, `is null`,",
+        "`case when`, `coalesce`, `[x for x in list if …]`, `list[1]`, `object.part`, and casts (`x::int`) to "
+        + ", ".join(f"`{name}`" for name in sorted(functions.CAST_TYPES))
+        + ".",
+    ]
+    for title, group in functions.GROUPS.items():
+        lines += ["", f"## {title}", "", "| function | example | gives |", "|---|---|---|"]
+        for name, example in group.items():
+            (value,) = connection.execute(f"SELECT ({example})::VARCHAR").fetchone() or ("",)
+            size = f" (a constant size of at most {functions.MOST_SIZE:,})" if name in functions.SIZED else ""
+            cells = [f"`{name}`{size}", f"`{example}`", f"`{value}`"]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+GENERATED = {
+    "docs/cli.md": cli_reference,
+    "docs/rules.md": rule_reference,
+    "docs/metrics.md": metric_reference,
+    "docs/check-functions.md": function_reference,
+}
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ KEYS = (
         "slices",
         "cluster",
     ),
-    *("sequence", "order", "tests", "schema"),
+    *("sequence", "order", "tests"),
 )
 FIELD_KEYS = (
     "path",
@@ -61,7 +61,7 @@ RULE_KEYS = (
     "optional",
 )
 TEST_KEYS = ("name", "row", "gold", "meta", "input", "previous", "fails", "not_applicable")
-FAMILIES = ("answer", "field", "place", "schema")
+FAMILIES = ("answer", "field", "place")
 """Families of rules that are ours."""
 PLACES, MOST_PLACES = 8, 100
 _CODE = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
@@ -112,7 +112,6 @@ class _Reader:
             sequence=sequence,
             order=order,
             tests=tuple(self._test(place, test, fields, rules) for place, test in enumerate(self._list(("tests",)))),
-            schema=self._schema(),
         )
 
     # fields
@@ -362,12 +361,6 @@ class _Reader:
         )
         name = self._text((*way, "name"), test.get("name", ""))
         return SelfTest(place + 1, name, row, gold, meta, given, previous, lists["fails"], lists["not_applicable"])
-
-    def _schema(self) -> Mapping[str, Any] | None:
-        schema = self.content.get("schema")
-        if schema is not None and not isinstance(schema, dict):
-            raise self._wrong(("schema",), f"is {_shown(schema)}; expected a JSON Schema, written here as YAML")
-        return schema
 
     # small parts
 

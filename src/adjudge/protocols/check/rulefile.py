@@ -104,4 +104,3 @@ class RuleFile:
     sequence: str = ""
     order: str = ""
     tests: tuple[SelfTest, ...] = ()
-    schema: Mapping[str, Any] | None = None
