@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -57,10 +57,22 @@ class GuiBatch:
 
     def is_kind(self, names: tuple[str, ...]) -> Mask:
         """Which steps were recorded with one of these types."""
-        found = np.zeros(len(self.types) + 1, dtype=bool)
-        found[[self.types.index(name) for name in names if name in self.types]] = True
-        chosen: Mask = found[self.kind]
+        return self._one_of(names, self.kind)
+
+    def says(self, names: tuple[str, ...]) -> Mask:
+        """Which predictions are of one of these types."""
+        return self._one_of(names, self.said)
+
+    def _one_of(self, names: tuple[str, ...], kinds: NDArray[np.int16]) -> Mask:
+        wanted = np.zeros(len(self.types) + 1, dtype=bool)
+        wanted[[self.types.index(name) for name in names if name in self.types]] = True
+        chosen: Mask = wanted[kinds]
         return chosen
+
+    def places(self, row: int) -> tuple[str, str, str]:
+        """The target, the boxes and the predicted point of a step, for people; empty where there is none."""
+        boxes = "; ".join(_numbers(box, "[]") for box in self.boxes[self.box_row == row].tolist())
+        return _numbers(self.target[:2, row], "()"), boxes, _numbers(self.point[:2, row], "()")
 
     @cached_property
     def has_coordinates(self) -> Mask:
@@ -135,6 +147,12 @@ class GuiBatch:
     def has_element(self) -> Mask:
         """Which steps have a recorded element id."""
         return present(self.element)
+
+
+def _numbers(values: Iterable[float], brackets: str) -> str:
+    """Coordinates as people write them; nothing where one is missing."""
+    known = [f"{value:.4g}" for value in values if not np.isnan(value)]
+    return f"{brackets[0]}{', '.join(known)}{brackets[1]}" if known else ""
 
 
 def present(values: pa.StringArray) -> Mask:

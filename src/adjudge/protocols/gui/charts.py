@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from adjudge.protocols.common.charts import Spec, chart, layer, tooltip
+from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import OUTCOMES, Partial
+from adjudge.protocols.gui.spaces import EDGE, Floats
 from adjudge.stats.estimate import Estimate
+
+BINS_A_RADIUS, MOST_BINS = 4, 60
 
 # Colour-blind safe (Okabe and Ito 2008), with greys for what was never said.
 COLOURS = ("#009E73", "#E69F00", "#D55E00", "#CC79A7", "#7f7f7f", "#d9d9d9")
@@ -28,10 +34,59 @@ _RATES = (
 
 
 def build(
-    whole: Partial, estimates: dict[str, Estimate], slices: dict[str, dict[str, Estimate]], model: str
+    whole: Partial, estimates: dict[str, Estimate], slices: dict[str, dict[str, Estimate]], config: GuiConfig
 ) -> list[Spec]:
     """All charts, as plain data."""
-    return [rates(estimates, model), strips(whole.strips, len(whole.episodes)), by_type(slices)]
+    drawn = [rates(estimates, config.model), strips(whole.strips, len(whole.episodes)), by_type(slices)]
+    return [*drawn, distances(whole.distances, config.click_radius)] if whole.distances.size else drawn
+
+
+def distances(values: Floats, radius: float) -> Spec:
+    """How far clicks are from their targets, in bins that end at the radius or not, so that a bar is a hit or a miss."""
+    bins = min(int(np.ceil(values.max() / radius * BINS_A_RADIUS)) or 1, MOST_BINS)
+    edges = np.arange(bins + 1) * radius / BINS_A_RADIUS
+    # A distance on an edge is inclusive below, as a hit is; all beyond the last edge are in the last bin.
+    place = np.clip(np.ceil((values - EDGE) / radius * BINS_A_RADIUS).astype(np.int64) - 1, 0, bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    rows = [
+        {
+            "from": float(edges[k]),
+            "to": float(edges[k + 1]),
+            "clicks": int(counts[k]),
+            "result": "hit" if k < BINS_A_RADIUS else "missed",
+        }
+        for k in range(bins)
+    ]
+    beyond = int((values > edges[-1] + EDGE).sum())
+    shown = f"{values.size:,} clicks with coordinates on both sides; the radius is {radius:g}"
+    return chart(
+        "click distances",
+        {
+            "text": "How far clicks are from their targets",
+            "subtitle": shown + (f"; {beyond:,} farther are in the last bar" if beyond else ""),
+        },
+        width=420,
+        height=180,
+        data={"values": rows},
+        mark={"type": "bar", "stroke": "white"},
+        encoding={
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "title": "distance, in shares of the screen",
+                "bin": {"binned": True},
+            },
+            "x2": {"field": "to"},
+            "y": {"field": "clicks", "type": "quantitative", "title": "clicks"},
+            "color": {
+                "field": "result",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": ["hit", "missed"], "range": [COLOURS[0], COLOURS[2]]},
+            },
+            "tooltip": tooltip("from", "to", "clicks"),
+        },
+    )
 
 
 def rates(estimates: dict[str, Estimate], model: str) -> Spec:

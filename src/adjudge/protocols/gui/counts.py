@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
-from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch
+from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch, X, present
 from adjudge.protocols.gui.samples import words
 from adjudge.protocols.gui.spaces import Floats, Mask, inside
 from adjudge.readers.gui.model import DRAG, NOTHING, ON_ELEMENT, POINTING, SPACES
@@ -24,11 +25,23 @@ Ints = NDArray[np.int64]
 COUNTS = (
     "n", "right", "full", "scored", "missing", "unparsed", "outside", "normalised", "pairs", "hits", "boxed",
     "box_hits", "unboxed", "pointed", "on_element", "element_right", "drags", "drag_hits",
+    "pointing", "marks_only", "points_only",
 )  # fmt: skip
 PLACE = {name: index for index, name in enumerate(COUNTS)}
 OUTCOMES = ("correct", "off target or wrong argument", "wrong type", "outside the space", "unparsed", "missing")
 LISTED = 20
 STRIPS = 24
+
+
+class Miss(NamedTuple):
+    """A click that missed: how far from its target, its step, and both places."""
+
+    distance: float
+    sample: str
+    scenario: str | None
+    target: str
+    box: str
+    point: str
 
 
 @dataclass
@@ -49,12 +62,17 @@ class Partial:
     cells: Ints
     cell_distance: Floats
     distances: Floats
+    misses: list[Miss]
     buckets: Ints
     fits: Ints
     unmatched: int
     unmatched_names: list[str]
     strips: list[tuple[str, str | None, list[int], list[int]]]
     dataset: bytes
+
+    def count(self, name: str) -> int:
+        """The total of a counted column."""
+        return int(self.cells[:, PLACE[name]].sum())
 
 
 def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool) -> Partial:
@@ -89,6 +107,7 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
         cells=np.stack([np.bincount(where[row], minlength=cell.size) for row in counts], axis=1),
         cell_distance=_sums(batch.distance[0, rows[paired]], where[paired], cell.size),
         distances=batch.distance[0, rows[paired]][kind[paired] == types.index("click")],
+        misses=_misses(samples, batch, evidence),
         buckets=_buckets(samples, rows),
         fits=_fits(batch),
         unmatched=int(lone.size),
@@ -127,6 +146,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
         unmatched=sum(part.unmatched for part in partials),
         unmatched_names=sorted(name for part in partials for name in part.unmatched_names)[:LISTED],
         strips=sorted(strip for part in partials for strip in part.strips)[:STRIPS],
+        misses=sorted((miss for part in partials for miss in part.misses), key=_farthest)[:LISTED],
         dataset=whole.digest(),
         **{
             name: joined(name)
@@ -153,6 +173,8 @@ def _counts(batch: GuiBatch, evidence: Evidence, *, som: bool) -> Mask:
     coord = np.full(batch.n, not som)
     on_element = batch.is_kind(ON_ELEMENT) & batch.has_element & ~coord
     pairs = pointing & ~np.isnan(batch.distance[0]) & coord
+    said_pointing = answered & batch.says(POINTING)
+    marked, has_point = present(batch.said_element), ~np.isnan(batch.point[X])
     values: dict[str, Mask] = {
         "n": np.ones(batch.n, dtype=bool),
         "right": right,
@@ -172,6 +194,9 @@ def _counts(batch: GuiBatch, evidence: Evidence, *, som: bool) -> Mask:
         "element_right": on_element & passed["gui.element"][0],
         "drags": drag & batch.has_target.all(axis=0) & batch.can_normalise & coord,
         "drag_hits": drag & passed["gui.click_hit"].all(axis=0),
+        "pointing": said_pointing,
+        "marks_only": said_pointing & marked & ~has_point,
+        "points_only": said_pointing & ~marked & has_point,
     }
     return np.stack([values[name] for name in COUNTS])
 
@@ -187,6 +212,27 @@ def _milestones(batch: GuiBatch, evidence: Evidence, rows: Ints, episode: Ints, 
         name: np.bincount(episode, weights=values[rows], minlength=m).astype(np.int64)
         for name, values in (("milestones", count), ("unreached", failed), ("free_milestones", free))
     }
+
+
+def _misses(samples: pa.Table, batch: GuiBatch, evidence: Evidence) -> list[Miss]:
+    """The clicks farthest from their targets."""
+    failed = evidence.outcome[evidence.layout.positions_of("gui.click_hit")[0]] == FAIL
+    rows = np.flatnonzero(failed & batch.is_kind(POINTING))
+    names, scenarios = samples.column("sample"), samples.column("scenario")
+    farthest = rows[np.argsort(-batch.distance[0, rows], kind="stable")][:LISTED].tolist()
+    return [
+        Miss(
+            float(batch.distance[0, row]),
+            names[row].as_py(),
+            scenarios[row].as_py(),
+            *batch.places(row),
+        )
+        for row in farthest
+    ]
+
+
+def _farthest(miss: Miss) -> tuple[float, str]:
+    return -miss.distance, miss.sample
 
 
 def _of_episodes(samples: pa.Table, name: str, rows: Ints) -> list[str | None]:

@@ -15,9 +15,10 @@ from adjudge.protocols.gui.baselines import baselines, broken_scenarios
 from adjudge.protocols.gui.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import PLACE, Ints, Partial, merge
+from adjudge.protocols.gui.notes import notes_of, refuse_no_match, refuse_other_space
 from adjudge.protocols.gui.schemas import OPTIONAL
+from adjudge.protocols.gui.sections import gui_sections
 from adjudge.protocols.gui.spaces import Mask
-from adjudge.readers.gui.model import SPACES
 from adjudge.stats import bootstrap
 from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate
@@ -29,14 +30,15 @@ _BY_EPISODE = "Wilson with the design effect of the episodes"
 _WILSON = "Wilson over episodes"
 _NO_STEPS = "without steps"
 _NO_EPISODES = "without episodes"
+_NO_PAIRS = "no click step has coordinates on both sides"
 
 
 def _steps(name: str, formula: str, null: str = _NO_STEPS, *, headline: bool = True) -> Metric:
     return share(name, headline=headline, formula=formula, interval=_BY_EPISODE, null=null)
 
 
-def _episodes(name: str, formula: str, null: str = _NO_EPISODES) -> Metric:
-    return share(name, formula=formula, interval=_WILSON, null=null)
+def _episodes(name: str, formula: str, null: str = _NO_EPISODES, *, headline: bool = False) -> Metric:
+    return share(name, headline=headline, formula=formula, interval=_WILSON, null=null)
 
 
 def _mean(name: str, formula: str) -> Metric:
@@ -45,26 +47,37 @@ def _mean(name: str, formula: str) -> Metric:
 
 METRICS = (
     _steps("action_type_accuracy", "steps whose predicted action has the recorded type ÷ all steps"),
-    _steps("step_score", "steps that are fully correct if they point at something, else of the right type ÷ all steps"),
-    _steps("fully_correct_rate", "steps whose type, place and argument are right ÷ all steps"),
-    _steps(
-        "click_hit_rate",
-        "clicks within the radius of the target ÷ click steps with coordinates on both sides",
-        "no click step has coordinates on both sides",
-    ),
-    _steps("click_hit_rate_all", "clicks within the radius of the target ÷ all click steps", "no click steps"),
-    _steps(
-        "bbox_hit_rate", "clicks inside the recorded box ÷ click steps with a box", "no click step has a recorded box"
-    ),
-    _steps("drag_hit_rate", "drags with both ends hit ÷ drag steps", "no recorded drag has two ends to compare"),
-    _steps("element_accuracy", "steps on the recorded element ÷ steps with one", "no step has a recorded element"),
     Metric(
         "mean_coord_error",
         low=0.0,
         better="lower",
+        headline=True,
         formula="mean distance of click and target, in shares of the screen, over clicks with coordinates on both sides",
         interval="bootstrap over episodes; none for slices",
-        null="no click step has coordinates on both sides",
+        null=_NO_PAIRS,
+    ),
+    _steps(
+        "click_hit_rate",
+        "clicks within the radius of the target ÷ click steps with coordinates on both sides",
+        _NO_PAIRS,
+    ),
+    _episodes("episode_success_rate", "episodes whose every step is fully correct ÷ all episodes", headline=True),
+    _steps("fully_correct_rate", "steps whose type, place and argument are right ÷ all steps"),
+    _steps("click_hit_rate_all", "clicks within the radius of the target ÷ all click steps", "no click steps"),
+    _steps(
+        "bbox_hit_rate", "clicks inside the recorded box ÷ click steps with a box", "no click step has a recorded box"
+    ),
+    _steps("element_accuracy", "steps on the recorded element ÷ steps with one", "no step has a recorded element"),
+    _steps(
+        "step_score",
+        "steps that are fully correct if they point at something, else of the right type ÷ all steps",
+        headline=False,
+    ),
+    _steps(
+        "drag_hit_rate",
+        "drags with both ends hit ÷ drag steps",
+        "no recorded drag has two ends to compare",
+        headline=False,
     ),
     Metric(
         "click_distance_*th_percentile",
@@ -72,9 +85,8 @@ METRICS = (
         better="lower",
         formula="the distance that this share of the clicks does not exceed, in shares of the screen",
         interval="order statistics",
-        null="no click step has coordinates on both sides",
+        null=_NO_PAIRS,
     ),
-    _episodes("episode_success_rate", "episodes whose every step is fully correct ÷ all episodes"),
     _episodes("success_by_types_only", "episodes whose every action type is right ÷ all episodes"),
     _episodes(
         "weak_episode_success_rate", "episodes that reach every milestone ÷ those with any", "no episode has milestones"
@@ -93,7 +105,6 @@ METRICS = (
 )
 
 SOM = "elements are judged, not points (SoM mode)"
-FEWEST_OUTSIDE = 2
 
 
 def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...]) -> Measured:
@@ -101,15 +112,15 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
     whole = merge(partials)
     if not whole.episodes:
         raise InputError("there are no recorded steps at all, so there is nothing to judge")
-    _refuse_no_match(whole, config)
-    _refuse_other_space(whole, config)
+    refuse_no_match(whole, config)
+    refuse_other_space(whole, config)
     numbers = Numbers(whole, config, types)
     estimates = numbers.of_run()
     slices = numbers.slices()
     named = [Named(name, "", estimate) for name, estimate in estimates.items()]
     for where, found in slices.items():
         named += [Named(name, where, estimate) for name, estimate in found.items()]
-    broken = broken_scenarios(whole, types)
+    broken, others = broken_scenarios(whole, types), baselines(whole, types)
     measured = Measured(
         estimates=named,
         buckets={"all": {**dict(zip(BUCKETS, whole.buckets.tolist(), strict=True)), "n": numbers.count("n")}},
@@ -129,15 +140,16 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
                 }
                 for name in ("action_type", "scenario", "platform")
             },
-            "baselines": baselines(whole, types),
+            "baselines": others,
             "broken_scenarios": broken,
             "unmatched": {"predictions": whole.unmatched, "first": whole.unmatched_names},
             "comparable": comparable(som=config.dsl_mode == "som"),
             "dataset_columns": list(DATASET_COLUMNS),
         },
-        charts=charts.build(whole, estimates, slices, config.model),
+        charts=charts.build(whole, estimates, slices, config),
+        sections=gui_sections(whole, estimates, others, types, config),
     )
-    measured.notes = _notes(whole, numbers, broken)
+    measured.notes = notes_of(whole, broken, som=numbers.som)
     return measured
 
 
@@ -334,52 +346,3 @@ class Numbers:
 
 
 _BY_TYPE = ("action_type_accuracy", "fully_correct_rate", "click_hit_rate", "bbox_hit_rate", "mean_coord_error")
-
-
-def _refuse_no_match(whole: Partial, config: GuiConfig) -> None:
-    missing = int(whole.cells[:, PLACE["missing"]].sum())
-    if missing == int(whole.steps.sum()):
-        raise InputError(
-            f"no prediction is for a recorded step ({missing} steps, {whole.unmatched} predictions for other steps); "
-            "are episode_id and step counted alike on both sides?",
-            file=config.predictions[0],
-        )
-
-
-def _refuse_other_space(whole: Partial, config: GuiConfig) -> None:
-    """Stop when most coordinates of a file fit another space than the declared one."""
-    for role, files, (given, *fits) in zip(
-        ("episodes", "predictions"), (config.episodes, config.predictions), whole.fits.tolist(), strict=True
-    ):
-        other = {space: count for space, count in zip(SPACES, fits, strict=True) if space != config.space}
-        most = max(other.values())
-        if most >= FEWEST_OUTSIDE and 2 * most > given:
-            likely = " or ".join(space for space, count in other.items() if count == most)
-            raise InputError(
-                f"{most} of {given} {role} with coordinates do not look like --space {config.space}; they fit {likely}. "
-                f"Nothing was judged; give the space they are in.",
-                file=files[0],
-            )
-
-
-def _notes(whole: Partial, numbers: Numbers, broken: list[dict[str, Any]]) -> list[str]:
-    notes = []
-    if whole.unmatched:
-        first = ", ".join(whole.unmatched_names[:5])
-        notes.append(f"{whole.unmatched} predictions are for no recorded step (first: {first})")
-    if missing := numbers.count("missing"):
-        notes.append(f"{missing} steps have no prediction and count as wrong")
-    if unparsed := numbers.count("unparsed"):
-        notes.append(f"{unparsed} predictions could not be parsed and count as wrong")
-    if outside := numbers.count("outside"):
-        notes.append(f"{outside} predictions have coordinates outside the declared space; their steps fail")
-    if numbers.count("full") == numbers.count("n") and whole.distances.size and not whole.distances.any():
-        notes.append(
-            "every prediction equals the recording to the last digit: is the recording given as the predictions?"
-        )
-    notes += [
-        f"broken evaluator: in scenario {item['scenario']!r} an agent that never acts passes "
-        f"{item['episodes_passed']} of {item['episodes']} episodes"
-        for item in broken
-    ]
-    return notes

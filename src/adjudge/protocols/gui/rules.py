@@ -45,7 +45,7 @@ def build(context: GuiContext) -> list[Rule]:
     ]
 
 
-RULES = RuleSet("gui", "gui", build)
+RULES = RuleSet("gui", "gui", build, version="2")
 
 
 def _parse() -> Rule:
@@ -155,7 +155,7 @@ def _point(context: GuiContext) -> Rule:
 def _click_hit(context: GuiContext) -> Rule:
     def check(batch: GuiBatch) -> Finding:
         failed = batch.distance > context.radius + EDGE
-        return Finding(failed, failed, batch.distance)
+        return Finding(failed, failed, batch.distance, details=_where(batch, failed & batch.can_normalise, slot=0))
 
     return Rule(
         code="gui.click_hit",
@@ -164,7 +164,7 @@ def _click_hit(context: GuiContext) -> Rule:
         slots=_ENDS,
         needs=("gui.parse", "gui.point"),
         passed="the {field} is {observed} from the target, at most {high}",
-        failed="the {field} is {observed} from the target; the radius is {high}",
+        failed="the {field} is {observed} from the target; the radius is {high}. {why}",
         check=check,
         nominal=Limits(high=context.radius, critical_high=context.radius),
         conditions=(
@@ -176,17 +176,28 @@ def _click_hit(context: GuiContext) -> Rule:
     )
 
 
+def _where(batch: GuiBatch, failed: Mask, slot: int) -> dict[tuple[int, int], str]:
+    """What a missed click aimed at and where it went, for every step that failed."""
+    details = {}
+    for row in np.flatnonzero(failed[slot] & (batch.status != UNMATCHED)).tolist():
+        target, boxes, point = batch.places(row)
+        named = (("the point is", point), ("the target", target), ("the box", boxes))
+        details[slot, row] = ", ".join(f"{what} {place}" for what, place in named if place)
+    return details
+
+
 def _bbox_hit(context: GuiContext) -> Rule:
     def check(batch: GuiBatch) -> Finding:
         failed = ~batch.in_box
-        return Finding(failed[None], (failed & ~batch.can_normalise)[None])
+        asked = failed & batch.has_box & batch.is_kind(POINTING) & (batch.status == ANSWERED)
+        return Finding(failed[None], (failed & ~batch.can_normalise)[None], details=_where(batch, asked[None], slot=0))
 
     return Rule(
         code="gui.bbox_hit",
         title="the point lies in the recorded box, edges included",
         needs=("gui.parse",),
         passed="the point lies in the recorded box",
-        failed="no point lies in the recorded box",
+        failed="no point lies in the recorded box. {why}",
         check=check,
         conditions=(
             Condition(lambda _: np.full((1, 1), not context.som), "elements are judged, not points (SoM)"),

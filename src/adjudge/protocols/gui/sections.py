@@ -1,0 +1,90 @@
+"""What a reader came for, as tables: where the agent misses, the clicks farthest off, and agents that know nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from adjudge.protocols.gui.config import GuiConfig
+from adjudge.protocols.gui.counts import PLACE, Partial
+from adjudge.protocols.gui.notes import other_mode
+from adjudge.runs.section import Column, Section
+from adjudge.stats.estimate import Estimate
+
+_COMPARED = ("action_type_accuracy", "mean_episode_progress", "episode_success_rate", "success_by_types_only")
+
+
+def gui_sections(
+    whole: Partial,
+    estimates: Mapping[str, Estimate],
+    others: Mapping[str, Any],
+    types: tuple[str, ...],
+    config: GuiConfig,
+) -> list[Section]:
+    """All tables of a run, the most important first."""
+    warnings = [
+        Section("other_mode", "Read this first", ("",), (), place="first", empty=text)
+        for text in other_mode(whole, som=config.dsl_mode == "som")
+    ]
+    tables = [_where_it_misses(whole, types), _farthest(whole, config), _baselines(estimates, others, config.model)]
+    return [*warnings, *tables]
+
+
+def _where_it_misses(whole: Partial, types: tuple[str, ...]) -> Section:
+    """Steps by recorded type and what became of them; every step is in one column."""
+    rows: list[tuple[Any, ...]] = []
+    for kind in np.unique(whole.cell_kind).tolist():
+        counts = whole.cells[whole.cell_kind == kind].sum(axis=0)
+        n, right, full, missing, unparsed = (
+            int(counts[PLACE[name]]) for name in ("n", "right", "full", "missing", "unparsed")
+        )
+        rows.append((types[kind], n, full, right - full, n - right - missing - unparsed, unparsed, missing, full / n))
+    rows.sort(key=lambda row: (row[2] - row[1], row[0]))
+    total = [sum(row[place] for row in rows) for place in range(1, 7)]
+    rows.append(("all", *total, total[1] / total[0]))
+    lost = total[0] - total[1]
+    return Section(
+        "where_it_misses",
+        f"Where the agent misses: {lost:,} of {total[0]:,} steps",
+        (
+            *("recorded", "steps", "correct", "off target or argument", "wrong type", "unparsed", "missing"),
+            Column("fully correct", "%"),
+        ),
+        rows,
+        note="Every step once, by its recorded type; the type that loses most steps first.",
+        place="first",
+    )
+
+
+def _farthest(whole: Partial, config: GuiConfig) -> Section:
+    """The missed clicks, the farthest first."""
+    return Section(
+        "missed_clicks",
+        "Missed clicks, the farthest first",
+        ("step", "scenario", "target", "box", "point", "distance"),
+        [(miss.sample, miss.scenario or "", miss.target, miss.box, miss.point, miss.distance) for miss in whole.misses],
+        note=f"In the space {config.space}; distances are shares of the screen, a hit is within {config.click_radius:g}.",
+        terminal=6,
+        empty="No click with coordinates on both sides missed.",
+    )
+
+
+def _baselines(estimates: Mapping[str, Estimate], others: Mapping[str, Any], model: str) -> Section:
+    """The agent beside two that know nothing."""
+    majority = others["majority_type_agent"]
+    agents = (
+        ("never acts", others["null_agent"]),
+        (f"always says {majority['type']}", majority),
+    )
+    return Section(
+        "baselines",
+        "Beside agents that know nothing",
+        ("agent", *(Column(name.replace("_", " "), "%") for name in _COMPARED)),
+        [
+            (model, *(estimates[name] for name in _COMPARED)),
+            *((name, *(numbers[metric] for metric in _COMPARED)) for name, numbers in agents),
+        ],
+        note="One never acts, so it is right where the recording waits or is done; one always says the most frequent type.",
+    )
