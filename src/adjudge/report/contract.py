@@ -34,10 +34,10 @@ def _block(name: str, top: Mapping[str, Any]) -> dict[str, Any]:
         "stamp": top["stamp"],
         "valid": not violations,
         "sentence": f"{top['stamp']}{offline}: {_WORDS[top['stamp']]}{f': {shown}' if shown else ''}",
+        "calibration": (top.get("calibration") or {}).get("not_carried_over") or "",
         "violations": violations,
         "checklist": [{"why": "", "closed_by": "", **line} for line in top["checklist"]],
         "negative": negative_lines(top),
-        "folds": _fold_lines(top.get("leave_one_flight_out")),
     }
 
 
@@ -79,15 +79,6 @@ def negative_lines(top: Mapping[str, Any]) -> list[str]:
         if item["outcome"] == "fail"
     ]
     return lines
-
-
-def _fold_lines(folds: Mapping[str, Any] | None) -> list[str]:
-    if not folds:
-        return []
-    return [
-        f"{name}: mean {numbers.number(row['mean'])}, variance {numbers.number(row['variance'])} over {row['folds']} folds"
-        for name, row in folds["over_folds"].items()
-    ]
 
 
 def _size(value: float | None, sizes: Mapping[str, Any]) -> str:

@@ -52,7 +52,16 @@ def _contracts(run: Run) -> str:
         )
         negative = [f"- {escape(text)}" for text in item["negative"]]
         blocks.append(
-            "\n".join([f"**{mark} {name}{escape(item['sentence'])}**", "", *broken, *([""] if broken else []), checks])
+            "\n".join(
+                [
+                    f"**{mark} {name}{escape(item['sentence'])}**",
+                    "",
+                    *([escape(item["calibration"]), ""] if item["calibration"] else []),
+                    *broken,
+                    *([""] if broken else []),
+                    checks,
+                ]
+            )
         )
         if negative:
             blocks.append("\n".join(["Negative results:", "", *negative]))

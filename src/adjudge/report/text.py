@@ -17,6 +17,8 @@ from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import REPORT, SAMPLES
 
 _ROWS = 24
+_NOTES = 2
+"""Notes that are shown of a run under a contract, whose page has them all."""
 
 
 def summary(run: Run) -> str:
@@ -25,12 +27,12 @@ def summary(run: Run) -> str:
         f"{view.title(run)}",
         _contracts(run),
         *_sections(run, "first"),
+        _negative(run),
         _buckets(run),
         _headline(run),
         *_sections(run, "results"),
         _ranking(run),
         _gates(run),
-        _negative(run),
         _checklists(run),
         _warnings(run),
         _next(run),
@@ -43,6 +45,7 @@ def _contracts(run: Run) -> str:
     for item in contracts(run):
         name = f"{line(item['name'], 32)}: " if item["name"] else ""
         lines.append(f"{name}{line(item['sentence'])}")
+        lines += [f"{name}{line(item['calibration'])}"] if item["calibration"] else []
         lines += [f"violates {entry['code']}: {line(entry['reason'])}" for entry in item["violations"]]
     return "\n".join(textwrap.fill(text, WIDTH, subsequent_indent="    ") for text in lines)
 
@@ -172,10 +175,13 @@ def _observed(run: Run, name: str, gate: dict[str, Any]) -> str:
 
 def _warnings(run: Run) -> str:
     warnings = view.warnings(run)
+    folded = warnings[_NOTES:] if contracts(run) else []
+    warnings = warnings[: len(warnings) - len(folded)]
     lines = [
         textwrap.fill(line(text), WIDTH, initial_indent="  ! ", subsequent_indent="    ", break_long_words=False)
         for text in warnings
     ]
+    lines += [f"    … and {len(folded)} more notes (adjudge report)"] if folded else []
     return "\n".join(["Read these before the numbers", *lines]) if warnings else ""
 
 

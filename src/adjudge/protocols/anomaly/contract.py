@@ -22,6 +22,7 @@ from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 from adjudge.stats.error_measures import exceedance
 from adjudge.stats.thresholds import exceeded_by_at_most, needed
 
+FROM_VALIDATION = "clean validation scores"
 FEWEST = 500
 """Resamples that an interval needs."""
 ELSEWHERE = "the detector ran elsewhere; scores do not show it"
@@ -56,7 +57,7 @@ def calibrate(table: ScoreTable, target: float, given: float | None, *, usable: 
     linear = float(np.percentile(scores, 100 * (1 - target))) if scores.size else None
     threshold = given if given is not None else exceeded_by_at_most(scores, target) if scores.size else None
     achieved = exceedance(scores, threshold).value if scores.size and threshold is not None else None
-    source = "clean validation scores" if given is None else "given from outside"
+    source = FROM_VALIDATION if given is None else "given from outside"
     return Calibration(threshold, source, target, int(scores.size), needed(target), linear, achieved)
 
 
@@ -65,7 +66,7 @@ def check_threshold(calibration: Calibration) -> Check:
     if calibration.source == NO_SCORES:
         return Check.unknown("threshold.clean_val_only", NO_SCORES)
     check = Check("threshold.clean_val_only", observed=calibration.threshold)
-    if calibration.source != "clean validation scores":
+    if calibration.source != FROM_VALIDATION:
         check.fail(f"the threshold {calibration.threshold:g} was given from outside")
     elif calibration.n < calibration.needed:
         check.fail(

@@ -160,7 +160,7 @@ class AnomalyPlan(RulePlan):
         options: dict[str, Any] = {"several": self.several, "reproduced": self.reproduced, "sizes": sizes}
         results = [(judged, result(judged, self.settings, **options)) for judged in self.judgements]
         notes = [*self.splits.notes, *(() if self.catalog is None else self.catalog.notes)]
-        return measured_of(results, several=self.several, notes=notes)
+        return measured_of(results, sizes, several=self.several, notes=notes)
 
     def files(self, measured: Measured) -> dict[str, bytes]:
         """The files of the contract beside metrics.json."""

@@ -59,6 +59,7 @@ def result(
         {
             "valid": not failed,
             "stamp": stamp(valid=not failed, left_open=bool(left_open)),
+            "offline": bool(judgement.record.get("offline")),
             "violations": [{"code": check.code, "reasons": check.reasons} for check in failed],
             "open_items": left_open,
             "calibration": judgement.calibration.to_dict() | {"n_consecutive": judgement.n_consecutive},
@@ -122,29 +123,41 @@ def _add_numbers(
     made.notes += [
         f"control {item['name']} failed: {item['why']}" for item in made.top["controls"] if item["outcome"] == "fail"
     ]
-    drifted = _not_carried(judgement, exceeded.estimate)
-    made.top["calibration"]["carried_over"] = drifted is None
-    made.notes[:0] = [drifted] if drifted is not None else []
+    by_name = {name: estimate for name, where, estimate in made.estimates if where == whole}
+    warning = _not_carried(judgement, exceeded.estimate, by_name["fpr"])
+    made.top["calibration"]["not_carried_over"] = warning
+    made.notes[:0] = [warning] if warning is not None else []
     point = (made.metrics.get("fpr"), made.metrics.get("recall"))
     watermark, model = WATERMARK if judgement.violations else None, judgement.name if suffix else None
     drawing = Drawing(point, sizes, worst, judgement.n_consecutive, watermark, model)
     made.charts = charts(measures, rows, drawing)
 
 
-def _not_carried(judgement: Judgement, exceeded: Estimate) -> str | None:
-    """A sentence where clean test rows exceed the threshold clearly more often than it was set to; else None.
+def _not_carried(judgement: Judgement, exceeded: Estimate, fpr: Estimate) -> str | None:
+    """A sentence where normal test rows exceed the threshold clearly more often than it was set to; else None.
 
     Clearly: the interval over flights lies above the target, and the share is at least twice the target.
     """
-    calibration = judgement.calibration
-    target, share = calibration.target_fpr, exceeded.value
-    if share is None or calibration.validation_fpr is None or share < 2 * target:
+    known = judgement.calibration
+    clear = [
+        estimate
+        for estimate in (exceeded, fpr)
+        if estimate.value is not None and estimate.value >= 2 * known.target_fpr
+        if estimate.low is None or estimate.low > known.target_fpr
+    ]
+    if not clear or known.validation_fpr is None:
         return None
-    if exceeded.low is not None and exceeded.low <= target:
-        return None
+    shown = [
+        f"{100 * estimate.value:.3g} % of {what}"
+        for estimate, what in (
+            (exceeded, "clean test rows exceed the threshold"),
+            (fpr, "normal test rows are under alarm"),
+        )
+        if estimate.value is not None
+    ]
     return (
-        f"the calibration did not carry over: {100 * share:.3g} % of clean test rows exceed the threshold, "
-        f"{100 * calibration.validation_fpr:.3g} % of clean validation rows did, the target is {100 * target:g} %"
+        f"the calibration did not carry over: {' and '.join(shown)}; {100 * known.validation_fpr:.3g} % of clean "
+        f"validation rows exceed it, the target is {100 * known.target_fpr:g} %"
     )
 
 

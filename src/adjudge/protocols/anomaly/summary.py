@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.protocols.anomaly.judge import Judgement
 from adjudge.protocols.anomaly.results import Result
+from adjudge.protocols.anomaly.reviewer import reviewer_sections
 from adjudge.protocols.anomaly.stamp import combined
 from adjudge.protocols.base import Measured
 
 Results = Sequence[tuple[Judgement, Result]]
 
 
-def measured_of(results: Results, *, several: bool, notes: Sequence[str]) -> Measured:
+def measured_of(results: Results, sizes: Mapping[str, str], *, several: bool, notes: Sequence[str]) -> Measured:
     """All numbers of a run; of several detectors every name carries its own."""
     counts = {judged.name: judged.buckets() for judged, _ in results}
     total = {key: sum(each[key] for each in counts.values()) for key in next(iter(counts.values()))}
@@ -28,6 +29,7 @@ def measured_of(results: Results, *, several: bool, notes: Sequence[str]) -> Mea
         _top(results, several=several),
         [chart for _, each in results for chart in each.charts],
         list(dict.fromkeys([*listed, *notes])),
+        reviewer_sections(results, sizes, several=several),
     )
 
 

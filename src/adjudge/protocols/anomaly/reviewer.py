@@ -1,0 +1,151 @@
+"""The reviewer's tables: how the threshold was set, every attack at every size, what the controls showed, the folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.protocols.anomaly.contract import FROM_VALIDATION
+from adjudge.protocols.anomaly.judge import Judgement
+from adjudge.protocols.anomaly.metrics import EXCEEDED, LATENCY
+from adjudge.protocols.anomaly.negative import HALF, unit_of
+from adjudge.protocols.anomaly.results import Result
+from adjudge.runs.section import Cell, Column, Section
+from adjudge.stats.estimate import Estimate
+
+Results = Sequence[tuple[Judgement, Result]]
+_SHARES = ("recall", "event_recall")
+_TERMINAL_ROWS = 20
+
+
+def reviewer_sections(results: Results, sizes: Mapping[str, str], *, several: bool) -> list[Section]:
+    """The tables of all detectors that have numbers; of several, each row names its own."""
+    shown = [(judged, each) for judged, each in results if each.estimates]
+    if not shown:
+        return []
+    sections = [_calibration(shown), _attacks(shown, sizes), _controls(shown)]
+    if any(judged.folds for judged, _ in shown):
+        sections.append(_folds(shown))
+    return sections if several else [_without_detector(section) for section in sections]
+
+
+def _without_detector(section: Section) -> Section:
+    """A table of one detector without the column that names it."""
+    rows = [row[1:] for row in section.rows]
+    kept = {key: getattr(section, key) for key in ("name", "title", "note", "place", "terminal", "empty")}
+    return Section(columns=list(section.columns)[1:], rows=rows, **kept)
+
+
+def _estimates(judged: Judgement, each: Result) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a detector by slice and name, without its own name in the slice."""
+    suffix = f"model={judged.name}"
+    return {(where.removesuffix(suffix).removesuffix(", "), name): estimate for name, where, estimate in each.estimates}
+
+
+def _calibration(results: Results) -> Section:
+    rows: list[list[Cell]] = []
+    for judged, each in results:
+        known, found = judged.calibration, _estimates(judged, each)
+        rows.append(
+            [
+                judged.name,
+                known.threshold,
+                f"{known.n:,} clean validation rows" if known.source == FROM_VALIDATION else known.source,
+                judged.n_consecutive,
+                known.target_fpr,
+                known.validation_fpr,
+                found["", EXCEEDED],
+                found["", "fpr"],
+            ]
+        )
+    flights = len({results[0][0].table.sequences[index].flight for index in results[0][0].test})
+    method = next(
+        (each.estimate.method for _, result in results for each in result.estimates if each.name == "recall"), ""
+    )
+    return Section(
+        "calibration",
+        "The threshold, and how often clean rows exceed it",
+        [
+            "Detector",
+            "Threshold",
+            "Set on",
+            "N",
+            Column("Target", "%"),
+            Column("Validation", "%"),
+            Column("Test", "%"),
+            Column("Test, N rule", "%"),
+        ],
+        rows,
+        note=f"Normal rows over the threshold, and on test the false positive rate under N exceedances in a row. "
+        f"Intervals over {flights} test flights: {method}.",
+        place="first",
+    )
+
+
+def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
+    rows: list[list[Cell]] = []
+    for judged, each in results:
+        found = _estimates(judged, each)
+        table = each.top["per_attack"]
+        single = [row for row in table if row["recall"] is not None and _is_single(row, table)]
+        low, high = (pick((row["recall"] for row in single), default=None) for pick in (min, max))
+        for row in table:
+            where = f"attack={row['attack']}" + (
+                "" if row["magnitude"] is None else f", magnitude={row['magnitude']:g}"
+            )
+            mark = _mark(row, low, high) if _is_single(row, table) else ""
+            unit = unit_of(sizes.get(row["attack"]))
+            size = "all" if row["magnitude"] is None else f"{row['magnitude']:.6g}{' ' if unit else ''}{unit}"
+            numbers = [found[where, name] for name in (*_SHARES, f"{LATENCY}median")]
+            rows.append([judged.name, row["attack"], size, mark, row["sequences"], *numbers])
+    return Section(
+        "attacks",
+        "Every attack at every size",
+        [
+            *("Detector", "Attack", "Size", "", "n"),
+            *(Column(title, "%") for title in ("Recall", "Detected")),
+            Column("Median latency", "ms"),
+        ],
+        rows,
+        note="n sequences. Recall: attacked rows under alarm at the frozen threshold, by which worst and best are told. "
+        "Detected: attacked stretches with an alarm.",
+        place="first",
+        terminal=_TERMINAL_ROWS,
+        empty="No attack was judged.",
+    )
+
+
+def _is_single(row: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a row is about one size, or about an attack that has none."""
+    return row["magnitude"] is not None or not any(
+        other["attack"] == row["attack"] and other["magnitude"] is not None for other in table
+    )
+
+
+def _mark(row: Mapping[str, Any], low: float | None, high: float | None) -> str:
+    if row["recall"] is None:
+        return ""
+    if row["recall"] == low:
+        return "worst"
+    return "best" if row["recall"] == high else "mostly missed" if row["recall"] < HALF else ""
+
+
+def _controls(results: Results) -> Section:
+    rows: list[list[Cell]] = []
+    for judged, each in results:
+        for item in each.top["controls"]:
+            auroc = None if item["auroc"] is None else Estimate.from_dict(item["auroc"])
+            outcome = item["outcome"].replace("_", " ")
+            rows.append([judged.name, item["name"].replace("_", " "), outcome, auroc, item["why"]])
+    columns = ["Detector", "Control", "Outcome", "AUROC", "What it showed"]
+    return Section("controls", "Controls that can fail", columns, rows, place="results")
+
+
+def _folds(results: Results) -> Section:
+    rows: list[list[Cell]] = []
+    for judged, each in results:
+        over = each.top.get("leave_one_flight_out", {"over_folds": {}})["over_folds"]
+        for name, row in over.items():
+            rows.append([judged.name, name, row["folds"], row["mean"], row["variance"]])
+    columns = ["Detector", "Measure", "Folds", "Mean", "Variance"]
+    return Section("folds", "Leave one flight out", columns, rows, place="more", note="Variance with n - 1.")
