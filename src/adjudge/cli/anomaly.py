@@ -9,6 +9,7 @@ import click
 
 from adjudge.cli.common import (
     PATH,
+    configuration,
     evaluate_and_show,
     print_json,
     report_writer,
@@ -72,9 +73,20 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
     return _evaluate(settings, run_flags)
 
 
+def _say_beforehand(settings: dict[str, Any]) -> None:
+    """Say how many attacks a catalog unfolds to where they are many, before hours are spent on them."""
+    from adjudge.protocols.anomaly.catalog import MANY, read_catalog
+
+    catalog = settings.get("catalog")
+    if isinstance(catalog, str) and len(read_catalog(Path(catalog)).attacks) >= MANY:
+        say(f"{catalog}: {read_catalog(Path(catalog)).notes[0]}")
+
+
 def _evaluate(settings: dict[str, Any], run_flags: dict[str, Any]) -> int:
     from adjudge.runs.run import Run
 
+    if not run_flags["quiet"]:
+        _say_beforehand(settings)
     folders: list[Path] = []
     code = evaluate_and_show("anomaly", settings, **run_flags, on_run=folders.append)
     metrics = Run(folders[0]).metrics
@@ -199,6 +211,11 @@ def reproduce(run: Path, tolerance: float, root: Path | None, trust_code: bool, 
     reproduction.json, and the last line of its checklist. A detector that is no part of adjudge, PyOD or scikit-learn is a
     program; it is imported with --trust-code alone.
     """
+    return 0 if _reproduced(run, tolerance, root, trust_code=trust_code, quiet=quiet) else 1
+
+
+def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: bool, quiet: bool) -> bool:
+    """Whether a run could be made again; what differs is said, and the outcome kept in the run."""
     import sys
     import tempfile
 
@@ -247,4 +264,35 @@ def reproduce(run: Path, tolerance: float, root: Path | None, trust_code: bool, 
             say(f"{ {True: 'ok  ', False: 'FAIL', None: 'n/a '}[row.holds] } {row.name}: {row.text}")
     if not holds and all(row.holds is not False for row in rows) and not changed:
         say("FAIL no headline metric is a number, so nothing was reproduced")
-    return 0 if holds else 1
+    return holds
+
+
+@anomaly.command()
+@click.option(
+    "--config", "config_file", type=click.Path(), required=True, help="The evaluation (adjudge anomaly init)."
+)
+@click.option("--check-code", "code", multiple=True, help="Code to scan for leaks; repeat.")
+@click.option("--out", type=PATH, required=True, help="Run directory.")
+@click.option("--force", is_flag=True, help="Replace an existing run at --out.")
+@click.option("--trust-code", is_flag=True, help="Import the detector of your own once more for the reproduction.")
+def checklist(config_file: str, code: tuple[str, ...], out: Path, force: bool, trust_code: bool) -> int:
+    """Evaluate, scan the code, reproduce, and print the reviewer's checklist.
+
+    Exits 0 when every line passes, 1 when one is open or failed, 3 when the result is INVALID.
+    """
+    from adjudge.report.contract import contracts
+    from adjudge.runs.run import Run
+
+    settings = configuration(config_file, {"code": code})
+    flags = dict.fromkeys(("limit", "workers", "cluster")) | {"gates": (), "as_json": False, "quiet": True}
+    exit_code = _evaluate(settings, {**flags, "out": out, "force": force})
+    if exit_code == 0:
+        _reproduced(out, 0.02, None, trust_code=trust_code, quiet=True)
+    lines = [(item, line) for item in contracts(Run(out)) for line in item["checklist"]]
+    for item, line in lines:
+        name = f"{item['name']}: " if item["name"] else ""
+        command = f" ({line['closed_by']})" if line["closed_by"] else ""
+        say(f"{line['outcome']:<8}{name}{line['line']}{command}", err=False)
+    for item in contracts(Run(out)):
+        say(f"{item['name']}: {item['sentence']}" if item["name"] else item["sentence"], err=False)
+    return exit_code or (0 if all(line["outcome"] == "pass" for _, line in lines) else 1)

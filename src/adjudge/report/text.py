@@ -23,13 +23,15 @@ _NOTES = 2
 
 def summary(run: Run) -> str:
     """The run in plain text that fits 100 columns, for any protocol."""
+    stamped, first = bool(contracts(run)), _sections(run, "first")
     blocks = [
         f"{view.title(run)}",
         _contracts(run),
-        *_sections(run, "first"),
-        _negative(run),
-        _buckets(run),
-        _headline(run),
+        *(
+            (_headline(run), *first, _negative(run), _buckets(run))
+            if stamped
+            else (*first, _buckets(run), _headline(run))
+        ),
         *_sections(run, "results"),
         _ranking(run),
         _gates(run),

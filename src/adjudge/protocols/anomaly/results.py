@@ -126,7 +126,6 @@ def _add_numbers(
     by_name = {name: estimate for name, where, estimate in made.estimates if where == whole}
     warning = _not_carried(judgement, exceeded.estimate, by_name["fpr"])
     made.top["calibration"]["not_carried_over"] = warning
-    made.notes[:0] = [warning] if warning is not None else []
     point = (made.metrics.get("fpr"), made.metrics.get("recall"))
     watermark, model = WATERMARK if judgement.violations else None, judgement.name if suffix else None
     drawing = Drawing(point, sizes, worst, judgement.n_consecutive, watermark, model)

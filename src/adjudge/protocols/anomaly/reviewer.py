@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.protocols.anomaly.contract import FROM_VALIDATION
 from adjudge.protocols.anomaly.judge import Judgement
-from adjudge.protocols.anomaly.metrics import EXCEEDED, LATENCY
+from adjudge.protocols.anomaly.metrics import EXCEEDED, LATENCY, METRICS
 from adjudge.protocols.anomaly.negative import HALF, unit_of
 from adjudge.protocols.anomaly.results import Result
 from adjudge.runs.section import Cell, Column, Section
@@ -23,7 +24,7 @@ def reviewer_sections(results: Results, sizes: Mapping[str, str], *, several: bo
     shown = [(judged, each) for judged, each in results if each.estimates]
     if not shown:
         return []
-    sections = [_calibration(shown), _attacks(shown, sizes), _controls(shown)]
+    sections = [_calibration(shown), _demanded(shown), _attacks(shown, sizes), _controls(shown)]
     if any(judged.folds for judged, _ in shown):
         sections.append(_folds(shown))
     return sections if several else [_without_detector(section) for section in sections]
@@ -80,6 +81,19 @@ def _calibration(results: Results) -> Section:
         f"Intervals over {flights} test flights: {method}.",
         place="first",
     )
+
+
+def _demanded(results: Results) -> Section:
+    names = [(name if name != LATENCY[:-1] else f"{LATENCY}median") for name in PRIMARY]
+    rows: list[list[Cell]] = []
+    for judged, each in results:
+        found = _estimates(judged, each)
+        rows.append([judged.name, *(found["", name] for name in names)])
+    declared = {metric.name: metric.named(metric.name) for metric in METRICS}
+    columns = [Column(declared[name].title, declared[name].unit) for name in names]
+    # A terminal shows them among the headline estimates.
+    title = "The metrics that the contract demands"
+    return Section("demanded", title, ["Detector", *columns], rows, place="first", terminal=0)
 
 
 def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
