@@ -228,8 +228,6 @@ def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: b
     first = adjudge.load_run(run)
     if first.manifest.protocol != "anomaly":
         raise ConfigError(f"{run} is a run of {first.manifest.protocol}, not of anomaly")
-    if not first.metrics["valid"]:
-        raise ConfigError(f"{run} is INVALID: it has no result that could be reproduced")
     kept = {key: value for key, value in first.manifest.config.items() if key not in ENGINE_KEYS}
     bases = [*([root] if root is not None else []), Path.cwd(), *run.resolve().parents]
     config, base = reproduction.located(kept, first.manifest.inputs, bases)
@@ -243,6 +241,8 @@ def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: b
                 f"{run} names the detector {name}, code that would be imported from {file}; read it, then --trust-code"
             )
         say(f"runs {name} from {file}")
+    if not first.metrics["valid"]:
+        raise ConfigError(f"{run} is INVALID: it has no result that could be reproduced")
     with tempfile.TemporaryDirectory() as folder:
         again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again")
         rows = reproduction.differences(first.metrics, again.metrics, tolerance)
