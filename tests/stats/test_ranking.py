@@ -208,3 +208,10 @@ def test_bad_columns_are_refused():
         ranking.auroc([1.0, 2.0], [True])
     with pytest.raises(StatsError, match="false positive rate"):
         ranking.recall_at_fpr([1.0, 2.0], [True, False], 1.5, seed=1, stream="r")
+
+
+def test_positives_may_be_numbers_0_and_1_and_no_others():
+    scores, flags = [0.9, 0.4, 0.7, 0.1], np.array([True, False, True, False])
+    assert ranking.auroc(scores, flags.astype(int)) == ranking.auroc(scores, flags)
+    with pytest.raises(StatsError, match="other than true and false"):
+        ranking.auroc(scores, [1, 0, 2, 0])

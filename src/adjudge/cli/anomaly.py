@@ -88,7 +88,7 @@ def _evaluate(settings: dict[str, Any], run_flags: dict[str, Any]) -> int:
     if not run_flags["quiet"]:
         _say_beforehand(settings)
     folders: list[Path] = []
-    code = evaluate_and_show("anomaly", settings, **run_flags, on_run=folders.append)
+    code = evaluate_and_show("anomaly", settings, run_flags, on_run=folders.append)
     metrics = Run(folders[0]).metrics
     if metrics["valid"]:
         return code

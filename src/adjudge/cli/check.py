@@ -52,7 +52,7 @@ def check(ctx: click.Context, /, **flags: Any) -> int | None:
     if ctx.invoked_subcommand is not None:
         return None
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("outputs",))
-    return evaluate_and_show("check", settings, **run_flags)
+    return evaluate_and_show("check", settings, run_flags)
 
 
 @check.command()

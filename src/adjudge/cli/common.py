@@ -125,7 +125,7 @@ def run_options(command: F) -> F:
             ),
             click.option(
                 "--max",
-                "bounds",
+                "raised_bounds",
                 multiple=True,
                 metavar="NAME=NUMBER",
                 callback=_raise_bounds,
@@ -287,32 +287,25 @@ def progress(*, quiet: bool, what: str) -> Iterator[Callable[..., None] | None]:
 def evaluate_and_show(
     name: str,
     settings: dict[str, Any],
-    *,
-    out: str | Path | None,
-    limit: int | None,
-    workers: int | None,
-    cluster: str | None = None,
-    gates: tuple[str, ...],
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-    report: bool = True,
+    run_flags: Mapping[str, Any],
     on_run: Callable[[Path], None] | None = None,
 ) -> int:
-    """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code."""
+    """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code.
+
+    `run_flags` are the flags of RUN_FLAGS; those that were not given may stand in the settings of a configuration file.
+    """
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
     from adjudge.verdict.gates import Gate
 
-    workers = settings.pop("workers", 1) if workers is None else workers
-    cluster = settings.pop("cluster", None) if cluster is None else cluster
-    wanted = tuple(Gate.parse(text) for text in (*settings.pop("gates", ()), *gates))
-    configured = settings.pop("out", None)
-    target = Place(out or configured or None, force=force)
-    limit = settings.pop("limit", None) if limit is None else limit
-    for flag in ("limit", "workers", "cluster"):
-        settings.pop(flag, None)
+    force, quiet, as_json = (run_flags[flag] for flag in ("force", "quiet", "as_json"))
+    configured = {flag: settings.pop(flag, None) for flag in ("out", "limit", "workers", "cluster")}
+    out, limit, workers, cluster = (
+        value if run_flags[flag] is None else run_flags[flag] for flag, value in configured.items()
+    )
+    wanted = tuple(Gate.parse(text) for text in (*settings.pop("gates", ()), *run_flags["gates"]))
+    target = Place(out or None, force=force)
     if cluster == "local" and not quiet:
         from adjudge.engine.cluster import encrypted
 
@@ -327,7 +320,7 @@ def evaluate_and_show(
             settings,
             Options(
                 out=target.folder,
-                workers=workers,
+                workers=1 if workers is None else workers,
                 cluster=cluster,
                 limit=limit,
                 force=force,
@@ -335,7 +328,7 @@ def evaluate_and_show(
                 command=("adjudge", *sys.argv[1:]),
                 on_progress=update,
                 on_answer=update,
-                report=report_writer if report else None,
+                report=report_writer if run_flags["report"] else None,
             ),
         )
     target.settle()

@@ -93,7 +93,7 @@ def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
         settings["map"] = dict(_mapping(word) for word in settings["map"])
     if tsv is not None:
         _writable(tsv)
-    return evaluate_and_show("consistency", settings, **run_flags, on_run=lambda run: _copy(run, tsv))
+    return evaluate_and_show("consistency", settings, run_flags, on_run=lambda run: _copy(run, tsv))
 
 
 def _mapping(text: str) -> tuple[str, str]:
@@ -171,7 +171,7 @@ def stability(ctx: click.Context, /, **flags: Any) -> int:
     settings, run_flags = settings_and_run_flags(ctx, flags)
     if bounds:
         settings["bounds"] = {**settings.get("bounds", {}), **bounds}
-    return evaluate_and_show("stability", settings, **run_flags)
+    return evaluate_and_show("stability", settings, run_flags)
 
 
 def _bound(text: str) -> tuple[str, float]:

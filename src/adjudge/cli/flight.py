@@ -63,7 +63,7 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
 
         files = settings["confidence"]
         settings["confidence"] = read_priors([files] if isinstance(files, str) else files, settings["task"].split(","))
-    return evaluate_and_show("flight", settings, **run_flags)
+    return evaluate_and_show("flight", settings, run_flags)
 
 
 @flight.command("import-original")
@@ -88,7 +88,7 @@ def import_original(ctx: click.Context, /, folder: Path, offset: int | None, **f
             say(f"  not read: {path.relative_to(folder)}")
     of_folder = found.config(offset=OFFSETS["M3"] if offset is None else offset)
     settings, run_flags = settings_and_run_flags(ctx, {**of_folder, **_given(flags)})
-    return evaluate_and_show("flight", settings, **run_flags)
+    return evaluate_and_show("flight", settings, run_flags)
 
 
 @flight.command("make-tasks")

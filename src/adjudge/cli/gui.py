@@ -76,7 +76,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
         settings["types"] = [name for group in settings["types"] for name in str(group).split(",")]
     if about:
         settings["about"] = {**settings.get("about", {}), **about}
-    return evaluate_and_show("gui", settings, **run_flags)
+    return evaluate_and_show("gui", settings, run_flags)
 
 
 @gui.command(cls=_Files)

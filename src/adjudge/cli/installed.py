@@ -29,7 +29,7 @@ def command(name: str) -> click.Command:
     def callback(ctx: click.Context, /, settings: tuple[str, ...], **flags: Any) -> int:
         named = dict(map(_setting, settings))
         options, run_flags = settings_and_run_flags(ctx, flags | named, needs=roles if not flags["config_file"] else ())
-        return evaluate_and_show(name, options, **run_flags)
+        return evaluate_and_show(name, options, run_flags)
 
     for role in reversed(roles):
         callback = click.option(f"--{role.replace('_', '-')}", role, multiple=True, help=f"Files of {role}.")(callback)

@@ -16,4 +16,4 @@ def run(protocol: str, **flags: Any) -> int:
     """Run PROTOCOL with the settings of --config; for protocols that have no command of their own."""
     run_flags = {key: flags.pop(key) for key in RUN_FLAGS}
     settings = configuration(flags.pop("config_file"), flags)
-    return evaluate_and_show(protocol, settings, **run_flags)
+    return evaluate_and_show(protocol, settings, run_flags)

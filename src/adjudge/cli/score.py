@@ -50,7 +50,7 @@ def score(ctx: click.Context, /, list_only: bool, range_: tuple[float, float] | 
     if flags["wide"] is not None:
         flags["wide"] = [name.strip() for name in flags["wide"].split(",")]
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("logs",))
-    return evaluate_and_show("score", settings, **run_flags)
+    return evaluate_and_show("score", settings, run_flags)
 
 
 def _list(paths: tuple[str, ...], *, as_json: bool) -> int:

@@ -80,7 +80,7 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
         flags["costs"] = _costs(flags["costs"])
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("results",))
     name_odd = None if run_flags["quiet"] else _name_odd_records
-    return evaluate_and_show("triage", settings, **run_flags, on_run=name_odd)
+    return evaluate_and_show("triage", settings, run_flags, on_run=name_odd)
 
 
 @triage.command()
