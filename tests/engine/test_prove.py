@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +18,7 @@ from adjudge.provenance.canonical import file_digest
 from adjudge.report.html import check
 from adjudge.runs.signature import SIGNATURE, manifest_digest, sign
 
-OURS = [
-    name
-    for name in names()
-    if type(protocol(name)).__module__.startswith("adjudge.") and protocol(name).example(Path(mkdtemp()), 3) is not None
-]
+OURS = [name for name in names() if type(protocol(name)).__module__.startswith("adjudge.")]
 
 
 def small(name, folder):

@@ -15,7 +15,7 @@ from adjudge.report import data
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
     config = protocol("flight").example(folder / "data", 1)
-    records = [json.loads(line) for line in Path(config["outputs"][0]).read_text().splitlines()[:2]]
+    records = [json.loads(line) for line in Path(config["outputs"][0]).read_text().splitlines()[:1]]
     ids = {record["id"] for record in records}
     lines = [{**record, "model": f"m{number:03d}"} for number in range(data.MODELS + 10) for record in records]
     (folder / "outputs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -27,10 +27,8 @@ FOUND, LISTED, MISSED, BROKEN, INAPPLICABLE = "found", "listed", "MISSED", "TRAC
 
 
 def protocols() -> list[str]:
-    """The protocols that have an example to be judged."""
-    ours = [name for name in names() if type(protocol(name)).__module__.startswith("adjudge.")]
-    with tempfile.TemporaryDirectory() as folder:
-        return [name for name in ours if protocol(name).example(Path(folder) / name, 3) is not None]
+    """Our own protocols; each has an example to be judged."""
+    return [name for name in names() if type(protocol(name)).__module__.startswith("adjudge.")]
 
 
 def honest_run(name: str, folder: Path, *, report: bool) -> Path:
@@ -39,7 +37,7 @@ def honest_run(name: str, folder: Path, *, report: bool) -> Path:
     if name != "anomaly":
         config["resamples"] = 100
     plan = protocol(name).plan(config)
-    limit = 40 if any(item.limited for item in plan.inputs()) else None
+    limit = 6 if any(item.limited for item in plan.inputs()) else None
     return adjudge.evaluate(name, config, out=folder / "run", limit=limit, gates=["matched >= 2"], report=report).path
 
 

@@ -48,7 +48,7 @@ def test_an_honest_run_holds(honest, name):
     assert (result.problems, result.not_recomputed) == ([], [])
 
 
-@pytest.mark.parametrize("name, way", pairs())
+@pytest.mark.parametrize("name, way", list(pairs()))
 def test_a_way_is_found_or_listed(honest, tmp_path, name, way):
     word, text, by_digest = table.outcome(honest(name), way, tmp_path)
     assert word in {table.FOUND, table.LISTED, table.INAPPLICABLE}, text

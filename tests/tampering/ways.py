@@ -385,7 +385,7 @@ RULES = [
     ),
     Way("intake.json: no digest of the ids", edit("intake.json", _drop("ids_sha256")), (IDS,)),
     Way("intake.json: notes", edit("intake.json", lambda d: d["notes"].append("all was read"))),
-    Way("intake.json: removed", lambda run: _remove(run, "intake.json"), (IDS,)),
+    Way("intake.json: removed, digests fit", lambda run: _remove(run, "intake.json"), (IDS,)),
 ]
 
 # The manifest, with digests that fit.
@@ -490,7 +490,7 @@ PAGES = [
     Way("report.html: a figure added", _page(lambda data: data.replace(b"</main>", _UNDRAWN + b"</main>"))),
     Way("report.html: the data block", _page(lambda data: data.replace(b'"protocol":"', b'"protocol":"x', 1))),
     Way("report.html: another page", _page(lambda data: b"<html><body>all passed</body></html>")),
-    Way("report.html: removed", lambda run: _remove(run, "report.html")),
+    Way("report.html: removed, digests fit", lambda run: _remove(run, "report.html")),
     Way(
         "another version, and a word of the page",
         _both(_OLDER, _page(lambda data: data.replace(b"</h1>", b" (best)</h1>", 1))),
