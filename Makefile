@@ -53,8 +53,9 @@ $(VENV)/.run: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.dev: requirements/dev.txt pyproject.toml $(wildcard tests/plugins/*/pyproject.toml) | $(VENV)/bin/python
+$(VENV)/.dev: requirements/dev.txt requirements/schemas.txt pyproject.toml $(wildcard tests/plugins/*/pyproject.toml) | $(VENV)/bin/python
 	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --require-hashes --no-deps --ignore-requires-python -r requirements/schemas.txt
 	$(PIP) install --no-deps --no-build-isolation -e . $(patsubst %/pyproject.toml,-e %,$(wildcard tests/plugins/*/pyproject.toml))
 	touch $@ $(VENV)/.run
 

@@ -8,7 +8,7 @@ the Markdown table of docs/statistics-coverage.md, and exits with 1 when an inte
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,10 @@ from adjudge.stats import bootstrap
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.pass_k import pass_at_k, pass_hat_k
+from adjudge.stats.prediction_powered import ppi_mean
 from adjudge.stats.proportions import clopper_pearson, cluster_wilson, jeffreys, wilson
+from adjudge.stats.sequential import paired_test
 
 CLUSTERS = 30
 CORRELATION = 0.3
@@ -143,6 +146,90 @@ def intervals(
     return found
 
 
+def attempts(replicates: int) -> Iterator[Line]:
+    """pass@k and pass^k over items whose chance of passing varies, with few and with many items."""
+    for items, tries, k in ((50, 5, 3), (200, 5, 3), (100, 10, 5)):
+        for spread in (1.0, 4.0):
+            random = np.random.default_rng([2025, items, tries, int(spread)])
+            inside, width = {"pass@k": 0, "pass^k": 0}, {"pass@k": 0.0, "pass^k": 0.0}
+            # Of a Beta(a, b) chance p, E p^k = Π (a+i) / (a+b+i).
+            a, b = 0.6 * spread, 0.4 * spread
+            all_pass = float(np.prod([(a + i) / (a + b + i) for i in range(k)]))
+            none_pass = float(np.prod([(b + i) / (a + b + i) for i in range(k)]))
+            for _ in range(replicates):
+                passed = random.binomial(tries, random.beta(a, b, items))
+                counts = np.full(items, tries)
+                for name, way, truth in (("pass@k", pass_at_k, 1.0 - none_pass), ("pass^k", pass_hat_k, all_pass)):
+                    estimate = way(passed, counts, k)
+                    low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
+                    inside[name] += low <= truth <= high
+                    width[name] += high - low
+            label = f"{items} items × {tries} attempts, k = {k}, Beta({a:g}, {b:g})"
+            for name, hits in inside.items():
+                yield _line(f"{name}, Wilson by item", label, hits, width[name], replicates)
+
+
+def labelled(replicates: int) -> Iterator[Line]:
+    """PPI++ of a share, with judges of different skill and few or many labels."""
+    for labels, others in ((50, 1000), (200, 1000), (100, 10_000)):
+        for skill in (0.6, 0.9):
+            random = np.random.default_rng([2026, labels, others, int(100 * skill)])
+            inside, width, total = 0, 0.0, labels + others
+            for _ in range(replicates):
+                truth = (random.random(total) < 0.7).astype(np.float64)
+                verdict = np.where(random.random(total) < skill, truth, 1.0 - truth)
+                estimate = ppi_mean(truth[:labels], verdict[:labels], verdict[labels:])
+                low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
+                inside += low <= 0.7 <= high
+                width += high - low
+            label = f"{labels} labels, {others} others, judge right on {100 * skill:.0f} %"
+            yield _line("PPI++", label, inside, width, replicates)
+
+
+def _line(interval: str, design: str, hits: int, width: float, replicates: int) -> Line:
+    share = hits / replicates
+    error = float(np.sqrt(share * (1.0 - share) / replicates))
+    return Line(interval, design, share, width / replicates, error, "covers")
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """How often the sequential test decides against a candidate within some looks."""
+
+    design: str
+    pairs: int
+    looks: int
+    decided: float
+    error: float
+    alpha: float | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether false alarms stay under α."""
+        return self.alpha is None or self.decided <= self.alpha
+
+    def __str__(self) -> str:
+        promise = "" if self.alpha is None else f"at most {100 * self.alpha:g} %" + ("" if self.kept else " MISSED")
+        return f"| {self.design} | {self.pairs} | {self.looks} | {100 * self.decided:.2f} | ± {100 * self.error:.2f} | {promise} |"
+
+
+def looked_at(replicates: int, looks: int = 40, size: int = 25) -> Iterator[Alarms]:
+    """40 looks after 25 more discordant pairs each: a candidate as good, and ones that lose more pairs."""
+    for lost, alpha in ((0.5, 0.05), (0.55, None), (0.6, None), (0.7, None)):
+        random = np.random.default_rng([2027, int(100 * lost)])
+        alarms = 0
+        for _ in range(replicates):
+            losses = np.cumsum(random.binomial(size, lost, looks))
+            seen = size * np.arange(1, looks + 1)
+            alarms += any(paired_test(int(n - c), int(c)).outcome == "worse" for n, c in zip(seen, losses, strict=True))
+        share = alarms / replicates
+        error = float(np.sqrt(share * (1.0 - share) / replicates))
+        design = (
+            "the candidate is as good" if alpha else f"the candidate loses {100 * lost:.0f} % of the discordant pairs"
+        )
+        yield Alarms(design, looks * size, looks, share, error, alpha)
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks coverage", description=__doc__)
     parser.add_argument("--replicates", type=int, default=4000, help="simulated data sets for each design")
@@ -155,7 +242,16 @@ def main(argv: list[str]) -> int:
     lines += [enumerated("Jeffreys", jeffreys, n, p) for n in (20, 200) for p in (0.02, 0.5)]
     for line in lines:
         print(line, flush=True)
+    for line in (*attempts(options.replicates), *labelled(options.replicates)):
+        print(line, flush=True)
+        lines.append(line)
     for line in simulated(options.replicates, options.resamples):
         print(line, flush=True)
         lines.append(line)
-    return 0 if all(line.kept for line in lines) else 1
+    kept = all(line.kept for line in lines)
+    print("\n| anytime-valid paired test | pairs | looks | decided % | standard error | promise |")
+    print("|---|---|---|---|---|---|")
+    for alarm in looked_at(options.replicates):
+        print(alarm, flush=True)
+        kept = kept and alarm.kept
+    return 0 if kept else 1

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -192,6 +193,37 @@ def scores(rows: int, folder: Path, seed: int) -> list[Path]:
     return [folder / f"{name}.npy" for name in columns]
 
 
+def inspect_log(samples: int, folder: Path, seed: int) -> list[Path]:
+    """log.eval: one model, one epoch, in Inspect's shape with its transcripts, about 6 KB a sample."""
+    from adjudge.protocols.score import generate as score
+
+    spec = score.Spec("acme/large", sample_ids=tuple(range(1, samples + 1)))
+    attempts = score.attempts_of(seed, spec.model, samples=samples, epochs=1, skill=1.0)
+    return [score.write_eval(folder / "log.eval", score.document(spec, attempts))]
+
+
+def records(rows: int, folder: Path, seed: int) -> list[Path]:
+    """scores.jsonl: generic records of one model, ids in no order, about 340 bytes a row."""
+    variety, rng, path = Variety(seed), np.random.default_rng(seed), folder / "scores.jsonl"
+    choose, bits = variety.random.choice, variety.random.getrandbits
+    with path.open("wb") as stream:
+        for sample in rng.permutation(rows).tolist():
+            record = {
+                "id": f"mmlu-philosophy-{sample:07d}",
+                "model": "acme/large-2026-01",
+                "task": "mmlu",
+                "trial": 1,
+                "score": choose("CCI"),
+                "answer": choose("ABCD"),
+                "target": choose("ABCD"),
+                "explanation": "The answer follows from the second sentence of the passage, where the author says so.",
+                "input_hash": f"{bits(128):032x}",
+                "meta": {"subject": "philosophy", "difficulty": 3},
+            }
+            stream.write(msgspec.json.encode(record) + b"\n")
+    return [path]
+
+
 KINDS: dict[str, Callable[[int, Path, int, str, str], list[Path]]] = {
     "flight": lambda n, out, seed, digits, task: [*flight_data.write(task, n, out, seed=seed, digits=digits)],
     "triage": lambda n, out, seed, digits, _: triage(n, out, seed, digits),
@@ -200,6 +232,8 @@ KINDS: dict[str, Callable[[int, Path, int, str, str], list[Path]]] = {
     "gui-texts": lambda n, out, seed, digits, _: gui(n, out, seed, digits, texts=True),
     "anomaly": lambda n, out, seed, *_: anomaly(n, out, seed),
     "scores": lambda n, out, seed, *_: scores(n, out, seed),
+    "inspect": lambda n, out, seed, *_: inspect_log(n, out, seed),
+    "records": lambda n, out, seed, *_: records(n, out, seed),
 }
 
 

@@ -17,6 +17,8 @@ _PAIRS = (ADJUDGE, "consistency", "--pairs", "{data}/pairs.jsonl", *_EVALUATION)
 _STEPS = ("--episodes", "{data}/episodes.jsonl", "--predictions", "{data}/predictions.jsonl")
 _GUI = (ADJUDGE, "gui", *_STEPS, "--space", "normalized", "--bbox", "xyxy", *_EVALUATION)
 _SCORES = (ADJUDGE, "anomaly", "--scores", "{data}/scores.parquet", "--splits", "{data}/splits.json", *_EVALUATION)
+_LOG = (ADJUDGE, "score", "{data}/log.eval", *_EVALUATION)
+_RECORDS = (ADJUDGE, "score", "{data}/scores.jsonl", *_EVALUATION)
 _COUNTS = "select rule, severity, count(*) as n from evidence group by all"
 _BYTES, _AT_ONCE = Target("bytes_an_atom", most=3.5), Target("cpu", most=0.6)
 
@@ -65,6 +67,8 @@ _OBJECTS = Yardstick(
 _SKLEARN = Yardstick(
     "scikit-learn's AUROC and AP, without intervals", _program("anomaly", "scores.parquet", "splits.json"), _metrics
 )
+_MEMBERS = Yardstick("zipfile and json.loads of every sample", _program("inspect_samples", "log.eval"), dict, 2.0)
+_LINES = Yardstick("json.loads of the same lines", _program("json_lines", "scores.jsonl"), dict)
 _ARRAYS = ("scores.npy", "positive.npy", "cluster.npy")
 _LOOP = Yardstick("scikit-learn, 20 of the 2,000 resamples", _program("auroc_loop", *_ARRAYS), dict)
 _ARROW = Yardstick("PyArrow, row group by row group", (*_program("counts"), "{run}"), _counts)
@@ -99,6 +103,8 @@ JOBS: tuple[Job | Growth | Workers, ...] = (
     _large("gui, actions", (1_000_000, 10_000), "steps", ("gui-actions",), _GUI, _OBJECTS),
     _large("gui, texts", (1_000_000, 10_000), "steps", ("gui-texts",), _GUI, _OBJECTS),
     _large("anomaly", (5_000_000, 14_000), "scores", ("anomaly",), _SCORES, _SKLEARN),
+    _large("score, Inspect log", (100_000, 2_000), "samples", ("inspect",), _LOG, _MEMBERS),
+    _large("score, records", (1_000_000, 10_000), "rows", ("records",), _RECORDS, _LINES),
     Job("AUROC, cluster bootstrap", "bootstrap", "scores", 1_000_000, 50_000, ("scores",), _AUROC, (_LOOP,)),
     Job("counts by rule", "queries", "samples", 1_000_000, 5_000, _S1_FOUR, _QUERY, (_ARROW,), prepare=_S1),
     Job("one sample", "queries", "samples", 1_000_000, 5_000, _S1_FOUR, _EXPLAIN, (_IMPORTS,), prepare=_S1),

@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,22 @@ def _hostile_stability(records: list[dict[str, Any]]) -> None:
             record["answer_json"]["claim"] = HOSTILE
 
 
+def _hostile_score(path: Path) -> None:
+    """The summaries of an Inspect log, in place."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    summaries = json.loads(members["summaries.json"])
+    for summary in summaries:
+        if "error" in summary:  # the worst are shown, and these are among them
+            summary["error"] = HOSTILE
+        for score in summary["scores"].values():
+            score["answer"] = HOSTILE
+    members["summaries.json"] = json.dumps(summaries).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
 _CHANGES = {
     "flight": ("outputs_falcon-a.jsonl", _hostile_flight),
     "gui": ("predictions_off_target.jsonl", _hostile_gui),
@@ -241,6 +258,8 @@ def demo(tmp_path_factory) -> dict[str, Run]:
         if name in _CHANGES:
             file, change = _CHANGES[name]
             _in_lines(data / file, change)
+        if name == "score":
+            _hostile_score(data / "acme_small.eval")
         found[name] = adjudge.evaluate(name, config, out=folder / f"{name}-run")
     return found
 

@@ -73,7 +73,7 @@ def test_without_any_declaration_nothing_is_guessed(demo, tmp_path):
     assert "%" not in headline_.text(headline_.slices[0], "eligibility_rate")
     assert {entry.better for entry in baseline_of(unknown).estimates} == {"same"}
     config = eee.aggregate(unknown, "falcon-a", {})["evaluation_results"][0]["metric_config"]
-    assert "min_score" not in config
+    assert (config["min_score"], config["max_score"]) == ("-Infinity", "Infinity")
 
 
 def test_a_declaration_that_makes_no_sense_is_an_error_that_names_it(demo, tmp_path):

@@ -12,7 +12,7 @@ from adjudge.errors import OutputError
 from adjudge.report import eee, eee_schema, html, latex, side_by_side, view
 from adjudge.report.samples import rendered
 
-PROTOCOLS = ("anomaly", "consistency", "flight", "gui", "stability", "triage")
+PROTOCOLS = ("anomaly", "consistency", "flight", "gui", "score", "stability", "triage")
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_records_fit_their_schemas_and_hold_every_number(demo, exported, name):
     schemas = eee_schema.schemas()
     whole, line = (jsonschema.Draft202012Validator(schemas[f"eee-{kind}"]) for kind in ("aggregate", "instance"))
     numbers, absent, rows = {}, 0, 0
-    for path in sorted((exported / name).glob("*.json")):
+    for path in sorted((exported / name).rglob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         whole.validate(document)
         absent += len(document["source_metadata"]["additional_details"])
@@ -134,7 +134,7 @@ def test_records_fit_their_schemas_and_hold_every_number(demo, exported, name):
             line.validate(instance)
             assert instance["evaluation_id"] == document["evaluation_id"]
     # How the files of the input match is about none of several models.
-    several = len(list((exported / name).glob("*.json"))) > 1
+    several = len(list((exported / name).rglob("*.json"))) > 1
     of_models = {key: item for key, item in run.estimates().items() if key[1] or not several}
     expected = {
         key: (item.value, *((item.low, item.high) if None not in {item.low, item.high} else (None, None)))
@@ -149,7 +149,7 @@ def test_records_fit_their_schemas_and_hold_every_number(demo, exported, name):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_instances_say_where_each_sample_ended(demo, exported, name):
     buckets = {}
-    for path in (exported / name).glob("*_samples.jsonl"):
+    for path in (exported / name).rglob("*_samples.jsonl"):
         for text in path.read_text(encoding="utf-8").splitlines():
             instance = json.loads(text)
             bucket = instance["metadata"]["bucket"]
@@ -162,7 +162,7 @@ def test_instances_say_where_each_sample_ended(demo, exported, name):
 def test_a_sample_has_one_hash_whoever_answers(exported):
     by_model = [
         {row["sample_id"]: row["sample_hash"] for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
-        for path in sorted((exported / "flight").glob("*_samples.jsonl"))
+        for path in sorted((exported / "flight").rglob("*_samples.jsonl"))
     ]
     assert len(by_model) == 5
     assert all(hashes == by_model[0] for hashes in by_model)
@@ -170,7 +170,10 @@ def test_a_sample_has_one_hash_whoever_answers(exported):
 
 
 def test_what_was_read_stands_in_the_response(exported):
-    rows = [json.loads(text) for text in (exported / "flight" / "parrot-p_samples.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(text)
+        for text in next((exported / "flight").rglob("parrot-p/*_samples.jsonl")).read_text().splitlines()
+    ]
     taken = [(row["answer_attribution"][0]["extracted_value"], row) for row in rows if row["answer_attribution"]]
     assert len(taken) > 100
     for value, row in taken:
@@ -184,7 +187,7 @@ def test_what_was_read_stands_in_the_response(exported):
 def test_directions(exported):
     better = {}
     for name in PROTOCOLS:
-        for path in (exported / name).glob("*.json"):
+        for path in (exported / name).rglob("*.json"):
             for result in json.loads(path.read_text(encoding="utf-8"))["evaluation_results"]:
                 metric = result["metric_config"]
                 better[metric["metric_id"]] = not metric["lower_is_better"]

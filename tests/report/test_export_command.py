@@ -34,7 +34,7 @@ def test_the_records_fit_the_schema_that_is_printed(flight_run, tmp_path):
     assert (code, out) == (0, "")
     assert "eee: 5 models" in said
     schema = json.loads(command("schema", "eee-aggregate")[1])
-    for path in (tmp_path / "eee").glob("*.json"):
+    for path in (tmp_path / "eee").rglob("*.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
         jsonschema.validate(document, schema)
         assert document["source_metadata"]["source_organization_name"] == "us"
@@ -50,7 +50,7 @@ def test_the_records_fit_the_schema_that_is_printed(flight_run, tmp_path):
         (("--eee", "x", "--records", "jsonl"), "say what to export"),
         (("--eee", "x", "--model", "falcon-a"), "leave out"),
         (("--eee", "x", "--about", "organization"), "is not KEY=VALUE"),
-        (("--eee", "x", "--about", "colour=red"), "organization, relationship, developer"),
+        (("--eee", "x", "--about", "colour=red"), "organization, relationship, developer, deployment_type"),
         (("--eee", "x", "--about", "relationship=friend"), "first_party, third_party"),
     ],
 )

@@ -34,6 +34,8 @@ def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> 
     from adjudge.engine.from_logs import as_runs, names_log
 
     del parameter
+    if value is None:
+        return None
     words = [str(word) for word in (value if isinstance(value, tuple) else (value,))]
     if not any(names_log(word) for word in words):
         return value

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--about",
     multiple=True,
     metavar="KEY=VALUE",
-    help="With --eval-json: device, checkpoint_path, …; with --eee: organization, relationship, developer; repeat.",
+    help="With --eval-json: device, checkpoint_path, …; with --eee: organization, relationship, developer …; repeat.",
 )
 @click.option("--sample", help="Only this sample.")
 @click.option("--model", help="Only this model.")
@@ -94,8 +94,13 @@ def _eee(run: Run, folder: Path, about: tuple[str, ...]) -> int:
     from adjudge.report import eee
 
     told = dict(_pair(pair, eee.ABOUT) for pair in about)
-    if told.get("relationship", "other") not in eee.RELATIONSHIPS:
-        raise ConfigError(f"--about relationship is one of {', '.join(eee.RELATIONSHIPS)}")
+    for key, known, default in (
+        ("relationship", eee.RELATIONSHIPS, "other"),
+        ("deployment_type", eee.DEPLOYMENTS, "unknown"),
+        ("model_availability", eee.AVAILABLE, "unknown"),
+    ):
+        if told.get(key, default) not in known:
+            raise ConfigError(f"--about {key} is one of {', '.join(known)}")
     written = eee.write(run, folder, told)
     say(f"{folder}: {len(written)} model{'' if len(written) == 1 else 's'}")
     left_out = eee.whole_run(run)

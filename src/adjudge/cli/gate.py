@@ -37,6 +37,14 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 )
 @click.option("--write-baseline", "target", type=PATH, help="Write this run's baseline, to commit.")
 @click.option("--metric", "metrics", multiple=True, help="Estimates in the baseline [the headline ones]; repeat.")
+@click.option(
+    "--sequential",
+    type=PATH,
+    metavar="STATE",
+    help="Count pairs with --against over all looks, in this file; valid at any.",
+)
+@click.option("--against", type=place, callback=logs_as_runs, help="The run or log that --sequential pairs with.")
+@click.option("--alpha", type=float, help="Chance of a false alarm of --sequential over all looks [0.05].")
 @click.option("--junit", type=PATH, help="Write JUnit XML.")
 @click.option("--sarif", type=PATH, help="Write SARIF 2.1.0.")
 @click.option("--validation", type=PATH, help="Of the language model that judged, where the run has none.")
@@ -51,6 +59,9 @@ def gate(
     margins: tuple[str, ...],
     target: Path | None,
     metrics: tuple[str, ...],
+    sequential: Path | None,
+    against: str | Path | None,
+    alpha: float | None,
     junit: Path | None,
     sarif: Path | None,
     validation: Path | None,
@@ -68,12 +79,15 @@ def gate(
       adjudge gate runs/a --gate 'falcon-a/eligibility_rate.low >= 0.8'
       adjudge gate runs/a --write-baseline baseline.json
       adjudge gate a.eval --baseline baseline.json
+      adjudge gate today.eval --against main.eval --sequential state.json
       adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
     """
     from adjudge.comparisons import baseline as base
     from adjudge.report.junit import Case
     from adjudge.verdict.gates import Gate, judge
 
+    if (sequential is None) != (against is None) or (alpha is not None and sequential is None):
+        raise ConfigError("--sequential STATE and --against RUN_OR_LOG go together, --alpha with them")
     loaded = open_intact(run, unverified=unverified)
     if target is not None:
         write_file(target, base.write(base.baseline_of(loaded, metrics)))
@@ -93,7 +107,8 @@ def gate(
         if junit is not None:
             _write_junit(junit, loaded, [Case("baseline", "comparable", "error", str(error))])
         raise
-    cases = _cases(loaded, outcomes, regressions)
+    looked = [] if sequential is None else [_look(run, against, sequential, alpha)]
+    cases = _cases(loaded, outcomes, regressions) + looked
     if junit is not None:
         _write_junit(junit, loaded, cases)
     if sarif is not None:
@@ -107,8 +122,9 @@ def gate(
     passed = all(item["outcome"] == "pass" for item in outcomes.values()) and all(
         item.outcome == "pass" for item in regressions
     )
+    passed = passed and all(case.kind == "pass" for case in looked)
     if not quiet:
-        if not outcomes and baseline is None:
+        if not outcomes and baseline is None and sequential is None:
             say(
                 f"no gates: {loaded.manifest.protocol} has none of its own and the run was made without, so nothing is "
                 "held to a bound (--gate, --gates FILE or --baseline FILE)",
@@ -129,6 +145,23 @@ def _require_validation(run: Run, path: Path | None, least: float, *, quiet: boo
         say(words)
 
 
+def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float | None) -> Case:
+    """One look of the sequential gate; the state file is written when it was counted."""
+    from adjudge.comparisons.sequential import look, read_state, write_state
+    from adjudge.report import numbers
+    from adjudge.report.junit import Case
+
+    found = look(str(run), str(against), read_state(path), alpha=alpha)
+    write_file(path, write_state(found.state))
+    state, test = found.state, found.test
+    e_value = numbers.number(test.e_value) if test.e_value < 1e12 else "over 10¹²"
+    name = (
+        f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in {state.looks} looks "
+        f"({found.new} items are new); E = {e_value}, decided at {numbers.number(1 / state.alpha)}"
+    )
+    return Case("sequential", name, "failure" if test.outcome == "worse" else "pass")
+
+
 def _margins(texts: Sequence[str]) -> dict[str, float]:
     margins = {}
     for text in texts:
@@ -144,7 +177,7 @@ def _say(cases: Sequence[Case]) -> None:
     """What did not hold, every gate, and how much held."""
     marks = {"pass": "pass", "failure": "FAIL", "error": "UNKNOWN"}
     for case in cases:
-        if case.kind != "pass" or case.suite == "gates":
+        if case.kind != "pass" or case.suite in {"gates", "sequential"}:
             message = f": {case.message}" if case.message else ""
             say(f"{marks[case.kind]:<8} {case.suite}: {case.name}{message}")
     passing = sum(case.kind == "pass" for case in cases)

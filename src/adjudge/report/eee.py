@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -25,7 +26,9 @@ from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
 VERSION = "0.3.0"
-ABOUT = ("organization", "relationship", "developer")
+ABOUT = ("organization", "relationship", "developer", "deployment_type", "model_availability")
+DEPLOYMENTS = ("self_deployed", "externally_managed", "unknown")
+AVAILABLE = ("open_weights", "closed_weights", "unknown")
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 # What a run keeps of the input and of the truth, by protocol; any other protocol's are what it calls its data set.
 _INPUT = {"flight": ("shown",), "gui": ("episode", "step", "scenario", "platform"), "anomaly": ("flight", "seed")}
@@ -56,8 +59,10 @@ def write(run: Run, folder: Path, about: Mapping[str, str] | None = None) -> lis
 
 
 def _fill(run: Run, folder: Path, about: Mapping[str, str]) -> list[str]:
-    names = _file_names(_systems(run))
+    names = _places(run, about)
     rows = dict.fromkeys(names, 0)
+    for name in names.values():
+        (folder / name).parent.mkdir(parents=True)
     with ExitStack() as stack:
         sinks: dict[str, BinaryIO] = {
             system: stack.enter_context((folder / f"{name}_samples.jsonl").open("wb")) for system, name in names.items()
@@ -72,7 +77,7 @@ def _fill(run: Run, folder: Path, about: Mapping[str, str]) -> list[str]:
         document = aggregate(run, system, about) | {
             "detailed_evaluation_results": {
                 "format": "jsonl",
-                "file_path": path.name,
+                "file_path": f"{name}_samples.jsonl",
                 "hash_algorithm": "sha256",
                 "checksum": checksum,
                 "total_rows": rows[system],
@@ -86,7 +91,12 @@ def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]
     """The aggregate record of one model."""
     systems = _systems(run)
     estimates = {key: item for key, item in run.estimates.items() if _owner(key[1], systems) == system}
-    model = {"name": system, "id": system} | ({"developer": about["developer"]} if "developer" in about else {})
+    model: dict[str, Any] = {"name": system, "id": system} | (
+        {"developer": about["developer"]} if "developer" in about else {}
+    )
+    model |= {
+        "additional_details": {key: about.get(key, "unknown") for key in ("deployment_type", "model_availability")}
+    }
     manifest = run.manifest
     return {
         "schema_version": VERSION,
@@ -153,7 +163,8 @@ def _result(run: Run, system: str, name: str, where: str, item: Estimate) -> dic
             "metric_name": metric.title,
             "lower_is_better": metric.better == "lower",
             "score_type": "continuous",
-            **({} if None in {metric.low, metric.high} else {"min_score": metric.low, "max_score": metric.high}),
+            "min_score": "-Infinity" if metric.low is None else metric.low,
+            "max_score": "Infinity" if metric.high is None else metric.high,
         },
         "score_details": {"score": item.value, "uncertainty": uncertainty, "details": details},
     }
@@ -258,11 +269,28 @@ def _epoch(run: Run) -> str:
     return str(int(datetime.fromisoformat(run.manifest.timestamp).timestamp()))
 
 
+def _places(run: Run, about: Mapping[str, str]) -> dict[str, str]:
+    """Where the files of each system stand, without their endings: data/BENCHMARK/DEVELOPER/MODEL/UUID, as the format wants.
+
+    The UUID follows from the run and the system, so that the same run gives the same names.
+    """
+    benchmark, developer = (_plain(text) for text in (view.task_name(run), about.get("developer", "unknown")))
+    places = {}
+    for system, name in _file_names(_systems(run)).items():
+        content = hashlib.sha256(f"{run.manifest.timestamp}/{_evaluation_id(run, system)}/{name}".encode()).digest()
+        places[system] = f"data/{benchmark}/{developer}/{name}/{uuid.UUID(bytes=content[:16], version=4)}"
+    return places
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text).strip("._")[:100] or "model"
+
+
 def _file_names(systems: Sequence[str]) -> dict[str, str]:
     """A file name for each system: its own signs where a file can have them, a number where two would be the same."""
     names: dict[str, str] = {}
     for system in systems:
-        plain = re.sub(r"[^A-Za-z0-9.-]+", "_", system).strip("._")[:100] or "model"
+        plain = _plain(system)
         used_names = {name.lower() for name in names.values()}
         names[system] = next(
             name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjudge.report.eee import RELATIONSHIPS, VERSION
+from adjudge.report.eee import AVAILABLE, DEPLOYMENTS, RELATIONSHIPS, VERSION
 from adjudge.runs.schemas import DRAFT
 
 _TEXT = {"type": "string", "minLength": 1}
 _WORDS = {"type": "object", "additionalProperties": {"type": "string"}}
 _NUMBER = {"type": "number"}
 _COUNT = {"type": "integer", "minimum": 0}
+_PLACE = r"^data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}_samples\.jsonl$"
 _DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
@@ -44,9 +45,10 @@ def _aggregate() -> dict[str, Any]:
             "lower_is_better": {"type": "boolean"},
             "score_type": {"enum": ["binary", "continuous", "levels"]},
         },
-        min_score=_NUMBER,
-        max_score=_NUMBER,
+        min_score={"oneOf": [_NUMBER, {"const": "-Infinity"}]},
+        max_score={"oneOf": [_NUMBER, {"const": "Infinity"}]},
     )
+    details = _object({"deployment_type": {"enum": list(DEPLOYMENTS)}, "model_availability": {"enum": list(AVAILABLE)}})
     result = _object(
         {
             "evaluation_result_id": _TEXT,
@@ -82,13 +84,13 @@ def _aggregate() -> dict[str, Any]:
                         "additional_details": _WORDS,
                     }
                 ),
-                "model_info": _object({"name": _TEXT, "id": _TEXT}, developer=_TEXT),
+                "model_info": _object({"name": _TEXT, "id": _TEXT, "additional_details": details}, developer=_TEXT),
                 "eval_library": _object({"name": _TEXT, "version": _TEXT, "additional_details": _WORDS}),
                 "evaluation_results": {"type": "array", "items": result},
                 "detailed_evaluation_results": _object(
                     {
                         "format": {"const": "jsonl"},
-                        "file_path": _TEXT,
+                        "file_path": {"type": "string", "pattern": _PLACE},
                         "hash_algorithm": {"const": "sha256"},
                         "checksum": _DIGEST,
                         "total_rows": _COUNT,

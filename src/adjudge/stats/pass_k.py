@@ -20,6 +20,7 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import few_clusters, share_interval
 from adjudge.stats.quantiles import normal_quantile, student_quantile
 
+_PSEUDO = 0.25
 Which = Literal["any", "all"]
 
 
@@ -48,12 +49,17 @@ def share_of_values(values: FloatArray, *, level: float, method: str) -> Estimat
     """The mean of values between 0 and 1 with Wilson's interval at their effective number of yes-or-no trials.
 
     That number is p(1−p) over the variance of the mean, reduced by (z/t)² because the variance is estimated (Korn and
-    Graubard 1998, Survey Methodology 24:193-201); where all values are 0 or all are 1 it is the number of values.
+    Graubard 1998, Survey Methodology 24:193-201); where all values are 0 or all are 1 it is the number of values. The variance
+    counts a quarter of a value at 0 and at 1 beside the others: near the ends few values carry it, and without them the
+    intervals of the coverage study are too narrow there (91.7 % at p = .94; docs/statistics-coverage.md).
     """
     m = values.size
     share = math.fsum(values) / m
-    spread = math.fsum((values - share) ** 2) / (m - 1) / m if m > 1 else 0.0
-    effective = share * (1.0 - share) / spread if spread > 0.0 else float(m)
+    total = m + 2.0 * _PSEUDO
+    centre = (math.fsum(values) + _PSEUDO) / total
+    squares = math.fsum((values - centre) ** 2) + _PSEUDO * (centre**2 + (1.0 - centre) ** 2)
+    spread = squares / (total - 1.0) / m if m > 1 else 0.0
+    effective = share * (1.0 - share) / spread if spread > 0.0 and 0.0 < share < 1.0 else float(m)
     z = normal_quantile(0.5 + level / 2.0)
     t = student_quantile(max(m - 1.0, 1.0), 0.5 + level / 2.0)
     low, high = share_interval(share, effective * (z / t) ** 2, z)

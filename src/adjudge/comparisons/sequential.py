@@ -1,0 +1,142 @@
+"""A gate that may be looked at again and again: paired yes-or-no outcomes against a baseline, counted over all looks.
+
+The state file holds the counts and which items were counted, so that an item counts once however often it is looked at.
+Of an item that was tried several times the side that won more of its attempts wins: one coin an item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from adjudge.comparisons.guard import examine
+from adjudge.comparisons.outcomes import Outcome, chosen, plain
+from adjudge.comparisons.systems import System, sample_of, select
+from adjudge.errors import ConfigError, NotComparable
+from adjudge.stats.sequential import PRIOR, Sequential, paired_test
+
+SCHEMA = "adjudge-sequential/1"
+_ITEM = "item"
+_DIGEST_BYTES = 8
+
+
+class State(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The file: what was counted so far, under which α, and short digests of the items."""
+
+    schema: str = SCHEMA
+    protocol: str
+    metric: str
+    baseline: str
+    alpha: float
+    prior: float = PRIOR
+    looks: int = 0
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    seen: list[str] = []
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """One look: how many items were new, and what all looks together say."""
+
+    new: int
+    known: int
+    state: State
+    test: Sequential
+
+
+def read_state(path: Path) -> State | None:
+    """The state of earlier looks; None where there was none. Another file is a ConfigError."""
+    if not path.exists():
+        return None
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=State)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path}: is no state of a sequential gate: {error}") from None
+    if state.schema != SCHEMA:
+        raise ConfigError(f"{path}: has schema {state.schema!r}, expected {SCHEMA!r}")
+    return state
+
+
+def look(candidate: str, baseline: str, state: State | None, *, alpha: float | None = None) -> Look:
+    """Count the items that were not counted before; raises NotComparable where the two may not be compared."""
+    first, second = select([baseline, candidate])
+    guard = examine([first, second])
+    if guard.reasons:
+        raise NotComparable(guard.reasons)
+    outcome = _outcome(first, second)
+    manifest = first.run.manifest
+    now = state or State(
+        protocol=manifest.protocol,
+        metric=outcome.name,
+        baseline=_digest_of(first),
+        alpha=0.05 if alpha is None else alpha,
+    )
+    _refuse_other(now, first, outcome, alpha)
+    new = _count(now, first, second, outcome, guard.keys)
+    now.looks += 1
+    test = paired_test(now.wins, now.losses, alpha=now.alpha, prior=now.prior)
+    return Look(new=new, known=len(now.seen) - new, state=now, test=test)
+
+
+def _outcome(first: System, second: System) -> Outcome:
+    outcomes, _ = chosen([first.run, second.run], [])
+    binary = next((outcome for outcome in outcomes if outcome.kind == "binary" and not outcome.where), None)
+    if binary is None:
+        raise NotComparable(
+            ["the runs declare no yes-or-no outcome alike, which a sequential gate needs (--pass-at gives one)"]
+        )
+    return binary
+
+
+def _digest_of(baseline: System) -> str:
+    """What the baseline is: its data set and its verdicts follow from its files."""
+    digests = baseline.run.manifest.digests
+    return hashlib.sha256(f"{baseline.model}/{sorted(digests.items())}".encode()).hexdigest()[:32]
+
+
+def _refuse_other(state: State, baseline: System, outcome: Outcome, alpha: float | None) -> None:
+    """Counts of another baseline, metric or α are not to be added to."""
+    manifest = baseline.run.manifest
+    for what, kept, now in (
+        ("protocol", state.protocol, manifest.protocol),
+        ("metric", state.metric, outcome.name),
+        ("baseline", state.baseline, _digest_of(baseline)),
+        ("alpha", state.alpha, state.alpha if alpha is None else alpha),
+    ):
+        if kept != now:
+            raise ConfigError(f"the state file counts another {what} ({kept}, now {now}): begin with a new file")
+
+
+def _count(state: State, first: System, second: System, outcome: Outcome, keys: list[str]) -> int:
+    """Add the new items to the counts; how many they are."""
+    names = sorted({*outcome.columns(), *([_ITEM] if _ITEM in first.run.column_names else [])})
+    a, b = first.table(names, keys), second.table(names, keys)
+    items = plain(a.column(_ITEM)).to_pylist() if _ITEM in names else [sample_of(key) for key in keys]
+    gain = outcome.values(b) - outcome.values(a)
+    net: dict[str, float] = {}
+    for item, difference in zip(items, gain.tolist(), strict=True):
+        if not np.isnan(difference):
+            net[str(item)] = net.get(str(item), 0.0) + difference
+    seen, new = set(state.seen), 0
+    for item in sorted(net):
+        short = hashlib.sha256(item.encode()).hexdigest()[: 2 * _DIGEST_BYTES]
+        if short in seen:
+            continue
+        seen.add(short)
+        state.seen.append(short)
+        new += 1
+        state.wins += net[item] > 0.0
+        state.losses += net[item] < 0.0
+        state.ties += net[item] == 0.0
+    return new
+
+
+def write_state(state: State) -> bytes:
+    """The file's bytes, readable in a diff."""
+    return msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n"
