@@ -75,10 +75,7 @@ def test_the_correction_is_over_both_pairs(run):
 def test_the_text_of_several_pairs_has_a_paragraph_for_each_and_one_table(run):
     said = text(adjudge.compare(run.path, factor="tools").to_dict())
     paragraphs = [part for part in said.split("\n\n") if ", on 400 samples × 3 trials: " in part]
-    assert [part.split(",")[0] for part in paragraphs] == [
-        "hawk-1|tools against hawk-1|no-tools",
-        "wren-mini|tools against wren-mini|no-tools",
-    ]
+    assert [part.split(",")[0] for part in paragraphs] == ["hawk-1: tools − no-tools", "wren-mini: tools − no-tools"]
     rows = {line.split("  ")[0].strip(): line for line in said.splitlines()}
     assert "hawk-1: tools − no-tools" in rows["metric"]
     assert "n/a" in rows["latency_seconds, s"]

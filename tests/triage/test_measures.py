@@ -274,8 +274,9 @@ def test_what_no_record_says_is_told_apart_from_what_some_say(judge, record):
         record(n, "fake", "fake", models={"agent": "a"} if n < 3 else None, timestamp="2026-01-01") for n in range(10)
     ]
     notes = judge(rows).metrics["notes"]
-    assert "m|no-tools: no record carries models.vision, models.structuring, prompt_hashes, cache, temperature" in notes
-    assert "m|no-tools: only some records carry models.agent (3 of 10)" in notes
+    items = "models.vision, models.structuring, prompt_hashes, cache, temperature"
+    assert f"no record of m|no-tools carries {items}" in notes
+    assert "only some records carry models.agent: m|no-tools (3 of 10)" in notes
     assert not any("timestamp" in note for note in notes)
 
 

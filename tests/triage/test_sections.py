@@ -124,3 +124,17 @@ def test_one_trial_has_no_deviation_and_its_flip_rate_is_not_asked(judge, record
     assert "trials" not in names
     rows = next(section for section in run.metrics["sections"] if section["name"] == "readings")["rows"]
     assert rows[0][2] == wilson(3, 6).to_dict()
+
+
+def test_long_names_stay_different_in_charts(judge, record):
+    """Two modes of a model with a long name are two panels that can be told apart."""
+    model = "provider-of-models/some-quite-long-model-name-preview-2026-01"
+    rows = [
+        record(n, ("fake", "real")[n % 2], "fake", model=model, use_tools=tools, timings={"total_seconds": 1.0 + n})
+        for n in range(8)
+        for tools in (False, True)
+    ]
+    charts = {chart["name"]: chart["spec"] for chart in judge(rows).charts}
+    assert [panel["title"]["text"] for panel in charts["confusion"]["concat"]] == ["…no-tools", "…tools"]
+    groups = {row["group"] for row in charts["latency"]["data"]["values"]}
+    assert groups == {"…no-tools, cache unknown (n = 8)", "…tools, cache unknown (n = 8)"}

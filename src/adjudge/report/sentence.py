@@ -7,6 +7,7 @@ from typing import Any
 
 from adjudge.report import numbers
 from adjudge.report.untrusted import line
+from adjudge.runs.names import pair_name
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import SHARE
 
@@ -31,6 +32,9 @@ def sentence(comparison: Mapping[str, Any]) -> str:
 
 def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """One of several pairs that are told apart by more than the factor."""
+    if not pair["identical"] and sum(not metric["slice"] for metric in pair["metrics"]) > FEW:
+        clauses = [*_counted(pair, who="", told=1), *_latency_refused(pair)]
+        return _ended(f"{pair_name(line(pair['a']), line(pair['b']))}, on {on_what(pair)}: {', '.join(clauses)}")
     systems = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
     opening = _opening({**comparison, "systems": systems, "n": pair["n"], "samples": pair.get("samples", pair["n"])})
     return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1)))
@@ -44,26 +48,31 @@ def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
         whole = [metric for metric in pair["metrics"] if not metric["slice"]]
         told = [metric for metric in pair["metrics"] if not metric["slice"] or metric["verdict"] in {"better", "worse"}]
         if len(whole) > FEW:
-            clauses = _counted(pair)
+            clauses = _counted(pair, who=f"{line(pair['b'])} is ", told=_TOLD)
         else:
             clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in told]
+    return clauses + _latency_refused(pair)
+
+
+def _latency_refused(pair: Mapping[str, Any]) -> list[str]:
+    """Why latencies as a whole were not compared."""
     latency = pair["latency"]
-    if latency is not None and latency["why"] is not None:
-        refused = "latency is not comparable" if not latency["compared"] else "latency was compared by force"
-        clauses.append(f"{refused}: {line(latency['why'])}")
-    return clauses
+    if latency is None or latency["why"] is None:
+        return []
+    refused = "latency is not comparable" if not latency["compared"] else "latency was compared by force"
+    return [f"{refused}: {line(latency['why'])}"]
 
 
-def _counted(pair: Mapping[str, Any]) -> list[str]:
+def _counted(pair: Mapping[str, Any], *, who: str, told: int) -> list[str]:
     """How many metrics are better, worse, equivalent and inconclusive; the first of the better and worse with their gaps."""
     whole = [metric for metric in pair["metrics"] if not metric["slice"]]
     clauses = []
     for verdict in ("better", "worse"):
         metrics = [metric for metric in whole if metric["verdict"] == verdict]
         if metrics:
-            listed = ", ".join(f"{line(metric['title'])} {gap(metric)}" for metric in metrics[:_TOLD])
-            more = f" and {len(metrics) - _TOLD} more" if len(metrics) > _TOLD else ""
-            clauses.append(f"{line(pair['b'])} is {verdict} on {len(metrics)} of {len(whole)} metrics ({listed}{more})")
+            listed = ", ".join(f"{line(metric['title'])} {gap(metric)}" for metric in metrics[:told])
+            more = f" and {len(metrics) - told} more" if len(metrics) > told else ""
+            clauses.append(f"{who}{verdict} on {len(metrics)} of {len(whole)} metrics ({listed}{more})")
     for verdict in ("equivalent", "inconclusive"):
         metrics = [metric for metric in whole if metric["verdict"] == verdict]
         if metrics:
@@ -73,7 +82,7 @@ def _counted(pair: Mapping[str, Any]) -> list[str]:
         for metric in pair["metrics"]
         if metric["slice"] and metric["verdict"] == "worse"
     ]
-    return clauses + ([f"worse within a slice: {'; '.join(sliced[:_TOLD])}"] if sliced else [])
+    return clauses + ([f"worse within a slice: {'; '.join(sliced[:told])}"] if sliced else [])
 
 
 def gap(metric: Mapping[str, Any], *, with_unit: bool = True) -> str:

@@ -20,10 +20,11 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import SCORE_BINS, Partial
+from adjudge.runs.names import short_names
 
 _POSITIVE, _NEGATIVE = "#D55E00", "#0072B2"
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B4513")
-_COLUMNS = 2
+_COLUMNS, _NAME = 2, 36
 _SHARE = {"scale": {"domain": [0, 1]}}
 _CACHE = {"hit": "#E69F00", "miss": "#0072B2", "unknown": "#777777"}
 _WHOLE = ("total_seconds", "latency_seconds")
@@ -34,11 +35,13 @@ _ON_DARK = {"condition": {"test": "datum.share > 0.55", "value": "white"}, "valu
 
 def build(whole: Partial, configurations: Mapping[str, Any], config: TriageConfig) -> list[Spec]:
     """Every chart that has something to show, in the order of the report."""
+    names = short_names(sorted(configurations), _NAME)
+    configurations = {names[name]: configurations[name] for name in sorted(configurations)}
     specs = (
-        _confusion(whole, config),
+        _confusion(whole, config, names),
         _reliability(configurations),
         _risk_coverage(configurations),
-        _scores(whole, config),
+        _scores(whole, config, names),
         _latency(configurations),
         _components(configurations),
     )
@@ -65,7 +68,7 @@ def _number(**more: Any) -> Spec:
     return {"type": "quantitative", **more}
 
 
-def _confusion(whole: Partial, config: TriageConfig) -> Spec | None:
+def _confusion(whole: Partial, config: TriageConfig, names: Mapping[str, str]) -> Spec | None:
     positive, negative = config.classes()
     answers = {
         positive: (POSITIVE,),
@@ -95,11 +98,11 @@ def _confusion(whole: Partial, config: TriageConfig) -> Spec | None:
         rows: list[Spec] = []
         for label, start in ((positive, 0), (negative, ANSWERS)):
             total = int(counts[start : start + ANSWERS].sum())
-            shown = {"configuration": name, "label": f"{label} (n = {total:,})"}
+            shown = {"configuration": names[name], "label": f"{label} (n = {total:,})"}
             for answer, codes in answers.items():
                 count = int(counts[[start + code for code in codes]].sum())
                 rows.append({**shown, "answer": answer, "count": count, "share": count / total if total else None})
-        panels.append(_panel(name, rows, width=280, height=84, encoding={"x": x, "y": y}, layer=layers))
+        panels.append(_panel(names[name], rows, width=280, height=84, encoding={"x": x, "y": y}, layer=layers))
     if not panels:
         return None
     return _spec(
@@ -243,7 +246,7 @@ def _risk_coverage(configurations: Mapping[str, Any]) -> Spec | None:
     )
 
 
-def _scores(whole: Partial, config: TriageConfig) -> Spec | None:
+def _scores(whole: Partial, config: TriageConfig, names: Mapping[str, str]) -> Spec | None:
     positive, negative = config.classes()
     encoding = {
         "x": {"field": "from", **_number(**_SHARE, title=f"score for {positive}")},
@@ -280,7 +283,7 @@ def _scores(whole: Partial, config: TriageConfig) -> Spec | None:
                 rows.append({"label": word, **edges, "share": count / total, "count": count})
         if rows:
             n = int(histogram[:, :ABSTAINED].sum())
-            panels.append(_panel(f"{name} (n = {n:,})", rows, width=260, height=130, **bars))
+            panels.append(_panel(f"{names[name]} (n = {n:,})", rows, width=260, height=130, **bars))
     if not panels:
         return None
     return _spec(

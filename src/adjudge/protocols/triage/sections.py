@@ -29,6 +29,7 @@ def sections(
     """Every table that has a row, in the order of the report."""
     of = {(named.slice.removeprefix("configuration="), named.name): named.estimate for named in estimates}
     tables = [
+        _short(configurations, of, config),
         *_operating_point(configurations, config),
         _both_readings(configurations, of, config),
         _prevalence(configurations, config),
@@ -40,6 +41,28 @@ def sections(
         _every_mean(configurations),
     ]
     return [table for table in tables if table is not None and table.rows]
+
+
+def _short(
+    configurations: Mapping[str, Block], of: Mapping[tuple[str, str], Estimate], config: TriageConfig
+) -> Section:
+    p, n = config.classes()
+    columns = {
+        "right": "accuracy",
+        "coverage": "coverage",
+        "right where it answers": "accuracy_answered",
+        f"{p}s that slip": f"{p}_slip_rate",
+        f"{n}s flagged": f"{n}_false_flag_rate",
+    }
+    return Section(
+        name="in_short",
+        title="In short",
+        note=f"Shares of all samples with 95 % intervals; {p}s that slip are of all {p}s, {n}s flagged of all {n}s.",
+        columns=["configuration", *(Column(title, "%") for title in columns)],
+        rows=[[name, *(of.get((name, metric)) for metric in columns.values())] for name in configurations],
+        place="first",
+        terminal=0,
+    )
 
 
 def _both_readings(

@@ -269,14 +269,23 @@ def _judged(whole: Partial) -> str:
     return f"{' × '.join(parts)} on {samples}" if parts else samples
 
 
-def _lacking(provenance: dict[str, Any]) -> list[str]:
-    """What no record says about how it came to be, and what only some say."""
-    records, carried = provenance["records"], provenance["carried"]
-    nowhere = [item for item, count in carried.items() if not count]
-    in_part = [f"{item} ({count:,} of {records:,})" for item, count in carried.items() if 0 < count < records]
+def _lacking(provenances: dict[str, dict[str, Any]]) -> list[str]:
+    """What no record of a configuration says about how it came to be, and what only some say; equal lists are one note."""
+    nowhere: dict[str, list[str]] = {}
+    in_part: dict[str, list[str]] = {}
+    for name, provenance in provenances.items():
+        records, carried = provenance["records"], provenance["carried"]
+        absent = [item for item, count in carried.items() if records and not count]
+        if absent:
+            nowhere.setdefault(", ".join(absent), []).append(name)
+        some = {item: count for item, count in carried.items() if 0 < count < records}
+        if some:
+            least, most = min(some.values()), max(some.values())
+            counts = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            in_part.setdefault(", ".join(some), []).append(f"{name} ({counts} of {records:,})")
     return [
-        *([f"no record carries {', '.join(nowhere)}"] if nowhere and records else []),
-        *([f"only some records carry {', '.join(in_part)}"] if in_part else []),
+        *(f"no record of {', '.join(names)} carries {items}" for items, names in nowhere.items()),
+        *(f"only some records carry {items}: {', '.join(names)}" for items, names in in_part.items()),
     ]
 
 
@@ -365,7 +374,6 @@ def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: di
         )
     for name in sorted(whole.configurations):
         own = whole.configurations[name]
-        block = configurations[name]
         states = sum((counts for counts in own.states.values()), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64))
         bad = [
             f"{count} {state}" for state, count in zip(CONFIDENCE_STATES[1:], states.tolist()[1:], strict=True) if count
@@ -378,7 +386,7 @@ def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: di
                 "under 250 ms of vision time: possibly cached"
             )
         notes += [f"{name}: {note}" for note in changed(own)]
-        notes += [f"{name}: {note}" for note in _lacking(block["provenance"])]
+    notes += _lacking({name: block["provenance"] for name, block in configurations.items()})
     edges = [
         name
         for name, block in configurations.items()
