@@ -49,7 +49,9 @@ def made(tmp_path):
         pq.write_table(pa.table(rows or score_rows()), tmp_path / "scores.parquet")
         (tmp_path / "splits.json").write_text(json.dumps(splits or SPLITS))
         config = {"scores": str(tmp_path / "scores.parquet"), "splits": str(tmp_path / "splits.json")}
-        return adjudge.evaluate("anomaly", {**config, "resamples": 500, **options}, out=tmp_path / out, force=True)
+        return adjudge.evaluate(
+            "anomaly", {**config, "resamples": 500, **options}, out=tmp_path / out, force=True, report=False
+        )
 
     return run
 

@@ -17,6 +17,6 @@ def test_own_detector_of_the_page_works(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     config = write_example(tmp_path, flights=14, seconds=40.0, rate=10.0)
     run = adjudge.evaluate(
-        "anomaly", {**config, "detector": "my_detector:Distance", "resamples": 500}, out=tmp_path / "run"
+        "anomaly", {**config, "detector": "my_detector:Distance", "resamples": 500}, out=tmp_path / "run", report=False
     )
     assert run.metrics["valid"]

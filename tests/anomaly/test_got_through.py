@@ -116,7 +116,7 @@ def detectors(tmp_path, monkeypatch):
 )
 @pytest.mark.usefixtures("detectors")
 def test_what_a_detector_looks_at(example, tmp_path, kind, rule, why):
-    run = adjudge.evaluate("anomaly", {**example, "detector": f"my_detectors:{kind}"}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**example, "detector": f"my_detectors:{kind}"}, out=tmp_path / "r", report=False)
     assert set(failed(run)) == ({rule} if rule else set())
     assert all(why in reason for reasons in failed(run).values() for reason in reasons)
     assert run.metrics["offline"] is (kind == "Offline")
@@ -136,7 +136,7 @@ def test_what_a_detector_looks_at(example, tmp_path, kind, rule, why):
 
 def test_labelled_rows_are_no_negatives_in_attacked_copies(example, tmp_path):
     config = changed(example, tmp_path, lambda c: label_rows(c, "f07", (10, 40)))
-    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r", report=False)
     rows = {row["sample"]: row for row in run.samples.to_pylist()}
     own, attacked = rows["f07|labelled"], rows["f07|bias:5#1"]
     assert own["tp"] + own["fn"] == 30
@@ -149,7 +149,7 @@ def test_labelled_rows_are_no_negatives_in_attacked_copies(example, tmp_path):
     assert counted == 300 - left_out
     assert {row["attack"] for row in run.metrics["per_attack"]} == {"bias", "labelled"}
     assert any("30 rows of 1 test flights are labelled in the data" in note for note in run.metrics["notes"])
-    plain = adjudge.evaluate("anomaly", example, out=tmp_path / "plain")
+    plain = adjudge.evaluate("anomaly", example, out=tmp_path / "plain", report=False)
     clean = {row["sample"]: row for row in plain.samples.to_pylist()}["f07|bias:5#1"]
     assert sum(clean[name] for name in ("tp", "fp", "fn", "tn")) == 300
 
@@ -413,7 +413,7 @@ def test_columns_of_ones_own_names(example, tmp_path):
     ],
 )
 def test_random_attack_without_a_seed_fails_the_line(example, tmp_path, entry, caught):
-    run = adjudge.evaluate("anomaly", {**example, "catalog": {"bias": entry}}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**example, "catalog": {"bias": entry}}, out=tmp_path / "r", report=False)
     assert set(failed(run)) == ({"seeds.recorded"} if caught else set())
 
 
@@ -458,7 +458,9 @@ def test_stamp_names_what_is_open(made, tmp_path):
 
 def test_stamp_is_valid_once_nothing_is_open(example, tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("scaler.fit(X_train)\n")
-    run = adjudge.evaluate("anomaly", {**example, "code": [str(tmp_path / "train.py")]}, out=tmp_path / "r")
+    run = adjudge.evaluate(
+        "anomaly", {**example, "code": [str(tmp_path / "train.py")]}, out=tmp_path / "r", report=False
+    )
     assert [item["item"] for item in run.metrics["open_items"]] == ["one-command reproduction tested"]
     assert invoke("anomaly", "reproduce", str(run.path), "--quiet").return_value == 0
     done = adjudge.load_run(run.path)

@@ -34,7 +34,7 @@ def example(tmp_path_factory):
 @pytest.fixture(scope="module")
 def residual(example, tmp_path_factory):
     """The residual detector judged on them."""
-    return adjudge.evaluate("anomaly", example, out=tmp_path_factory.mktemp("runs") / "residual")
+    return adjudge.evaluate("anomaly", example, out=tmp_path_factory.mktemp("runs") / "residual", report=False)
 
 
 def test_integrated_imu_reproduces_gps_to_a_centimetre():
@@ -69,7 +69,9 @@ def test_residual_detector_sees_bias_and_drift(residual):
 def test_attacks_that_differ_in_another_parameter_are_sequences_of_their_own(example, tmp_path):
     parameters = {"position_bias_m": 5.0, "acceleration_bias_mps2": 1.0, "correlation_factor": [0.1, 0.9]}
     catalog = {"coordinated": {"parameters": parameters, "duration": 10.0, "seed": 1}}
-    run = adjudge.evaluate("anomaly", {**example, "catalog": catalog, "detector": "random"}, out=tmp_path / "r")
+    run = adjudge.evaluate(
+        "anomaly", {**example, "catalog": catalog, "detector": "random"}, out=tmp_path / "r", report=False
+    )
     names = run.samples.column("sample").to_pylist()
     assert len(set(names)) == len(names) == 15
     assert {name.partition("|")[2] for name in names} == {"", "coordinated:5#1", "coordinated:5#1~1"}
@@ -80,7 +82,10 @@ def test_attacks_that_differ_in_another_parameter_are_sequences_of_their_own(exa
 def test_unknown_option_of_a_detector_is_a_wrong_configuration(example, tmp_path, name):
     with pytest.raises(ConfigError, match="does not take these options"):
         adjudge.evaluate(
-            "anomaly", {**example, "detector": name, "detector_options": {"colour": 1}}, out=tmp_path / "r"
+            "anomaly",
+            {**example, "detector": name, "detector_options": {"colour": 1}},
+            out=tmp_path / "r",
+            report=False,
         )
 
 
@@ -102,7 +107,7 @@ def test_headline_intervals_come_from_flights(residual):
 
 
 def test_random_detector_contains_one_half(example, tmp_path):
-    run = adjudge.evaluate("anomaly", {**example, "detector": "random"}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**example, "detector": "random"}, out=tmp_path / "r", report=False)
     estimate = run.estimates()["auroc", ""]
     assert estimate.low < 0.5 < estimate.high
 
@@ -111,7 +116,9 @@ def test_random_detector_contains_one_half(example, tmp_path):
 def test_library_detectors_by_name(example, tmp_path, name):
     pytest.importorskip(name.partition(":")[0])
     options = {"n_estimators": 10} if "Forest" in name else {}
-    run = adjudge.evaluate("anomaly", {**example, "detector": name, "detector_options": options}, out=tmp_path / "r")
+    run = adjudge.evaluate(
+        "anomaly", {**example, "detector": name, "detector_options": options}, out=tmp_path / "r", report=False
+    )
     assert run.metrics["metrics"]["auroc"] is not None
 
 
@@ -172,7 +179,7 @@ LEAKING_DATA = {
 @pytest.mark.parametrize("rule", sorted(LEAKING_DATA))
 def test_leaking_data_is_caught_by_its_rule_and_no_other(example, tmp_path, rule):
     config = altered(example, tmp_path, LEAKING_DATA[rule])
-    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r", report=False)
     assert broken_rules(run) == {rule}
     if rule in {"split.no_shuffle", "attack.test_only"}:  # the first is made again from the scores, the second is not
         return
@@ -189,20 +196,22 @@ def test_leaking_data_is_caught_by_its_rule_and_no_other(example, tmp_path, rule
 )
 @pytest.mark.usefixtures("own_detectors")
 def test_leaking_detector_is_caught_by_its_rule_and_no_other(example, tmp_path, kind, rule):
-    run = adjudge.evaluate("anomaly", {**example, "detector": f"own_detectors:{kind}"}, out=tmp_path / "r")
+    run = adjudge.evaluate(
+        "anomaly", {**example, "detector": f"own_detectors:{kind}"}, out=tmp_path / "r", report=False
+    )
     assert broken_rules(run) == {rule}
 
 
 @pytest.mark.usefixtures("own_detectors")
 def test_detector_with_the_seed_of_the_run_is_valid(example, tmp_path):
-    run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Seeded"}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Seeded"}, out=tmp_path / "r", report=False)
     assert broken_rules(run) == set()
 
 
 def test_undeclared_feature_warns_and_stays_valid(example, tmp_path):
     noise = np.random.default_rng(0)
     config = altered(example, tmp_path, lambda c: c.update(airspeed=noise.normal(size=c["t"].size)))
-    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r", report=False)
     assert run.metrics["valid"]
     assert {atom.severity for atom in run.atoms(run.samples.to_pylist()[0]) if atom.rule == "feature.allowed"} == {
         "WARNING"
@@ -212,7 +221,7 @@ def test_undeclared_feature_warns_and_stays_valid(example, tmp_path):
 def test_nan_in_a_feature_names_flight_and_column(example, tmp_path):
     config = altered(example, tmp_path, lambda c: c["gps_x"].__setitem__(10, np.nan))
     with pytest.raises(InputError, match="flight f00: gps_x is no number at row 11"):
-        adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+        adjudge.evaluate("anomaly", config, out=tmp_path / "r", report=False)
 
 
 BROKEN = """
@@ -295,7 +304,7 @@ def own_detectors(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("own_detectors")
 def test_broken_detector_ends_errored_and_names_the_flight(example, tmp_path, kind, message):
     name = f"own_detectors:{kind}"
-    run = adjudge.evaluate("anomaly", {**example, "detector": name}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**example, "detector": name}, out=tmp_path / "r", report=False)
     assert run.metrics["violations"] == [{"code": "detector.scores", "reasons": [f"{name} {message}"]}]
     assert (run.metrics["stamp"], run.metrics["metrics"], run.metrics["estimates"]) == ("INVALID", {}, [])
     counts = run.metrics["buckets"]["all"]
@@ -310,7 +319,7 @@ def test_broken_detector_ends_errored_and_names_the_flight(example, tmp_path, ki
 @pytest.mark.usefixtures("own_detectors")
 def test_detector_that_cannot_be_made_is_a_wrong_configuration(example, tmp_path):
     with pytest.raises(ConfigError, match="cannot be loaded"):
-        adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Missing"}, out=tmp_path / "r")
+        adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Missing"}, out=tmp_path / "r", report=False)
     assert not (tmp_path / "r").exists()
 
 
@@ -318,7 +327,7 @@ def test_detector_that_cannot_be_made_is_a_wrong_configuration(example, tmp_path
 def test_of_several_detectors_one_crashes_and_the_others_go_on(example, residual, tmp_path):
     config = {key: value for key, value in example.items() if key != "detector"}
     listed = ["residual", "own_detectors:Crash", {"detector": "own_detectors:Mean", "name": "mean"}]
-    run = adjudge.evaluate("anomaly", {**config, "detectors": listed}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**config, "detectors": listed}, out=tmp_path / "r", report=False)
     tops = run.metrics["detectors"]
     assert {name: top["stamp"] for name, top in tops.items()} == {
         "residual": "VALID WITH OPEN ITEMS",
@@ -354,12 +363,12 @@ def test_of_several_detectors_one_crashes_and_the_others_go_on(example, residual
 def test_wrong_lists_of_detectors(example, tmp_path, options, message):
     config = {key: value for key, value in example.items() if key != "detector"}
     with pytest.raises(ConfigError, match=message):
-        adjudge.evaluate("anomaly", {**config, **options}, out=tmp_path / "r")
+        adjudge.evaluate("anomaly", {**config, **options}, out=tmp_path / "r", report=False)
 
 
 @pytest.mark.usefixtures("own_detectors")
 def test_own_detector_works_on_copies(example, tmp_path):
-    run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Mean"}, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", {**example, "detector": "own_detectors:Mean"}, out=tmp_path / "r", report=False)
     assert run.metrics["valid"]
 
 
@@ -379,14 +388,14 @@ def test_reproduce_differs_by_exactly_nothing(residual):
 
 def test_reproduce_names_the_metric_that_moved(example, tmp_path):
     config = altered(example, tmp_path, dict)
-    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r")
+    run = adjudge.evaluate("anomaly", config, out=tmp_path / "r", report=False)
 
     def jump(columns):
         rows = np.flatnonzero(columns["flight"].astype(str) == "f10")
         columns["gps_x"][rows[20:97]] += 30.0
 
     altered(config, tmp_path, jump)
-    again = adjudge.evaluate("anomaly", config, out=tmp_path / "again")
+    again = adjudge.evaluate("anomaly", config, out=tmp_path / "again", report=False)
     before, after = (each.metrics["metrics"]["auroc"] for each in (run, again))
     assert (before - after) / before == pytest.approx(0.03, abs=0.003)
     result = invoke("reproduce", str(run.path))

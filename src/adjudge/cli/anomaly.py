@@ -244,7 +244,7 @@ def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: b
     if not first.metrics["valid"]:
         raise ConfigError(f"{run} is INVALID: it has no result that could be reproduced")
     with tempfile.TemporaryDirectory() as folder:
-        again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again")
+        again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again", report=False)
         rows = reproduction.differences(first.metrics, again.metrics, tolerance)
         both = zip(reproduction.records(run), reproduction.records(again.path), strict=True)
         changed = list(dict.fromkeys(item for pair in both for item in reproduction.changes(*pair)))

@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from adjudge.protocols.anomaly.code_calls import known_call, shuffled_in_place
 from adjudge.protocols.anomaly.code_rules import CodeFinding, LeakRules, Scope
 from adjudge.protocols.anomaly.code_values import (
     CROSS_VALIDATIONS,
-    CURVES,
-    FILLS,
-    FILTERS,
     FITS,
     GROUPED,
     MODULES,
@@ -29,11 +27,8 @@ from adjudge.protocols.anomaly.code_values import (
     called,
     concatenates,
     dotted,
-    frame_statistic,
     is_label,
-    is_statistic,
     joined,
-    scales,
     stem,
     target_names,
 )
@@ -326,12 +321,12 @@ class _Reader:
         self.rules.columns_of_call(name, node)
         everything = joined([*positional, *named.values()])
         everything = replace(everything, statistic=any(value.statistic for value in positional))
-        known = self._known_call(name, node, receiver, everything, scope)
+        known = known_call(self.rules, name, node, receiver, everything, scope)
         if known is not None:
             return known
         shuffled = self.rules.permuted(name, node, positional)
         if shuffled and name == "shuffle":
-            return self._shuffled_in_place(node, positional, shuffled, scope)
+            return shuffled_in_place(node, positional, shuffled, scope)
         if name in CROSS_VALIDATIONS and everything.fitted:
             for line in sorted(everything.fitted):
                 why = f"fitted on all rows before the cross-validation of line {node.lineno}; put it into a Pipeline"
@@ -355,36 +350,6 @@ class _Reader:
         )
         made = replace(made, made_by=name, quantile=quantile, statistic=statistic, parts=None)
         return replace(made, shuffled=made.shuffled | shuffled) if shuffled else made
-
-    def _known_call(self, name: str, node: ast.Call, receiver: Value, given: Value, scope: Scope) -> Value | None:
-        """Calls of which more is known: curves, fills, expressions over a frame, filters; None for every other."""
-        if name in CURVES:
-            plain = Value(given.splits, given.roots)
-            return replace(plain, parts=(plain, plain, replace(plain, quantile=TEST in given.splits)))
-        if name in FILLS and receiver.roots:
-            strategy = any(item.arg in {"strategy", "method"} and is_statistic(item.value) for item in node.keywords)
-            filled = replace(receiver, made_by=name, parts=None)
-            if given.statistic or strategy:
-                statistic = given if given.statistic else receiver
-                filled = replace(filled, fitted=filled.fitted | self.rules.scaled(node, receiver, statistic, scope))
-            return filled
-        if name in {"with_columns", "select"} and receiver.roots:
-            scaled = [item for item in node.args if isinstance(item, ast.BinOp | ast.Call) and scales(item)]
-            fitted = [self.rules.scaled(item, receiver, receiver, scope) for item in scaled if frame_statistic(item)]
-            return replace(receiver, made_by=name, fitted=receiver.fitted.union(*fitted), parts=None)
-        if name in FILTERS and receiver.roots and not receiver.splits and given.splits:
-            for root in receiver.roots if TEST in given.splits else ():
-                scope.split_roots.setdefault(root, node.lineno)
-            return Value(given.splits)
-        return None
-
-    def _shuffled_in_place(self, node: ast.Call, positional: list[Value], lines: frozenset[int], scope: Scope) -> Value:
-        for argument, value in zip(node.args, positional, strict=True):
-            key = dotted(argument)
-            if key is not None:
-                scope.names[key] = replace(value, shuffled=value.shuffled | lines)
-        parts = tuple(replace(value, shuffled=value.shuffled | lines, parts=None) for value in positional)
-        return replace(joined(parts), parts=parts if len(parts) > 1 else None)
 
     def _local_call(
         self,
