@@ -174,7 +174,7 @@ def _margins(texts: Sequence[str]) -> dict[str, float]:
 
 
 def _say(cases: Sequence[Case]) -> None:
-    """What did not hold, every gate, and how much held."""
+    """Print what failed, then every gate, then how many checks hold."""
     marks = {"pass": "pass", "failure": "FAIL", "error": "UNKNOWN"}
     for case in cases:
         if case.kind != "pass" or case.suite in {"gates", "sequential"}:

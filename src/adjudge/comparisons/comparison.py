@@ -141,7 +141,7 @@ def compare(
     systems = [system for group in groups for system in group]
     guards = [examine(group, factor=factor) for group in groups]
     guard = combined(guards)
-    if guard.reasons and (not force or not all(own.keys for own in guards) or _protocols(systems) > 1):
+    if guard.reasons and (not force or not all(group_guard.keys for group_guard in guards) or _protocols(systems) > 1):
         raise NotComparable(guard.reasons)
     latency_alone = LATENCY in metrics
     with_latency = not metrics or latency_alone or list(metrics) == [EVERY]
@@ -152,8 +152,8 @@ def compare(
         if name not in {*(outcome.name for outcome in outcomes), LATENCY}:
             raise ConfigError(f"a margin is given for {name!r}, which is not compared")
     pairs = [
-        _Pair(first, second, own, outcomes, settings, slices, force=force, latency=with_latency)
-        for group, own in zip(groups, guards, strict=True)
+        _Pair(first, second, group_guard, outcomes, settings, slices, force=force, latency=with_latency)
+        for group, group_guard in zip(groups, guards, strict=True)
         for first, second in combinations(group, 2)
     ]
     if not any(item.paired or item.latency for item in pairs):

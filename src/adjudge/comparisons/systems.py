@@ -163,7 +163,8 @@ def select(
         if (model_a is not None or model_b is not None) and len(named) != 2:
             raise ConfigError("--model-a and --model-b are for two runs; write RUN::MODEL for more")
         systems = [
-            System(run, _only(run, own or side or model)) for (run, own), side in zip(named, wanted, strict=False)
+            System(run, _only(run, named_model or side or model))
+            for (run, named_model), side in zip(named, wanted, strict=False)
         ]
     if len(systems) < 2:
         raise ConfigError(

@@ -85,10 +85,10 @@ def parse_plain(text: str) -> Action | None:
 
     What stands before the last `Action:` must hold no bracket, so that the marker cannot be part of a string.
     """
-    found = _PLAIN.fullmatch(text)
-    if found is None:
+    match = _PLAIN.fullmatch(text)
+    if match is None:
         return None
-    pointing, x, y, mark, spoken, element, keyword, words, alone = found.groups()
+    pointing, x, y, mark, spoken, element, keyword, words, alone = match.groups()
     if x is not None:
         across, down = float(x), float(y)
         return Action(pointing.lower(), across, down) if math.isfinite(across) and math.isfinite(down) else None
@@ -130,7 +130,7 @@ def tokenize(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
 
 def reported_success(text: str) -> bool | None:
     """The `success` of the last `State: {…}` that begins a line of a text; None where there is none."""
-    for start in reversed([found.end() for found in _STATE.finditer(text)] if "tate" in text.lower() else ()):
+    for start in reversed([match.end() for match in _STATE.finditer(text)] if "tate" in text.lower() else ()):
         try:
             state, _ = _JSON.raw_decode(text, start)
         except ValueError:
@@ -259,8 +259,8 @@ def _checked(name: str, numbers: dict[str, float], words: dict[str, str], end: i
 
 def _next(text: str, place: int) -> tuple[str, str, int, int]:
     """(kind, text, start, end) of the next token."""
-    found = _TOKEN.match(text, place)
-    if found is None:
+    token = _TOKEN.match(text, place)
+    if token is None:
         at = place + len(text[place:]) - len(text[place:].lstrip())
         if at >= len(text):
             raise _Failed("the text ends inside the action", len(text))
@@ -269,8 +269,8 @@ def _next(text: str, place: int) -> tuple[str, str, int, int]:
             line = text.find("\n", at)
             raise _Failed("a string is not closed", len(text) if line < 0 else line)
         raise _Failed(f"unexpected {text[at]!r}", at)
-    kind = found.lastgroup or ""
-    return kind, found[kind], found.start(kind), found.end()
+    kind = token.lastgroup or ""
+    return kind, token[kind], token.start(kind), token.end()
 
 
 def _unescaped(quoted: str) -> str:
@@ -281,8 +281,8 @@ def _unescaped(quoted: str) -> str:
     return _ESCAPE.sub(_character, body).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _character(found: re.Match[str]) -> str:
-    wide, byte, plain = found.groups()
+def _character(match: re.Match[str]) -> str:
+    wide, byte, plain = match.groups()
     if plain is not None:
         return _ESCAPES.get(plain, plain)
     return chr(int(wide or byte, 16))

@@ -229,15 +229,15 @@ def _in_utf8(block: Block) -> Block:
 def _rewritten(source: Source, file: int, shape: Shape) -> Iterator[Block]:
     """Any other format, record by record as JSON."""
     rows = records(source, shape)
-    while some := list(itertools.islice(rows, _BLOCK_ROWS)):
-        yield _in_utf8(block_of(some, source.name, file))
+    while block_rows := list(itertools.islice(rows, _BLOCK_ROWS)):
+        yield _in_utf8(block_of(block_rows, source.name, file))
 
 
 def block_of(rows: Iterable[tuple[int, bytes]], path: str = "", file: int = 0) -> Block:
     """Records that are at hand as a block."""
-    some = list(rows)
-    lines: NDArray[Any] = np.array([line for line, _ in some], dtype=np.int64)
-    return Block(path, file, b"\n".join([record for _, record in some]), lines)
+    rows = list(rows)
+    lines: NDArray[Any] = np.array([line for line, _ in rows], dtype=np.int64)
+    return Block(path, file, b"\n".join([record for _, record in rows]), lines)
 
 
 def _first(block: Block, rows: int) -> Block:

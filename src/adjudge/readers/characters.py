@@ -20,15 +20,15 @@ def mended(record: bytes) -> tuple[bytes, str]:
     except UnicodeDecodeError:
         record = record.decode("utf-8", "replace").encode()
         kinds.append("bytes that are not UTF-8")
-    again, controls = _CONTROLS.subn(lambda found: b"\\u%04x" % found[0][0], record)
+    again, controls = _CONTROLS.subn(lambda match: b"\\u%04x" % match[0][0], record)
     if controls:
         kinds.append("control characters")
     alone = 0
 
-    def without_lone(found: re.Match[bytes]) -> bytes:
+    def without_lone(match: re.Match[bytes]) -> bytes:
         nonlocal alone
-        if found[2] is None:
-            return found[0]
+        if match[2] is None:
+            return match[0]
         alone += 1
         return _REPLACED
 

@@ -145,10 +145,10 @@ def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
     try:
         while True:
             with _wide_fields():
-                some = list(itertools.islice(rows, _CSV_ROWS))
-            if not some:
+                csv_rows = list(itertools.islice(rows, _CSV_ROWS))
+            if not csv_rows:
                 return
-            yield from some
+            yield from csv_rows
     except csv.Error as error:
         raise InputError(f"is not readable as CSV: {error}", file=source.name, line=reader.line_num) from None
     finally:

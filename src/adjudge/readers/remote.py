@@ -39,7 +39,7 @@ def located(url: str) -> tuple[Any, str]:
         raise InputError("a URL needs fsspec: pip install 'adjudge[remote]'", file=url) from None
     protocol = url.partition("://")[0].rpartition("::")[2]
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url)
+        system_and_path: tuple[Any, str] = fsspec.core.url_to_fs(url)
     except ImportError as error:
         raise InputError(f"{protocol}:// needs another package: {error}", file=url) from None
     except ValueError as error:
@@ -47,7 +47,7 @@ def located(url: str) -> tuple[Any, str]:
         raise InputError(f"cannot be opened: {error}.", file=url, hint=hint) from None
     except Exception as error:  # noqa: BLE001 -- packages raise kinds of their own, as for missing credentials
         raise InputError(f"cannot be opened: {said(error)}", file=url) from None
-    return found
+    return system_and_path
 
 
 @contextmanager
@@ -82,8 +82,8 @@ def fetch(url: str, start: int, end: int) -> bytes:
     """Some bytes of a file."""
     system, path = located(url)
     with reading(url):
-        found: bytes = system.cat_file(path, start=start, end=end)
-        return found
+        content: bytes = system.cat_file(path, start=start, end=end)
+        return content
 
 
 def stamp(url: str) -> tuple[int, str]:
@@ -91,9 +91,9 @@ def stamp(url: str) -> tuple[int, str]:
     system, path = located(url)
     with reading(url):
         system.invalidate_cache()
-        found = system.info(path)
-    version = next((str(found[name]) for name in _VERSIONS if found.get(name) is not None), "")
-    return int(found.get("size") or 0), version
+        details = system.info(path)
+    version = next((str(details[name]) for name in _VERSIONS if details.get(name) is not None), "")
+    return int(details.get("size") or 0), version
 
 
 def matching(url: str) -> list[str]:
@@ -102,10 +102,10 @@ def matching(url: str) -> list[str]:
         return [url]
     system, path = located(url)
     with reading(url):
-        found = sorted(system.unstrip_protocol(name) for name in system.glob(path))
-    if not found:
+        urls = sorted(system.unstrip_protocol(name) for name in system.glob(path))
+    if not urls:
         raise InputError("no file matches", file=url)
-    return found
+    return urls
 
 
 class _Remote(io.RawIOBase):

@@ -249,5 +249,5 @@ def _number(lexeme: str) -> int | float:
 
 
 def _unexpected(text: str, pos: int, end: int, state: int) -> str:
-    there = text[pos : min(end, pos + 80)].lstrip(" \t\n\r")[:12]
-    return f"expected {_WANTED[state]}, found {there!r}"
+    next_characters = text[pos : min(end, pos + 80)].lstrip(" \t\n\r")[:12]
+    return f"expected {_WANTED[state]}, found {next_characters!r}"

@@ -71,23 +71,23 @@ def shape_of(role: str, json_path: str | None, columns: dict[str, str]) -> Shape
     path = tuple(part for part in (json_path or "").removeprefix("$").split(".") if part)
     chosen = []
     for ours, theirs in columns.items():
-        own, colon, name = ours.partition(":")
-        if not colon or own == role:
+        its_role, colon, name = ours.partition(":")
+        if not colon or its_role == role:
             chosen.append((name if colon else ours, theirs))
     return Shape(path, tuple(chosen))
 
 
 def columns_of(words: list[str]) -> dict[str, str]:
     """The columns that `OURS=THEIRS` words name."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for word in words:
         ours, equals, theirs = word.partition("=")
         if not equals or not ours or not theirs:
             raise ConfigError(f"--column {word!r} is not OURS=THEIRS, such as id=question_id")
-        if ours in found:
+        if ours in columns:
             raise ConfigError(f"--column {ours!r} is given twice")
-        found[ours] = theirs
-    return found
+        columns[ours] = theirs
+    return columns
 
 
 def _at(record: dict[str, Any], key: str) -> Any:

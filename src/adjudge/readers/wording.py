@@ -35,18 +35,18 @@ def in_words(error: Exception) -> str:
             return "it ends in the middle of a value"
         place = _BYTE.search(text)
         return f"it cannot be read on from byte {int(place[1]) + 1}" if place else "it is no JSON value"
-    if found := _MISSING.fullmatch(text):
-        return f"{_place(found[2], 'the record')} has no `{found[1]}`"
-    if found := _KIND.fullmatch(text):
-        return f"{_place(found[3], 'the record')} is {_kinds(found[2])}, expected {_kinds(found[1])}"
-    if found := _BOUND.fullmatch(text):
-        return f"{_place(found[3], 'the record')} is out of range, expected {_kinds(found[1])} {found[2]}"
-    if found := _VALUE.fullmatch(text):
-        return f"{_place(found[2], 'the record')} is {found[1]}, which is not one of the allowed values"
+    if match := _MISSING.fullmatch(text):
+        return f"{_place(match[2], 'the record')} has no `{match[1]}`"
+    if match := _KIND.fullmatch(text):
+        return f"{_place(match[3], 'the record')} is {_kinds(match[2])}, expected {_kinds(match[1])}"
+    if match := _BOUND.fullmatch(text):
+        return f"{_place(match[3], 'the record')} is out of range, expected {_kinds(match[1])} {match[2]}"
+    if match := _VALUE.fullmatch(text):
+        return f"{_place(match[2], 'the record')} is {match[1]}, which is not one of the allowed values"
     if "out of range" in text:
         return "it holds a number too large to be one"
-    if found := _AT.fullmatch(text):
-        return f"{_place(found[2], 'the record')}: {found[1]}"
+    if match := _AT.fullmatch(text):
+        return f"{_place(match[2], 'the record')}: {match[1]}"
     return text
 
 

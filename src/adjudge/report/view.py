@@ -98,9 +98,9 @@ def failed_gates(run: Run) -> list[str]:
 
 def gates_in_words(run: Run) -> str:
     """What the gates say together, and what none of them looked at."""
-    said = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[verdict(run)]
+    outcome = {"pass": "every gate passed", "fail": "not every gate passed", "none": ""}[verdict(run)]
     unchecked = run.metrics.get("not_checked") or ()
-    return said + "".join(f"; {name} not checked" for name in unchecked)
+    return outcome + "".join(f"; {name} not checked" for name in unchecked)
 
 
 def gate_metric(run: Run, gate: Mapping[str, Any]) -> Metric:
