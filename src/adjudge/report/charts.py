@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import os
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def _answers(lines: Sequence[bytes]) -> tuple[list[Drawing], str]:
     try:
         ended = subprocess.run(
             # -P: no module of the folder it lies in hides one of a library.
-            [sys.executable, "-P", renderer.__file__, str(_SECONDS), str(_MEMORY)],
+            [sys.executable, "-P", renderer.__file__, str(_SECONDS), str(_MEMORY), str(os.getpid())],
             input=b"".join(lines),
             capture_output=True,
             check=False,

@@ -1,7 +1,7 @@
 """Draws charts in a process of its own: the renderer aborts its process on some texts, and may need much time or memory.
 
-It is started as a script, with the seconds that one chart may take and the bytes of memory as arguments. Every line of
-standard input is `[kind, specification]`; for every line one of standard output has the picture, `{"data": base64}`, or
+It is started as a script, with the seconds that one chart may take, the bytes of memory and the process it works for as
+arguments, and ends with that process. Every line of standard input is `[kind, specification]`; for every line one of standard output has the picture, `{"data": base64}`, or
 the reason why there is none, `{"why": text}`.
 """
 
@@ -15,8 +15,9 @@ import sys
 from typing import Any
 
 
-def main(seconds: int, memory: int) -> None:
+def main(seconds: int, memory: int, parent: int) -> None:
     """Draw until there is nothing more to draw; past its limits the system ends the process."""
+    _end_with(parent)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever the renderer prints is no answer
     _limit_memory(memory)
@@ -30,6 +31,16 @@ def main(seconds: int, memory: int) -> None:
             answer = {"why": next(iter(str(error).splitlines()), "")}
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    """Have the system end this process where the one it works for is gone; the renderer lets no thread of ours look."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            sys.exit(1)
 
 
 def _picture(kind: str, spec: dict[str, Any]) -> bytes:
