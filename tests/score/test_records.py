@@ -171,7 +171,7 @@ def test_slices_follow_meta(write, judge, value):
         ({"id": "a", "score": "good"}, "score 'good' is no number"),
         ({"id": "a", "score": 1, "status": "fine"}, "status 'fine' is not one of"),
         ({"id": "a", "status": "scored"}, "there is no score"),
-        ({"id": "a", "score": 1, "trial": 0}, "trial 0 is no whole number"),
+        ({"id": "a", "score": 1, "trial": 0}, "trial '0' is no whole number"),
         ({"id": "a", "score": 1, "confidence": 1.5}, "confidence 1.5 is not between 0 and 1"),
         ({"score": 1}, "id"),
         ({"id": "q", "score": 1}, "a second time"),

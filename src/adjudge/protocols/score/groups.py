@@ -44,6 +44,13 @@ def item_name(task: str, sample: str) -> str:
     return f"{task}/{sample}" if task else sample
 
 
+def id_name(value: str | float) -> str:
+    """An id as text: 7 and 7.0 are the same."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
     """Records with their item as key, their group, and the file they come from."""
     n = table.num_rows

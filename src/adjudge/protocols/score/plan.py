@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from adjudge.protocols.score.batch import ScoreBatch, rows_of
 from adjudge.protocols.score.config import config_of
 from adjudge.protocols.score.judge import decided
 from adjudge.protocols.score.metrics import finish
-from adjudge.protocols.score.rows import EXPECTED, EXPECTED_TRUTH, Label, Row, ScoreRows
+from adjudge.protocols.score.rows import EXPECTED, Row, ScoreRows
 from adjudge.protocols.score.rules import ScoreContext
+from adjudge.protocols.score.truth import EXPECTED as EXPECTED_TRUTH
+from adjudge.protocols.score.truth import Label, read_truth
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers.keys import tree_of
@@ -60,7 +63,7 @@ class ScorePlan(BatchPlan):
             tables = self._rows.log
             inputs.append(Input("logs", self._logs, None, "", limited=True, tables=tables, matched=False))
         if self.settings.truth:
-            files, read = tuple(self.settings.truth), self._rows.truth
+            files, read = tuple(self.settings.truth), partial(read_truth, task=self.settings.task or "")
             inputs.append(Input("truth", files, None, EXPECTED_TRUTH, read=read, keys=tree_of(Label), matched=False))
         return inputs
 

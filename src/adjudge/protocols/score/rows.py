@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
 from adjudge.protocols.score.config import ScoreConfig
-from adjudge.protocols.score.groups import item_name, keyed
+from adjudge.protocols.score.groups import id_name, keyed
+from adjudge.protocols.score.truth import Label, number_of, trial_of
 from adjudge.readers.blocks import Block
 from adjudge.readers.logs.formats import read_log
 from adjudge.readers.logs.record import (
@@ -33,18 +34,13 @@ from adjudge.readers.logs.record import (
     TEXT_LIMIT,
     Log,
     Record,
-    Score,
     chunks,
-    score_of,
     table_of,
     text_of,
     verdict_of,
 )
 
 EXPECTED = "a record is a JSON object with `id` and `score` (true, false, a number, or C, I, P, N)"
-EXPECTED_TRUTH = (
-    "a label is a JSON object with `id`, `label` (true, false, 0 or 1), and where it matters `model`, `task`, `trial`"
-)
 _KNOWN_STATUS = {word: code for code, word in enumerate(STATUSES)}
 Word = str | int | float | bool | None
 
@@ -69,22 +65,11 @@ class Row(msgspec.Struct, gc=False):
     meta: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Label(msgspec.Struct, gc=False):
-    """What a person says of one attempt."""
-
-    id: str | int | float
-    label: bool | int | float | str
-    model: str | int | None = None
-    task: str | None = None
-    trial: int | str | None = None
-
-
 ROLES = {
     "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE"),
     "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE"),
 }
 _ROWS = msgspec.json.Decoder(Row)
-_LABELS = msgspec.json.Decoder(Label)
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _TEXTS = ("error", "answer", "target", "explanation", "cluster", "input_hash")
 
@@ -111,28 +96,6 @@ class ScoreRows:
         for table in chunks(read_log(source, self.config.scorer), len(source.checks), limit):
             yield keyed(self._in_order(table, source), file, fill=False)
 
-    def truth(self, block: Block) -> pa.Table:
-        """Labels by people; `model` and `trial` are empty where the label is about every one."""
-        rows = block.decode(_LABELS, EXPECTED_TRUTH)
-        lines = block.lines.tolist()
-        labels = [self._number(row.label, block, line, "label") for row, line in zip(rows, lines, strict=True)]
-        tasks = [row.task or self.config.task or "" for row in rows]
-        return pa.table(
-            {
-                "key": pa.array(
-                    [item_name(task, _name(row.id)) for task, row in zip(tasks, rows, strict=True)], pa.string()
-                ),
-                "file": pa.array([block.file] * len(rows), pa.int32()),
-                "line": pa.array(block.lines),
-                "label": pa.array([score.value for score in labels], pa.float64()),
-                "model": pa.array([None if row.model is None else str(row.model) for row in rows], pa.string()),
-                "trial": pa.array(
-                    [self._trial(row.trial, block, line, None) for row, line in zip(rows, lines, strict=True)],
-                    pa.int32(),
-                ),
-            }
-        )
-
     def _columns(self, columns: Mapping[str, Sequence[Any]], block: Block) -> pa.Table:
         n = len(block)
         score, kind, status = self._scores(columns, block)
@@ -146,7 +109,7 @@ class ScoreRows:
         trials = np.ones(n, dtype=np.int32)
         if "trial" in columns and columns["trial"].count(1) < n:
             numbered = zip(columns["trial"], block.lines.tolist(), strict=True)
-            trials = np.array([self._trial(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
+            trials = np.array([trial_of(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
         task = self.config.task or ""
         return pa.table(
             {
@@ -196,7 +159,7 @@ class ScoreRows:
         keys = [(value.__class__, value) for value in values]
         lines = dict(zip(reversed(keys), reversed(block.lines.tolist()), strict=True))
         places = {key: place for place, key in enumerate(lines)}
-        distinct = [self._number(value, block, line, "score") for (_, value), line in lines.items()]
+        distinct = [number_of(value, block, line, "score") for (_, value), line in lines.items()]
         place = np.array([places[key] for key in keys])
         return (
             np.array([score.value for score in distinct])[place],
@@ -249,7 +212,7 @@ class ScoreRows:
                 raise InputError(what, file=block.path, line=line)
         for place, name in enumerate(self.checks):
             found = [
-                None if scores is None or name not in scores else self._number(scores[name], block, line, name)
+                None if scores is None or name not in scores else number_of(scores[name], block, line, name)
                 for scores, line in zip(several, block.lines.tolist(), strict=True)
             ]
             values = np.array([NAN if score is None else score.as_reported for score in found])
@@ -279,13 +242,13 @@ class ScoreRows:
             records = []
             for model in self.config.wide:
                 empty = row.get(model) is None or row[model] == ""
-                score = NO_SCORE if empty else self._number(row[model], block, line, model)
+                score = NO_SCORE if empty else number_of(row[model], block, line, model)
                 records.append(
                     Record(
-                        id=_name(row["id"]),
+                        id=id_name(row["id"]),
                         model=model,
                         task=str(row.get("task") or self.config.task or ""),
-                        trial=self._trial(row.get("trial"), block, line, 1) or 1,
+                        trial=trial_of(row.get("trial"), block, line, 1) or 1,
                         status=_KNOWN_STATUS["missing"] if empty else score.status,
                         score=score.value,
                         kind=score.kind,
@@ -298,24 +261,6 @@ class ScoreRows:
             return records
 
         return read
-
-    def _number(self, value: Any, block: Block, line: int, name: str) -> Score:
-        score = score_of(value)
-        if score is None:
-            what = f"{name} {value!r} is no number, true, false, C, I, P or N"
-            raise InputError(what, file=block.path, line=line)
-        return score
-
-    def _trial(self, value: int | str | None, block: Block, line: int, default: int | None) -> int | None:
-        if value is None or value == "":
-            return default
-        try:
-            number = int(value)
-        except ValueError:
-            number = 0
-        if number < 1:
-            raise InputError(f"trial {value!r} is no whole number from 1", file=block.path, line=line)
-        return number
 
     def _in_order(self, table: pa.Table, source: Log) -> pa.Table:
         """The check columns of a log at the places that the configuration gives their names."""
@@ -379,7 +324,7 @@ def _names(values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid):
-        return pa.array([_name(value) for value in values], pa.string())
+        return pa.array([id_name(value) for value in values], pa.string())
 
 
 def _texts(values: Sequence[Any]) -> pa.Array:
@@ -391,16 +336,6 @@ def _texts(values: Sequence[Any]) -> pa.Array:
     if pc.max(pc.utf8_length(texts)).as_py() <= TEXT_LIMIT:
         return texts
     return pa.array([text_of(value) for value in values], pa.string())
-
-
-def _name(value: Any) -> str:
-    return (
-        value
-        if isinstance(value, str)
-        else f"{value:g}"
-        if isinstance(value, float) and value.is_integer()
-        else str(value)
-    )
 
 
 def _is_number(value: Any) -> bool:

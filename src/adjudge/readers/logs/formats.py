@@ -185,6 +185,16 @@ def _object(data: bytes) -> dict[str, Any] | None:
     return {key: {} if bytes(memoryview(value)[:1]) == b"{" else None for key, value in raw.items()}
 
 
+def _names_of_scores(record: bytes) -> list[str]:
+    """The names of a record's scores; what cannot be read here is refused with its line when it is judged."""
+    try:
+        value = msgspec.json.decode(record)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return []
+    scores = value.get("scores") if isinstance(value, dict) else None
+    return list(scores) if isinstance(scores, dict) else []
+
+
 def _is_promptfoo(head: Head) -> bool:
     return (
         head.has("results") and isinstance(head.first["results"], dict) and (head.has("evalId") or head.has("config"))
@@ -201,7 +211,5 @@ def _records_header(path: str, head: Head) -> Log:
         with open_source(path) as source:
             for block in blocks(source, 0, AS_IT_IS, limit=10_000):
                 for text in block.records():
-                    value = msgspec.json.decode(text)
-                    scores = value.get("scores") if isinstance(value, dict) else None
-                    names.update(dict.fromkeys(scores if isinstance(scores, dict) else ()))
+                    names.update(dict.fromkeys(_names_of_scores(text)))
     return Log(format=RECORDS, title="records", files=[path], checks=sorted(names))

@@ -17,6 +17,7 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.logs.documents import decoded, decoded_file
+from adjudge.readers.logs.inspect_input import asked, is_cut
 from adjudge.readers.logs.record import (
     ABSTAINED,
     ERRORED,
@@ -39,7 +40,6 @@ VERSION = 2
 HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
 _JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")
 _SAMPLE = re.compile(r"samples/(.+)_epoch_(\d+)(?:\.json|/sample\.json)")
-_CUT = "...\n(content truncated)"
 _LOOKED_AT = 200  # samples that name the scores where there is no summary
 _LONGEST_META = 4000
 _RULES = {"accuracy": "mean", "mean": "mean", "stderr": "standard error", "std": "standard deviation"}
@@ -199,7 +199,7 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         answer=None if main is None else text_of(main.answer),
         explanation=None if main is None else text_of(main.explanation),
         target=text_of(sample.target),
-        input_hash=content_hash(_asked(sample), sample.target),
+        input_hash=content_hash(asked(sample.input, sample.attachments or {}), sample.target),
         meta=meta if meta is not None and len(meta) <= _LONGEST_META else None,
         line=place,
         checks=[_check(scores.get(name)) for name in log.checks],
@@ -251,37 +251,6 @@ def _score_names(samples: Iterable[_Sample]) -> list[str]:
     return list(dict.fromkeys(name for sample in samples for name in _flat(sample.scores)))
 
 
-def _asked(sample: _Sample) -> Any:
-    """What was asked: the text, or role and content of every message, without the ids that differ from run to run."""
-    if isinstance(sample.input, str):
-        return _resolved(sample.input, sample)
-    if not isinstance(sample.input, list):
-        return sample.input
-    return [
-        [message.get("role"), _content(message.get("content"), sample)]
-        for message in sample.input
-        if isinstance(message, dict)
-    ]
-
-
-def _content(content: Any, sample: _Sample) -> Any:
-    if isinstance(content, str):
-        return _resolved(content, sample)
-    if not isinstance(content, list):
-        return content
-    parts = [part for part in content if isinstance(part, dict)]
-    return [
-        _resolved(str(part.get("text")), sample)
-        if part.get("type") == "text"
-        else f"({str(part.get('type')).capitalize()})"
-        for part in parts
-    ]
-
-
-def _resolved(text: str, sample: _Sample) -> str:
-    return (sample.attachments or {}).get(text.removeprefix("attachment://"), text) if "attachment:" in text else text
-
-
 def _key(sample: _Sample) -> tuple[str, int]:
     return str(sample.id), sample.epoch
 
@@ -292,7 +261,7 @@ def _last_of_each(samples: Iterable[_Sample]) -> list[_Sample]:
 
 def _whole(sample: _Sample, archive: Archive) -> _Sample:
     """The sample with its whole input and target where the summary cut them."""
-    if not _is_cut(sample.input) and not _is_cut(sample.target):
+    if not is_cut(sample.input) and not is_cut(sample.target):
         return sample
     stem = f"samples/{sample.id}_epoch_{sample.epoch}"
     for name in (f"{stem}.json", f"{stem}/sample.json"):
@@ -300,14 +269,6 @@ def _whole(sample: _Sample, archive: Archive) -> _Sample:
             whole = decoded(archive.read(name), _Sample, archive.path, name)
             sample.input, sample.target, sample.attachments = whole.input, whole.target, whole.attachments
     return sample
-
-
-def _is_cut(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.endswith(_CUT)
-    if isinstance(value, list):
-        return any(_is_cut(part) for part in value)
-    return isinstance(value, dict) and any(_is_cut(value.get(key)) for key in ("content", "text"))
 
 
 def _summaries(archive: Archive) -> list[_Sample]:

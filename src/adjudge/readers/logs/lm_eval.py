@@ -31,6 +31,7 @@ from adjudge.readers.logs.record import (
     text_of,
     verdict_of,
 )
+from adjudge.readers.wording import in_words
 
 INVALID = "[invalid]"
 _SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(?:\.gz|\.zst)?")
@@ -126,7 +127,10 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             if score is not None:
                 own[name] = Check(score.as_reported, verdict_of(score))
     for line, row in rows:
-        sample = msgspec.convert(row, _Sample, strict=False)
+        try:
+            sample = msgspec.convert(row, _Sample, strict=False)
+        except msgspec.ValidationError as error:
+            raise InputError(f"is no sample of lm-eval: {in_words(error)}", file=log.path, line=line) from None
         if sample.filter != main_filter:
             continue
         if (str(sample.doc_id), 1) in seen:

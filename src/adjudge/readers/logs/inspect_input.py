@@ -1,0 +1,49 @@
+"""What an Inspect sample asked, in a form that is the same in every log of the same question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_CUT = "...\n(content truncated)"
+_ATTACHMENT = "attachment://"
+
+
+def asked(value: Any, attachments: Mapping[str, str]) -> Any:
+    """The text, or role and content of every message, without the ids that differ from run to run.
+
+    A summary shows pictures and documents as their kind alone; so does this.
+    """
+    if isinstance(value, str):
+        return _resolved(value, attachments)
+    if not isinstance(value, list):
+        return value
+    messages = [message for message in value if isinstance(message, dict)]
+    return [[message.get("role"), _content(message.get("content"), attachments)] for message in messages]
+
+
+def is_cut(value: Any) -> bool:
+    """Whether a summary holds the beginning alone."""
+    if isinstance(value, str):
+        return value.endswith(_CUT)
+    if isinstance(value, list):
+        return any(is_cut(part) for part in value)
+    return isinstance(value, dict) and any(is_cut(value.get(key)) for key in ("content", "text"))
+
+
+def _content(content: Any, attachments: Mapping[str, str]) -> Any:
+    if isinstance(content, str):
+        return _resolved(content, attachments)
+    if not isinstance(content, list):
+        return content
+    return [
+        _resolved(str(part.get("text")), attachments)
+        if part.get("type") == "text"
+        else f"({str(part.get('type')).capitalize()})"
+        for part in content
+        if isinstance(part, dict)
+    ]
+
+
+def _resolved(text: str, attachments: Mapping[str, str]) -> str:
+    return attachments.get(text.removeprefix(_ATTACHMENT), text) if text.startswith(_ATTACHMENT) else text
