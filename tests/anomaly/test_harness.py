@@ -101,14 +101,14 @@ def test_several_detectors_by_flag(example, tmp_path):
 
 
 def test_headline_intervals_come_from_flights(residual):
-    estimate = residual.estimates()["auroc", ""]
+    estimate = residual.estimates["auroc", ""]
     assert "bootstrap" in estimate.method
     assert estimate.low < estimate.value < estimate.high
 
 
 def test_random_detector_contains_one_half(example, tmp_path):
     run = adjudge.evaluate("anomaly", {**example, "detector": "random"}, out=tmp_path / "r", report=False)
-    estimate = run.estimates()["auroc", ""]
+    estimate = run.estimates["auroc", ""]
     assert estimate.low < 0.5 < estimate.high
 
 

@@ -97,7 +97,7 @@ def test_one_class_only_gives_no_auroc_and_the_reason(made, rows):
     keep = [i for i in range(len(rows["t"])) if i < 600]
     few = {key: [column[i] for i in keep] for key, column in rows.items()}
     run = made(few, {"train_flights": ["t1"], "val_flights": ["v1", "v2"], "test_flights": ["a"]})
-    estimate = run.estimates()["auroc", ""]
+    estimate = run.estimates["auroc", ""]
     assert estimate.value is None
     assert "only one class" in estimate.why
     assert run.metrics["metrics"]["auroc"] is None
@@ -171,7 +171,7 @@ def test_two_test_flights_warn_of_three_distinct_resamples(made, rows):
         {"train": ["t1"], "val": ["v1", "v2"], "test": ["a", "b"]},
     )
     assert any("2 test flights" in note and "3 distinct resamples" in note for note in run.metrics["notes"])
-    assert "all 3 distinct resamples" in run.estimates()["recall", ""].method
+    assert "all 3 distinct resamples" in run.estimates["recall", ""].method
 
 
 @pytest.mark.parametrize("flights, method", [(9, "all 24310 distinct resamples"), (10, "500 resamples")])
@@ -186,7 +186,7 @@ def test_below_ten_test_flights_all_distinct_resamples_are_enumerated(made, flig
     }
     run = made(rows, {"train": ["t1"], "val": ["v1"], "test": names[1:]})
     for name in ("auroc", "recall_at_1pct_fpr", "fpr"):
-        assert method in run.estimates()[name, ""].method
+        assert method in run.estimates[name, ""].method
     assert any(f"only {flights} test flights" in note for note in run.metrics["notes"]) is (flights < 10)
 
 

@@ -36,7 +36,7 @@ def test_condition_that_validation_lacks_is_shifted(made, rows):
     assert strong["fpr"] == 196 / 200
     assert strong["false_alarms_per_hour"] == pytest.approx(3600 / 20)
     assert calm["fpr"] == 0.0
-    assert run.estimates()["fpr", "wind=strong"].value == 196 / 200
+    assert run.estimates["fpr", "wind=strong"].value == 196 / 200
 
 
 def test_without_a_column_the_line_says_unknown(made, rows):

@@ -115,7 +115,7 @@ def test_another_seed_changes_intervals_and_nothing_else(config, tmp_path, write
         for seed in (0, 1)
     )
     assert (other.path / "samples.parquet").read_bytes() == (run.path / "samples.parquet").read_bytes()
-    ours, theirs = run.estimates(), other.estimates()
+    ours, theirs = run.estimates, other.estimates
     assert all(ours[key].value == theirs[key].value for key in ours)
     assert any(ours[key].low != theirs[key].low for key in ours)
 

@@ -160,7 +160,7 @@ def test_roles_that_have_little_in_common_are_a_warning_and_can_be_gated_on(tmp_
     gold = write_lines(tmp_path / "reference.jsonl", [{"id": f"a{k}", "next_second": fields} for k in range(95, 200)])
     config = {"task": "S1", "outputs": [outputs], "reference": [gold], "resamples": 100}
     run = adjudge.evaluate("flight", config, out=tmp_path / "run", report=False, gates=["matched >= 0.99"])
-    counts = {name: estimate.value for (name, where), estimate in run.estimates().items() if not where}
+    counts = {name: estimate.value for (name, where), estimate in run.estimates.items() if not where}
     assert counts["matched"] == 5 / 200
     assert (counts["only_in_outputs"], counts["only_in_reference"]) == (95, 100)
     assert run.metrics["pass"] is False

@@ -20,7 +20,7 @@ def test_every_estimate_of_the_demo_is_declared_and_within_its_range(demo, name)
     if name not in demo:
         pytest.skip(f"{name} has no example")
     run = demo[name]
-    for (metric, where), item in run.estimates().items():
+    for (metric, where), item in run.estimates.items():
         declared = declaration(metrics_of(protocol(name)), metric)
         assert declared is not None, metric
         assert run.metric(metric).to_dict() == declared.to_dict()
@@ -42,7 +42,7 @@ def test_every_declaration_explains_itself(name):
 @pytest.mark.parametrize("name", OURS)
 def test_headlines_are_the_declared_ones(demo, name):
     run = demo[name]
-    assert run.metrics["headline"] == headline(protocol(name).metrics(), [key for key, _ in run.estimates()])
+    assert run.metrics["headline"] == headline(protocol(name).metrics(), [key for key, _ in run.estimates])
     assert view.headline(run).names
 
 
@@ -61,7 +61,7 @@ def without_declarations(run: Run, folder) -> Run:
 def test_a_run_without_declarations_is_read_by_the_installed_protocol(demo, tmp_path):
     run = demo["flight"]
     older = without_declarations(run, tmp_path / "older")
-    for name, _ in run.estimates():
+    for name, _ in run.estimates:
         assert adjudge.load_run(older).metric(name).to_dict() == run.metric(name).to_dict()
 
 

@@ -135,7 +135,7 @@ def test_records_fit_their_schemas_and_hold_every_number(demo, exported, name):
             assert instance["evaluation_id"] == document["evaluation_id"]
     # How the files of the input match is about none of several models.
     several = len(list((exported / name).rglob("*.json"))) > 1
-    of_models = {key: item for key, item in run.estimates().items() if key[1] or not several}
+    of_models = {key: item for key, item in run.estimates.items() if key[1] or not several}
     expected = {
         key: (item.value, *((item.low, item.high) if None not in {item.low, item.high} else (None, None)))
         for key, item in of_models.items()

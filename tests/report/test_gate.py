@@ -160,7 +160,7 @@ def test_the_same_run_holds_against_its_baseline(flight_run, written):
 
 
 def test_worse_within_the_noise_passes_beyond_it_fails_and_says_what(flight_run, written, tmp_path):
-    now = flight_run.estimates()
+    now = flight_run.estimates
     model = next(name for name in flight_run.metrics["buckets"] if name != "all")
     value = now["total_score", f"model={model}"].value
     near = changed(written, tmp_path / "near.json", value=value + 0.2, low=value - 5, high=min(100, value + 5))

@@ -33,7 +33,7 @@ def test_the_block_holds_every_estimate_at_full_precision(flight_run, block):
         (row["name"], row["slice"]): (row["value"], row["low"], row["high"], row["n"])
         for row in block["estimates"]["rows"]
     }
-    assert shown == {key: (e.value, e.low, e.high, e.n) for key, e in flight_run.estimates().items()}
+    assert shown == {key: (e.value, e.low, e.high, e.n) for key, e in flight_run.estimates.items()}
 
 
 def test_failure_modes_are_those_of_the_metrics(flight_run, block):

@@ -39,7 +39,7 @@ def value():
     """The value of an estimate of a model."""
 
     def of(run, name, model, where=None):
-        return run.estimates()[name, where or f"model={model}"].value
+        return run.estimates[name, where or f"model={model}"].value
 
     return of
 

@@ -64,10 +64,10 @@ def test_pass_at_k_and_pass_hat_k(write, judge, value):
 def test_k_larger_than_the_attempts_is_null_with_the_reason(write, judge):
     records = [{"id": f"q{i}", "model": "m", "trial": t, "score": 1} for i in range(3) for t in (1, 2)]
     run = judge(write(records), k=[2, 3])
-    estimate = run.estimates()["pass_hat_3", "model=m"]
+    estimate = run.estimates["pass_hat_3", "model=m"]
     assert estimate.value is None
     assert "fewer than 3 attempts" in estimate.why
-    assert run.estimates()["pass_hat_2", "model=m"].value == 1.0
+    assert run.estimates["pass_hat_2", "model=m"].value == 1.0
 
 
 def test_a_csv_without_a_model_is_named_after_its_file(tmp_path, judge):
@@ -117,8 +117,8 @@ def test_what_one_model_lacks_is_missing(write, judge):
 def test_graded_scores_need_a_threshold_for_a_pass_rate(write, judge, value):
     records = [{"id": f"q{i}", "model": "m", "score": i / 10} for i in range(11)]
     run = judge(write(records))
-    assert run.estimates()["pass_rate", "model=m"].value is None
-    assert "--pass-at" in run.estimates()["pass_rate", "model=m"].why
+    assert run.estimates["pass_rate", "model=m"].value is None
+    assert "--pass-at" in run.estimates["pass_rate", "model=m"].why
     assert run.metrics["buckets"]["m"]["passed"] == 11
     assert value(run, "mean_score", "m") == pytest.approx(0.5)
     held = judge(write(records), pass_at=0.7)

@@ -76,6 +76,6 @@ def why():
     """Why an estimate of a configuration is null."""
 
     def reason(run: adjudge.Run, name: str, key: str = KEY) -> str | None:
-        return run.estimates()[name, f"configuration={key}"].why
+        return run.estimates[name, f"configuration={key}"].why
 
     return reason

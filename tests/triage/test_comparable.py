@@ -29,7 +29,7 @@ def test_the_compared_rates_are_the_estimates_of_the_run(run):
     assert list(found) == tested
     more = adjudge.compare(f"{run.path}::{A}", f"{run.path}::{B}", metrics=["all"])
     found |= {metric.name: metric for metric in more.pairs[0].metrics if metric.name != "latency_seconds"}
-    estimated = {name for name, where in run.estimates() if where == f"configuration={A}"}
+    estimated = {name for name, where in run.estimates if where == f"configuration={A}"}
     assert estimated - found.keys() == {"ece_right_closed", "ece_equal_mass", "flip_rate"}
     for name, metric in found.items():
         assert metric.clusters is not None

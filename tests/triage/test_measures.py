@@ -51,7 +51,7 @@ def test_against_scikit_learn(judge, noisy, trial):
 
 def test_every_rate_has_a_wilson_interval(judge, noisy):
     run = judge(noisy)
-    estimates = run.estimates()
+    estimates = run.estimates
     fakes = sum(row["label"] == "fake" for row in noisy)
     caught = sum(row["label"] == row["prediction"] == "fake" for row in noisy)
     expected = wilson(caught, fakes)
@@ -96,16 +96,16 @@ def test_three_trials(judge, record):
     assert block["summary"]["mean"]["accuracy"] == 0.5
     assert block["summary"]["std"]["accuracy"] == pytest.approx(0.25)
     assert block["summary"]["flip_rate"] == 0.5
-    pooled = run.estimates()["accuracy", f"configuration={KEY}"]
+    pooled = run.estimates["accuracy", f"configuration={KEY}"]
     assert (pooled.value, pooled.n) == (0.5, 12)
     assert "4 clusters" in pooled.method
-    assert run.estimates()["accuracy", f"trial={KEY}|0"].value == 0.75
+    assert run.estimates["accuracy", f"trial={KEY}|0"].value == 0.75
     assert run.metrics["buckets"][f"{KEY}|1"]["abstained"] == 1
 
 
 def test_trials_repeat_samples_so_intervals_do_not_shrink(judge, noisy):
-    once = judge(noisy).estimates()
-    thrice = judge([{**row, "trial": t} for row in noisy for t in range(3)]).estimates()
+    once = judge(noisy).estimates
+    thrice = judge([{**row, "trial": t} for row in noisy for t in range(3)]).estimates
     for name in ("accuracy", "ece", "brier", "f1_fake", "aurc"):
         a, b = once[name, f"configuration={KEY}"], thrice[name, f"configuration={KEY}"]
         assert b.value == pytest.approx(a.value, rel=0.002), name
@@ -138,7 +138,7 @@ def test_slices(judge, record):
     ]
     rows.append(record(8, "real", "real"))
     run = judge(rows, slices=["meta.source"])
-    estimates = run.estimates()
+    estimates = run.estimates
     assert run.metrics["slices"]["meta.source"] == {"values": {"app": 4, "web": 4, "(none)": 1}, "left_out": 0}
     assert estimates["accuracy", f"slice={KEY},meta.source=web"].value == 1.0
     assert estimates["accuracy", f"slice={KEY},meta.source=app"].value == 0.5
