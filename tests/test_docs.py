@@ -15,7 +15,9 @@ sys.modules["docs_tool"] = docs
 SPEC.loader.exec_module(docs)
 
 PAGES = [
-    page for page in docs.pages() if any(mark in page.read_text("utf-8") for mark in ("```console", "<!-- imports"))
+    page
+    for page in docs.pages()
+    if any(mark in page.read_text("utf-8") for mark in ("```console", "<!-- imports", "<!-- reference of "))
 ]
 
 

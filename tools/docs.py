@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+_REFERENCE = re.compile(r"(<!-- reference of (\w+): [^>]*-->).*?(<!-- /reference -->)", re.DOTALL)
 _IMPORTS = re.compile(r"(<!-- imports: [^>]*-->).*?(<!-- /imports -->)", re.DOTALL)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _BLOCK = re.compile(r"^```(?:console|python (?P<file>\S+))\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -79,7 +80,94 @@ def rendered(page: Path) -> str:
                 parts.append(f"$ {command}\n" + (f"{found}\n" if found else ""))
             return "```console\n" + "".join(parts) + "```"
 
-        return _BLOCK.sub(again, _IMPORTS.sub(lambda match: f"{match[1]}\n{import_table()}{match[2]}", text))
+        text = _IMPORTS.sub(lambda match: f"{match[1]}\n{import_table()}{match[2]}", text)
+        text = _REFERENCE.sub(lambda match: f"{match[1]}\n{protocol_reference(match[2])}{match[3]}", text)
+        return _BLOCK.sub(again, text)
+
+
+def protocol_reference(name: str) -> str:
+    """Every flag, input key and metric of one protocol, for the end of its page."""
+    import click
+
+    from adjudge.cli.common import run_options
+    from adjudge.plugins import plugin
+    from adjudge.protocols.base import protocol
+
+    chosen, entry = protocol(name), plugin("adjudge.commands", name)
+    command = click.Command(name) if entry is None else entry.load()
+    shared = {option.name for option in run_options(click.Command("x", callback=lambda: None)).params}
+    own = [item for item in command.params if isinstance(item, click.Option) and item.name not in shared]
+    flags = [
+        [
+            "`" + " / ".join((*item.opts, *item.secondary_opts)) + (f" {item.metavar}" if item.metavar else "") + "`",
+            item.help or "",
+        ]
+        for item in own
+    ]
+    roles = chosen.roles().items()
+    keys = [[role, f"`{key}`", kind] for role, about in roles for key, kind in _keys_of(about.keys).items()]
+    metrics = [
+        [f"`{metric.name}`", metric.unit or "–", metric.better or "–", metric.formula] for metric in chosen.metrics()
+    ]
+    tables = (
+        ("Flags", ["flag", "meaning"], flags, "Those that every protocol has stand in [the command line](../cli.md)."),
+        (
+            "Keys",
+            ["role", "key", "type"],
+            keys,
+            "Keys of other names are ignored, and named in the notes of the run.",
+        ),
+        (
+            "Metrics",
+            ["metric", "unit", "better", "is"],
+            metrics,
+            "Ranges, intervals and when each is null: [metrics](../metrics.md).",
+        ),
+    )
+    parts = []
+    for title, head, rows, more in tables:
+        if rows:
+            lines = [
+                "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+                for row in (head, ["---"] * len(head), *rows)
+            ]
+            parts.append("\n".join([f"### {title} of `{name}`", "", *lines, "", more, ""]))
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def _keys_of(keys: object, prefix: str = "") -> dict[str, str]:
+    """Keys of a struct, or of a tree of names, with their types in words; nested ones after a dot."""
+    import msgspec
+
+    if isinstance(keys, dict):
+        found: dict[str, str] = {}
+        for name, inner in keys.items():
+            found[prefix + str(name)] = "object" if inner else "any"
+        return found
+    if not (isinstance(keys, type) and issubclass(keys, msgspec.Struct)):
+        return {}
+    return {field.encode_name: _in_words(field.type) for field in msgspec.structs.fields(keys)}
+
+
+def _in_words(kind: object) -> str:
+    """A type as a reader of JSON calls it."""
+    words = {
+        "str": "text",
+        "int": "whole number",
+        "float": "number",
+        "bool": "true or false",
+        "None": "null",
+        "NoneType": "null",
+    }
+    text = (
+        getattr(kind, "__name__", None) if isinstance(kind, type) and not getattr(kind, "__args__", None) else str(kind)
+    )
+    text = re.sub(r"(?:typing|msgspec|adjudge)(?:\.\w+)*\.", "", str(text)).replace("Any", "any").replace("Raw", "any")
+    text = re.sub(r"Annotated\[([^\[\],]+), Meta\([^)]*\)\]", r"\1", text)
+    text = re.sub(r"Optional\[(.*)\]", r"\1 | None", text)
+    text = re.sub(r"\b(str|int|float|bool|NoneType|None)\b", lambda match: words[match[1]], text)
+    text = re.sub(r"\b[A-Z]\w+\b", "object", text)
+    return text.replace("dict[", "table[").replace(" | ", " or ")
 
 
 def import_table() -> str:
