@@ -53,7 +53,8 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     \b
     Example, as pasted:
       adjudge flight generate --out example
-      adjudge flight --task S1 --outputs example/outputs_*.jsonl --reference example/reference.jsonl --out example/run
+      adjudge flight --task S1 --outputs example/outputs_*.jsonl --reference example/reference.jsonl \
+        --library example/library.yaml --out example/run
     """
     if ctx.invoked_subcommand is not None:
         return None
@@ -146,7 +147,7 @@ def generate(task: str, out: Path, seed: int, layout: str, force: bool) -> int:
         say(f"{len(files)} files in {out}")
         return 0
     paths = write(out, seed=seed, task=task, force=force)
-    say(f"{len(paths.outputs)} models and a reference in {out}")
+    say(f"{len(paths.outputs)} models, a reference and a library that fits them in {out}")
     return 0
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from adjudge.evidence.layout import Layout
 from adjudge.protocols.common.charts import Spec, chart, intervals, tooltip
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
-from adjudge.protocols.flight.partials import ATOM_KINDS, PLACE
+from adjudge.protocols.flight.partials import PLACE
+from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.rules import FAMILIES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from adjudge.protocols.flight.generate import generate
-from adjudge.protocols.flight.library import DEFAULT, load
+from adjudge.protocols.flight.library import fitting_library
 
 FLIGHTS, SECONDS = 24, 26
 
@@ -22,14 +22,5 @@ def example(folder: Path, seed: int) -> dict[str, Any]:
         "outputs": [str(path) for path in made.outputs.values()],
         "reference": [str(made.reference)],
         "confidence": {item["model_name"]: item["c_score"] for item in prior["results"]},
-        "library": demo_library(),
+        "library": fitting_library(),
     }
-
-
-def demo_library() -> dict[str, Any]:
-    """ga-light/1 with the two options that real aircraft need: altitude offsets, and being on the ground."""
-    content = load(DEFAULT).content
-    content["name"] = "ga-light/1, relative altitude, airborne only"
-    content["rules"]["altitude_consistency"]["relative_to_shown"] = True
-    content["airborne_only"]["enabled"] = True
-    return content

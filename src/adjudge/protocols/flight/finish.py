@@ -16,8 +16,9 @@ from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import ModelNumbers
-from adjudge.protocols.flight.partials import ATOM_KINDS, MOST_COMPARED, PLACE, Partial, merge, pooled
+from adjudge.protocols.flight.partials import MOST_COMPARED, PLACE, Partial, merge, pooled
 from adjudge.protocols.flight.rankings import comparison
+from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.references import OTHER_TASK
 from adjudge.protocols.flight.summary import Summary
 from adjudge.stats.estimate import Estimate
@@ -196,7 +197,7 @@ def _refuse_other_task(tasks: Sequence[TaskNumbers], config: FlightConfig) -> No
             rows = whole.faulty // len(task.models)
             raise InputError(
                 f"{rows:,} {'row of the reference has' if rows == 1 else 'rows of the reference have'} the gold of {end}, and none "
-                "has its own",
+                "has its own.",
                 file=config.reference[0],
                 hint="S1 is compared with `next_second`, M1 and M3 with `T+1`: is --task right?",
             )

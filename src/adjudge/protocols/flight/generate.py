@@ -48,6 +48,7 @@ from adjudge.protocols.flight.fields import (
     VERTICAL_SPEED,
     Task,
 )
+from adjudge.protocols.flight.library import fitting_library_text
 from adjudge.protocols.flight.simulate import PROFILES, as_recorded, fly
 from adjudge.protocols.flight.task_files import State, question, reference_record, task_named, task_record, write_whole
 
@@ -85,6 +86,7 @@ class Generated:
     reference: Path
     outputs: dict[str, Path]
     confidence: Path
+    library: Path
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def generate(
     seconds: int = 40,
     force: bool = False,
 ) -> Generated:
-    """Write tasks, reference, one output file a model and the confidence prior into a folder.
+    """Write tasks, reference, one output file a model, the confidence prior and a fitting library into a folder.
 
     Every flight has `seconds` seconds, and each window of it that the task needs is a sample. Existing files are
     refused unless `force`.
@@ -128,11 +130,13 @@ def generate(
         out / "reference.jsonl",
         {name: out / f"outputs_{name}.jsonl" for name in MODELS},
         out / f"confidence_{task}.json",
+        out / "library.yaml",
     )
     files: dict[Path, list[Any]] = {
         made.tasks: [task_record(asked, s.sample_id, s.flight_id, s.shown, ()) for s in samples],
         made.reference: [reference_record(asked, s.sample_id, s.flight_id, s.shown, s.gold) for s in samples],
         made.confidence: [_confidence(asked, seed)],
+        made.library: [fitting_library_text()],
     }
     for name, path in made.outputs.items():
         files[path] = list(_outputs(name, asked, seed, samples))
@@ -157,13 +161,14 @@ def generate_original(
     samples = {name: list(_samples(task, seed, 6, 40)) for name, task in TASKS.items()}
     lead = list(_samples(TASKS["M3"], seed + 1, 18, 40))[: OFFSETS["M3"] - len(samples["M1"])]
     windows = [*(_window(sample) for sample in samples["M1"]), *map(_window, lead), *map(_window, samples["M3"])]
-    files[out / "next_second_pairs.jsonl"] = [{"current": s.shown[0], "next_second": s.gold[0]} for s in samples["S1"]]
+    files[out / "next_second_pairs.jsonl"] = [{"next_second": s.gold[0]} for s in samples["S1"]]
     files[out / "flight_3window_samples.jsonl"] = windows
     for name, task in TASKS.items():
         for model in models:
             lines = [_original_line(model, task, seed, sample, number) for number, sample in enumerate(samples[name])]
             files[out / f"{model}_{name}_test_results_20250101.jsonl"] = lines
         files[out / f"confidence_{name}.json"] = [_confidence(task, seed)]
+    files[out / "library.yaml"] = [fitting_library_text()]
     write_whole(files, force=force)
     return list(files)
 

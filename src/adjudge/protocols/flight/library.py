@@ -186,6 +186,20 @@ def load(name_or_path: str) -> Loaded:
     return parse(text, name_or_path)
 
 
+def fitting_library() -> dict[str, Any]:
+    """ga-light/1 with the two options that real aircraft need: altitude offsets, and being on the ground."""
+    content = load(DEFAULT).content
+    content["name"] = "ga-light/1, relative altitude, airborne only"
+    content["rules"]["altitude_consistency"]["relative_to_shown"] = True
+    content["airborne_only"]["enabled"] = True
+    return content
+
+
+def fitting_library_text() -> bytes:
+    """The same as YAML."""
+    return yaml.safe_dump(fitting_library(), sort_keys=False, allow_unicode=True).encode()
+
+
 def parse(text: str, where: str) -> Loaded:
     """A library from YAML; every error names the file and the key."""
     try:

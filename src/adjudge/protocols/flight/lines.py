@@ -57,7 +57,7 @@ class Lines:
             else f"The tasks are {', '.join(TASKS)}."
         )
         line = int(block.lines[others[0]])
-        raise InputError(f"{among} {what}, the run is of {run}", file=block.path, line=line, hint=hint)
+        raise InputError(f"{among} {what}, the run is of {run}.", file=block.path, line=line, hint=hint)
 
     def key(self, task: Task, name: str | int) -> str:
         """A sample's key."""

@@ -13,12 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS
+from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.common.columns import distinct_words, floats, holds, known, places_in
 from adjudge.protocols.flight.batch import FlightBatch
 from adjudge.protocols.flight.ceiling import Ceiling, ceiling_of
 from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
+from adjudge.protocols.flight.rare_atoms import RareAtoms
 from adjudge.protocols.flight.rules import FAMILIES
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,6 @@ Mask = NDArray[np.bool_]
 
 SCORES = ("availability", "constraint", "error", "total")
 EXCEEDANCE = (50, 70, 90)
-ATOM_KINDS = ("pass", "warning", "critical", "not_applicable", "error")
 NAMED_IDS = 20
 MOST_COMPARED = 64
 """Models; pairs grow with their square."""
@@ -60,10 +60,6 @@ FIELD_SUMS = ("absolute", "squared", "count", "persistence", "persistence_count"
 PAIR_SUMS = ("only_first", "only_second", "both", "total", "total_squared")
 """What is summed of two models on the same samples; `total` is the difference of their total scores, ineligible as 0."""
 _STORED = ("completeness", *SCORES, "rubric", "mae", "rmse", "normalised_mae", "beside_persistence", "persistence_mae")
-_KIND_OF_OUTCOME = np.zeros(1 + max(PASS, FAIL, NOT_APPLICABLE, ERROR), dtype=np.int64)
-_KIND_OF_OUTCOME[[PASS, FAIL, NOT_APPLICABLE, ERROR]] = [
-    ATOM_KINDS.index(kind) for kind in ("pass", "warning", "not_applicable", "error")
-]
 
 
 @dataclass
@@ -137,7 +133,7 @@ def partial(
         flight=flight,
         flights=len(flights),
     )
-    rare = _Rare(evidence)
+    rare = RareAtoms(evidence)
     answered_rows = ~holds(samples, "status", "missing")
     faults = samples.column("reference_fault")
     only_in, named = _unmatched(judged, answered_rows, known(samples, "reference_fault"))
@@ -231,47 +227,7 @@ def _merged(values: Sequence[Values], places: Sequence[NDArray[Any]]) -> Values:
     return Values(columns, counted)
 
 
-class _Rare:
-    """The atoms of a batch that did not pass: few, so they are counted one by one and the rest by difference."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence, self.n = evidence, evidence.n
-        flat = np.flatnonzero(evidence.outcome != PASS)
-        self.position, self.sample = np.divmod(flat, max(1, evidence.n))
-        self.outcome = evidence.outcome.ravel()[flat]
-        self.severity = evidence.severity.ravel()[flat]
-        self.code = evidence.code.ravel()[flat]
-
-    def atoms(self, model: Ints, n_models: int) -> Ints:
-        """(models, positions, kinds): how many atoms are of each kind."""
-        width = self.evidence.layout.width
-        critical = (self.outcome == FAIL) & (self.severity == CRITICAL)
-        kind = np.where(critical, ATOM_KINDS.index("critical"), _KIND_OF_OUTCOME[self.outcome])
-        place = (model[self.sample] * width + self.position) * len(ATOM_KINDS) + kind
-        counts = np.bincount(place, minlength=n_models * width * len(ATOM_KINDS))
-        counts = counts.reshape(n_models, width, len(ATOM_KINDS))
-        counts[:, :, 0] = np.bincount(model, minlength=n_models)[:, None] - counts.sum(axis=2)
-        return counts
-
-    def codes(self, model: Ints, n_models: int) -> Ints:
-        """(models, codes): how many atoms failed under each code."""
-        failed, n_codes = self.outcome == FAIL, len(self.evidence.layout.codes)
-        place = model[self.sample[failed]] * n_codes + self.code[failed]
-        return np.bincount(place, minlength=n_models * n_codes).reshape(n_models, n_codes)
-
-    def family(self, name: str) -> tuple[Mask, Mask]:
-        """Per sample: whether an atom of the family passed or failed, and whether any failed."""
-        rows = self.evidence.layout.positions_of(name)
-        in_family = np.zeros(self.evidence.layout.width, dtype=bool)
-        in_family[rows] = True
-        of_family = in_family[self.position]
-        others = np.bincount(self.sample[of_family], minlength=self.n)
-        failed = np.zeros(self.n, dtype=bool)
-        failed[self.sample[of_family & (self.outcome == FAIL)]] = True
-        return failed | (others < rows.size), failed
-
-
-def _columns(judged: Batch, rare: _Rare) -> dict[str, NDArray[Any]]:
+def _columns(judged: Batch, rare: RareAtoms) -> dict[str, NDArray[Any]]:
     """What is summed by model and flight, but for the columns of words."""
     samples, stored, eligible = judged.samples, judged.columns, judged.eligible
     values: dict[str, NDArray[Any]] = {

@@ -207,7 +207,7 @@ class _TaskReader:
             raise InputError(what, file=path, line=line)
         if not any(key in data for key in (*_GOLD, "gold", *STATE_KEYS)) and "response" in data:
             hint = "Were --outputs and --reference swapped?"
-            what = "holds a `response` and no gold: this looks like an output, not like a reference"
+            what = "holds a `response` and no gold: this looks like an output, not like a reference."
             raise InputError(what, file=path, line=line, hint=hint)
         flight, context = data.get("flight_id"), data.get("context")
         question = data.get("question", context.get("question") if isinstance(context, dict) else None)

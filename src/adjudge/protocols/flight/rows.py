@@ -230,7 +230,7 @@ def _refuse_swapped(block: Block, outputs: Sequence[OutputRow]) -> None:
     gold = next((key for key in ("next_second", "T+1", "gold") if isinstance(data, dict) and key in data), None)
     if gold is not None:
         raise InputError(
-            f"holds `{gold}` and no `response`: this looks like a reference, not like outputs",
+            f"holds `{gold}` and no `response`: this looks like a reference, not like outputs.",
             file=block.path,
             line=int(block.lines[0]),
             hint="Were --outputs and --reference swapped?",

@@ -20,7 +20,6 @@ COMPREHENSIVE = (
     ("eligibility_rate", "eligible", "%"),
     ("total_score", "total", ""),
     ("total_score_all", "all", ""),
-    ("mae_p95", "MAE P95", ""),
 )
 
 
@@ -146,7 +145,6 @@ def priors(confidence: Mapping[str, Mapping[str, Any]]) -> Section:
             for model, prior in sorted(confidence.items())
         ],
         note="As given; no score reads it.",
-        terminal=0,
     )
 
 
@@ -159,12 +157,15 @@ def comprehensive(tasks: Sequence[TaskNumbers], config: FlightConfig) -> Section
             numbers = next((numbers for numbers in task.models if numbers.model == model), None)
             if numbers is None:
                 continue
-            cells = [numbers.estimates.get(name) for name, _, _ in COMPREHENSIVE]
-            rows.append([model, task.task, *cells, prior["confidence_m"][f"{task.task}_score"] if prior else None])
+            cells: list[Cell] = [numbers.estimates.get(name) for name, _, _ in COMPREHENSIVE]
+            tail = numbers.estimates["mae_p95"].value
+            rows.append(
+                [model, task.task, *cells, tail, prior["confidence_m"][f"{task.task}_score"] if prior else None]
+            )
     return Section(
         "comprehensive",
         "All models on all tasks",
-        ["model", "task", *(Column(title, unit) for _, title, unit in COMPREHENSIVE), "prior"],
+        ["model", "task", *(Column(title, unit) for _, title, unit in COMPREHENSIVE), "MAE P95", "prior"],
         rows,
         note="Scores over eligible samples; `all` is the total with ineligible ones as 0; the prior is as given.",
         terminal=24,

@@ -15,7 +15,8 @@ from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import TAIL, ModelNumbers
-from adjudge.protocols.flight.partials import ATOM_KINDS, EXCEEDANCE, FIELD_SUMS
+from adjudge.protocols.flight.partials import EXCEEDANCE, FIELD_SUMS
+from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats.error_measures import quantile_values
 

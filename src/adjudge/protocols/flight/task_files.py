@@ -79,7 +79,7 @@ def current_state(task: Task, shown: Sequence[State]) -> State | list[State]:
 
 
 def write_whole(files: Mapping[Path, Iterable[Any]], *, force: bool) -> None:
-    """Write JSONL (`.jsonl`) and JSON (`.json`) files: all of them whole, or none.
+    """Write JSONL (`.jsonl`), JSON (`.json`) and, from bytes, other files: all of them whole, or none.
 
     Every file is written beside its place under a temporary name and renamed when all are complete. A file that
     exists is refused unless `force`.
@@ -95,7 +95,7 @@ def write_whole(files: Mapping[Path, Iterable[Any]], *, force: bool) -> None:
             waiting[path] = Path(name)
             with os.fdopen(handle, "wb") as stream:
                 for record in records:
-                    stream.write(msgspec.json.encode(record) + b"\n")
+                    stream.write(record if isinstance(record, bytes) else msgspec.json.encode(record) + b"\n")
             waiting[path].chmod(0o666 & ~_umask())
         for path, temporary in waiting.items():
             temporary.replace(path)
