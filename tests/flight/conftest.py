@@ -34,3 +34,11 @@ def strategies() -> ModuleType:
     """Random flight samples: `data.draw(strategies.cases("M3"))` in a test with `@given(data=st.data())`."""
     _load("reference_atoms")
     return _load("strategies")
+
+
+@pytest.fixture(scope="session")
+def summaries() -> ModuleType:
+    """The oracle of what is said of tasks and models: `summaries.summary(records)`."""
+    _load("reference_atoms")
+    _load("reference_evaluator")
+    return _load("reference_summary")
