@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_changes_every_number(tmp
         [output["response"][:6] for output in read(tmp_path / name / "outputs_parrot-p.jsonl")] for name in ("a", "c")
     ]
     assert manners[0] != manners[1]
-    for name in files(tmp_path / "a"):
+    for name in files(tmp_path / "a").keys() - {"library.yaml"}:
         assert (tmp_path / "a" / name).read_bytes() != (tmp_path / "c" / name).read_bytes()
 
 
