@@ -65,6 +65,17 @@ async def behave(question, asked, request, headers, write):
     elif word == "echo":
         write(http(completion(f"you said {headers.get('authorization')}")))
         return True
+    elif word == "generous":
+        more = {
+            "cache": {"hit": True},
+            "rationale": "it glows",
+            "timings": {"vision_llm_seconds": 0.5},
+            "models": {"vision": "v-1"},
+        }
+        body = json.loads(completion('{"prediction": "fake"}', reasoning_content="hm")) | more
+        body |= {f"key_{number}": number for number in range(10)}
+        write(http(json.dumps(body).encode()))
+        return True
     elif word == "malformed":
         write(http(b'{"choices": [{"message": '))
         return True

@@ -179,3 +179,16 @@ def test_addresses_are_shown_without_credentials(url, shown):
 )
 def test_retry_after_is_a_number_or_a_date(value, seconds):
     assert retry_after(value) == seconds
+
+
+def test_what_a_server_says_beside_its_answer_is_kept(server, collect, dataset, results):
+    data = dataset(["generous"])
+    collect("--dataset", data, "--subject", "openai:echo", "--base-url", server.url, "--output", "results.jsonl")
+    (record,) = results().values()
+    assert (record["prediction"], record["rationale"], record["cache"]["hit"]) == ("fake", "it glows", True)
+    assert {key: record[key] for key in record if key.startswith("key_")} == {f"key_{n}": n for n in range(10)}
+    assert record["models"] == {"agent": "echo-2026-01", "vision": "v-1"}
+    assert record["timings"]["vision_llm_seconds"] == 0.5
+    assert record["reasoning_content"] == "hm"
+    assert record["reply"] == {"id": "c"}
+    assert record["id"] == "s00000"

@@ -17,7 +17,8 @@ A, B = "wren-mini|tools", "hawk-1|tools"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("triage")
-    return adjudge.evaluate("triage", protocol("triage").example(folder / "example", 0), out=folder / "run")
+    config = protocol("triage").example(folder / "example", 0)
+    return adjudge.evaluate("triage", {**config, "resamples": 100}, out=folder / "run", report=False)
 
 
 def test_the_compared_rates_are_the_estimates_of_the_run(run):

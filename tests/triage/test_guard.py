@@ -154,7 +154,7 @@ def test_mixed_cache_states_refuse_latency_alone(run_of, judge, record, swapped)
         adjudge.compare(first, second, factor="model", metrics=["latency_seconds"])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     changed=st.sets(st.sampled_from(sorted(OTHER)), max_size=2),
     factor=st.sampled_from(sorted(set(FACTOR.values()))),

@@ -229,6 +229,9 @@ class ChatSubject(Subject):
             "model_seconds": spent,
             **({"tool_seconds": sum(use.seconds for use in used)} if used else {}),
         }
+        # Here they are the server's own: a completion was given, and its id is not the sample's.
+        server_said = {"id": reply.id, "error": reply.error, "error_type": reply.error_type}
+        reply.more |= {name: value for name, value in server_said.items() if value is not None}
         reply.id = reply.error = reply.error_type = None
         return reply
 

@@ -28,13 +28,13 @@ from adjudge.comparisons.guard import (
 )
 from adjudge.comparisons.outcomes import EVERY, PASSED, Outcome, chosen, equal_rows, holds, plain
 from adjudge.comparisons.paired import Compared, Paired, Pairs, Settings, pair
+from adjudge.comparisons.rankings import Ranking, rankings
 from adjudge.comparisons.sums import summed
 from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, samples_of, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
 from adjudge.stats.multiplicity import benjamini_hochberg, holm
-from adjudge.stats.ties import ranking
 
 EVIDENCE_SHOWN = 20
 _MOST_SLICES = 50
@@ -62,26 +62,6 @@ class PairOfSystems(msgspec.Struct, frozen=True, kw_only=True):
     metrics: list[Compared]
     latency: Latency | None
     flipped: Flips
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of a ranking; names that share a letter were not told apart."""
-
-    rank: int
-    name: str
-    value: float
-    tie_groups: list[str]
-
-
-class Ranking(msgspec.Struct, frozen=True, kw_only=True):
-    """The systems by one metric, best first."""
-
-    metric: str
-    title: str
-    kind: str
-    unit: str
-    higher_is_better: bool
-    places: list[Place]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +167,7 @@ def compare(
         tests=count,
         systems=[system.describe() for system in systems],
         pairs=settled,
-        rankings=_rankings(systems, outcomes, settled, guard.keys, alpha)
+        rankings=rankings(systems, outcomes, p_of_pairs(settled), guard.keys, alpha)
         if len(systems) > 2 and len(groups) == 1
         else [],
     )
@@ -349,54 +329,14 @@ def _flipping(outcomes: Sequence[Outcome]) -> Outcome:
     return next((outcome for outcome in outcomes if outcome.kind == "binary"), passed)
 
 
-def _rankings(
-    systems: Sequence[System],
-    outcomes: Sequence[Outcome],
-    pairs: Sequence[PairOfSystems],
-    keys: Sequence[str],
-    alpha: float,
-) -> list[Ranking]:
-    """The systems by each metric, over the samples on which all have it; ties by the corrected pairwise tests."""
-    rankings = []
-    names = [system.name for system in systems]
-    for outcome in outcomes:
-        tables = [system.table(sorted(outcome.columns()), keys) for system in systems]
-        wholes = _wholes(outcome, tables)
-        known = [value for value in wholes if value is not None]
-        if len(known) < len(systems):
-            continue
-        up = 1.0 if outcome.higher_is_better else -1.0
-        scores = [up * value for value in known]
-        p_of_pair = {
-            (item.a, item.b): metric.p_holm
-            for item in pairs
-            for metric in item.metrics
-            if metric.name == outcome.name and not metric.slice
-        }
-        rankings.append(
-            Ranking(
-                metric=outcome.name,
-                title=outcome.words,
-                kind=outcome.kind,
-                unit=outcome.unit,
-                higher_is_better=outcome.higher_is_better,
-                places=[
-                    Place(rank=item.rank, name=item.name, value=up * item.score, tie_groups=list(item.letters))
-                    for item in ranking(names, scores, p_of_pair, alpha)
-                ],
-            )
-        )
-    return rankings
-
-
-def _wholes(outcome: Outcome, tables: Sequence[pa.Table]) -> list[float | None]:
-    """The outcome of each system over the samples on which all have it."""
-    use = np.all([outcome.inside(table) for table in tables], axis=0)
-    if outcome.is_summed:
-        return [summed(outcome, table, table, use).values()[0] for table in tables]
-    values = np.stack([outcome.values(table) for table in tables])
-    use &= ~np.isnan(values).any(axis=0)
-    return [outcome.whole(row[use]) for row in values]
+def p_of_pairs(pairs: Sequence[PairOfSystems]) -> dict[str, dict[tuple[str, str], float | None]]:
+    """The corrected p of each metric as a whole, by the two systems."""
+    by_metric: dict[str, dict[tuple[str, str], float | None]] = {}
+    for pair_of in pairs:
+        for metric in pair_of.metrics:
+            if not metric.slice:
+                by_metric.setdefault(metric.name, {})[pair_of.a, pair_of.b] = metric.p_holm
+    return by_metric
 
 
 def _protocols(systems: Sequence[System]) -> int:

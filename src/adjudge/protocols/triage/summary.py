@@ -26,9 +26,10 @@ from adjudge.protocols.triage.batch import (
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import AVERAGED, NO_VALUE, Block, Configuration, Ints, Partial, Pattern, merge
-from adjudge.protocols.triage.facts import changed, factors, refuse_mixtures
+from adjudge.protocols.triage.facts import factors, refuse_mixtures
 from adjudge.protocols.triage.latency import latency, latency_estimates
 from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
+from adjudge.protocols.triage.notes import judged, notes
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
 from adjudge.stats import calibration, exact, selective
@@ -36,7 +37,6 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 
 SLICE_VALUES = 50
-FAR_FROM_BALANCED = 0.2
 PROMPTS_SHOWN = 20
 
 
@@ -67,7 +67,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
         "headline": headline(config),
         "classes": {"positive": config.positive, "negative": config.negative},
         "samples": whole.samples,
-        "judged": _judged(whole),
+        "judged": judged(whole),
         "gravest": ["triage.slip", "triage.false_flag"],
         "configurations": configurations,
         "slices": slices,
@@ -79,7 +79,7 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
             for name, configuration in sorted(whole.configurations.items())
         },
     }
-    measured.notes = _notes(whole, config, every, configurations)
+    measured.notes = notes(whole, config, every, configurations)
     measured.sections = sections(whole, configurations, measured.estimates, config)
     measured.charts = charts.build(whole, configurations, config)
     return measured
@@ -255,40 +255,6 @@ class _View:
         }
 
 
-def _judged(whole: Partial) -> str:
-    """How the records come about, in words: 2 models × 2 modes × 3 trials on 400 samples."""
-    setups = [name.rpartition("|") for name in whole.configurations]
-    trials = {trial for block in whole.blocks.values() for trial in block.counts}
-    sizes = (
-        ({model for model, _, _ in setups}, "model"),
-        ({mode for _, _, mode in setups}, "mode"),
-        (trials, "trial"),
-    )
-    parts = [f"{len(values)} {noun}s" for values, noun in sizes if len(values) > 1]
-    samples = f"{whole.samples:,} sample{'' if whole.samples == 1 else 's'}"
-    return f"{' × '.join(parts)} on {samples}" if parts else samples
-
-
-def _lacking(provenances: dict[str, dict[str, Any]]) -> list[str]:
-    """What no record of a configuration says about how it came to be, and what only some say; equal lists are one note."""
-    nowhere: dict[str, list[str]] = {}
-    in_part: dict[str, list[str]] = {}
-    for name, provenance in provenances.items():
-        records, carried = provenance["records"], provenance["carried"]
-        absent = [item for item, count in carried.items() if records and not count]
-        if absent:
-            nowhere.setdefault(", ".join(absent), []).append(name)
-        some = {item: count for item, count in carried.items() if 0 < count < records}
-        if some:
-            least, most = min(some.values()), max(some.values())
-            counts = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-            in_part.setdefault(", ".join(some), []).append(f"{name} ({counts} of {records:,})")
-    return [
-        *(f"no record of {', '.join(names)} carries {items}" for items, names in nowhere.items()),
-        *(f"only some records carry {items}: {', '.join(names)}" for items, names in in_part.items()),
-    ]
-
-
 def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
     """The share of samples, among those with several trials, whose answer is not the same in all of them."""
     flipped = repeated = 0
@@ -358,46 +324,3 @@ def _refuse_absent_slices(whole: Partial, config: TriageConfig) -> None:
             close = difflib.get_close_matches(f"meta.{key.removeprefix('meta.')}", known, n=3, cutoff=0.5)
             meant = f"did you mean {' or '.join(close)}? " if close else ""
             raise ConfigError(f"no record has {key!r} to slice by; {meant}They have {', '.join(known) or 'no meta'}")
-
-
-def _notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dict[str, Any]) -> list[str]:
-    notes = []
-    p, n = config.classes()
-    of_p, of_n = int(every[:ANSWERS].sum()), int(every[ANSWERS:].sum())
-    for name, count in ((p, of_p), (n, of_n)):
-        if not count:
-            notes.append(f"no record is labelled {name!r}: every rate over that class is null")
-    if of_p and of_n and min(of_p, of_n) < FAR_FROM_BALANCED * (of_p + of_n) and config.prevalence is None:
-        notes.append(
-            f"the classes are far from balanced ({of_p} {p}, {of_n} {n}) and no --prevalence is given: "
-            "precision and accuracy hold for this mix only"
-        )
-    for name in sorted(whole.configurations):
-        own = whole.configurations[name]
-        states = sum((counts for counts in own.states.values()), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64))
-        bad = [
-            f"{count} {state}" for state, count in zip(CONFIDENCE_STATES[1:], states.tolist()[1:], strict=True) if count
-        ]
-        if bad:
-            notes.append(f"{name}: confidences not used for calibration: {', '.join(bad)}")
-        if own.possibly_cached:
-            notes.append(
-                f"{name}: {own.possibly_cached} of {own.received} records do not say whether a cache answered and took "
-                "under 250 ms of vision time: possibly cached"
-            )
-        notes += [f"{name}: {note}" for note in changed(own)]
-    notes += _lacking({name: block["provenance"] for name, block in configurations.items()})
-    edges = [
-        name
-        for name, block in configurations.items()
-        if any(values["ece"] != values["ece_right_closed"] for values in block["per_trial"].values())
-    ]
-    if edges:
-        notes.append(
-            "confidences sit on bin edges, so ECE depends on which side of a bin is closed: compare ece and "
-            f"ece_right_closed of {', '.join(edges)}"
-        )
-    return notes
-
-
-__all__ = ["FAR_FROM_BALANCED", "finish", "flip_rate"]
