@@ -180,6 +180,47 @@ def anomaly(rows: int, folder: Path, seed: int) -> list[Path]:
     return paths
 
 
+RULES = """adjudge: 1
+name: invoices
+fields: {number: text, date: date, vendor: text, currency: text, net: number, tax: number, total: number, paid: boolean}
+rules:
+  invoice.sum: {observed: net + tax - total, severity: {warning: 0.01, critical: 1.0}}
+  invoice.tax: tax between 0 and net
+  invoice.number: regexp_full_match(number, 'INV-[0-9]{7}')
+  invoice.date: date between date '2026-01-01' and date '2026-12-31'
+  plausible.eur: {check: total < 1e6, when: currency = 'EUR'}
+"""
+
+
+def check(rows: int, folder: Path, seed: int, digits: str) -> list[Path]:
+    """outputs.jsonl and rules.yaml: answers of 8 fields, some in prose or fences, one in a hundred with a wrong type."""
+    variety, path = Variety(seed), folder / "outputs.jsonl"
+    chance = variety.random.random
+    with path.open("wb") as stream:
+        for place in range(rows):
+            net = 10.0 + 5000.0 * chance()
+            wrong = chance()
+            answer = variety.ordered(
+                {
+                    "number": f"INV-{place:07d}",
+                    "date": f"2026-{1 + place % 12:02d}-{1 + place % 28:02d}",
+                    "vendor": variety.text()[:24],
+                    "currency": variety.random.choice(("EUR", "USD", "CHF")),
+                    "net": number(net, digits),
+                    "tax": number(0.19 * net, digits) if wrong > 0.01 else f"{0.19 * net:.2f}",
+                    "total": number(1.19 * net + (wrong > 0.95), digits),
+                    "paid": chance() < 0.5,
+                }
+            )
+            text = variety.line(answer).decode().rstrip()
+            if chance() < 0.3:
+                text = f"Here it is:\n```json\n{text}\n```"
+            required = {"id": variety.identifier(place), "response": text, "model": "reader-1"}
+            stream.write(variety.line(variety.record(required, {"prompt": variety.text(), "seconds": chance()})))
+    (folder / "rules.yaml").write_text(RULES, encoding="utf-8")
+    return [path, folder / "rules.yaml"]
+
+
 def scores(rows: int, folder: Path, seed: int) -> list[Path]:
     """scores.npy, positive.npy and cluster.npy: scores of 100 clusters of unequal size, each with its own level."""
     rng = np.random.default_rng(seed)
@@ -230,6 +271,7 @@ KINDS: dict[str, Callable[[int, Path, int, str, str], list[Path]]] = {
     "consistency": lambda n, out, seed, *_: consistency(n, out, seed),
     "gui-actions": lambda n, out, seed, digits, _: gui(n, out, seed, digits, texts=False),
     "gui-texts": lambda n, out, seed, digits, _: gui(n, out, seed, digits, texts=True),
+    "check": lambda n, out, seed, digits, _: check(n, out, seed, digits),
     "anomaly": lambda n, out, seed, *_: anomaly(n, out, seed),
     "scores": lambda n, out, seed, *_: scores(n, out, seed),
     "inspect": lambda n, out, seed, *_: inspect_log(n, out, seed),

@@ -19,6 +19,7 @@ _GUI = (ADJUDGE, "gui", *_STEPS, "--space", "normalized", "--bbox", "xyxy", *_EV
 _SCORES = (ADJUDGE, "anomaly", "--scores", "{data}/scores.parquet", "--splits", "{data}/splits.json", *_EVALUATION)
 _LOG = (ADJUDGE, "score", "{data}/log.eval", *_EVALUATION)
 _RECORDS = (ADJUDGE, "score", "{data}/scores.jsonl", *_EVALUATION)
+_CHECK = (ADJUDGE, "check", "--outputs", "{data}/outputs.jsonl", "--rules", "{data}/rules.yaml", *_EVALUATION)
 _COUNTS = "select rule, severity, count(*) as n from evidence group by all"
 _BYTES, _AT_ONCE = Target("bytes_an_atom", most=3.5), Target("cpu", most=0.6)
 
@@ -56,6 +57,7 @@ _PARSE = Yardstick(
     "json.loads of the same lines and answers", _program("json_loads", "outputs.jsonl", "reference.jsonl")
 )
 _PARSE_HELD = Yardstick(_PARSE.label, _PARSE.command, least=1.0)
+_PARSE_ANSWERS = Yardstick(_PARSE.label, _program("json_loads", "outputs.jsonl"), least=0.667)
 _STRUCTS = Yardstick(
     "a msgspec Struct per atom", _program("struct_per_atom", "outputs.jsonl", "reference.jsonl"), _flight, 10.0
 )
@@ -102,6 +104,7 @@ JOBS: tuple[Job | Growth | Workers, ...] = (
     _large("consistency", (1_000_000, 10_000), "pairs", ("consistency",), _PAIRS, _LOADING),
     _large("gui, actions", (1_000_000, 10_000), "steps", ("gui-actions",), _GUI, _OBJECTS),
     _large("gui, texts", (1_000_000, 10_000), "steps", ("gui-texts",), _GUI, _OBJECTS),
+    _large("check", (200_000, 10_000), "answers", ("check",), _CHECK, _PARSE_ANSWERS),
     _large("anomaly", (5_000_000, 14_000), "scores", ("anomaly",), _SCORES, _SKLEARN),
     _large("score, Inspect log", (100_000, 2_000), "samples", ("inspect",), _LOG, _MEMBERS),
     _large("score, records", (1_000_000, 10_000), "rows", ("records",), _RECORDS, _LINES),

@@ -15,8 +15,8 @@ LABELS = ("VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN")
 RESAMPLES = 20  # of the 2,000 that ours takes; all would take minutes
 
 
-def json_loads(outputs: Path, reference: Path) -> dict[str, Any]:
-    """Parse every line of both files and the object in every response with the standard library; keep nothing."""
+def json_loads(outputs: Path, *references: Path) -> dict[str, Any]:
+    """Parse every line of the files and the object in every response with the standard library; keep nothing."""
     samples = 0
     with outputs.open(encoding="utf-8") as lines:
         for line in lines:
@@ -28,9 +28,10 @@ def json_loads(outputs: Path, reference: Path) -> dict[str, Any]:
                     json.loads(text[start : end + 1])
                 except ValueError:
                     continue
-    with reference.open(encoding="utf-8") as lines:
-        for line in lines:
-            json.loads(line)
+    for reference in references:
+        with reference.open(encoding="utf-8") as lines:
+            for line in lines:
+                json.loads(line)
     return {"n": samples}
 
 

@@ -34,20 +34,22 @@ class IdDigest:
     def __init__(self) -> None:
         self._of_part: dict[int, bytes] = {}
         self._part = -1
-        self._ids: set[str] = set()
+        self._ids: list[pa.Array] = []
 
     def add(self, part: int, ids: pa.ChunkedArray) -> None:
         """Some ids of a partition; partitions come one after the other."""
         if part != self._part:
             self.close()
             self._part = part
-        self._ids.update(pc.unique(ids).to_pylist())
+        self._ids.append(pc.unique(ids).cast(pa.string()))
 
     def close(self) -> None:
         """No more ids of this partition come."""
-        if self._ids:
-            self._of_part[self._part] = hashlib.sha256(msgspec.json.encode(sorted(self._ids))).digest()
-            self._ids = set()
+        ids = pc.unique(pa.chunked_array(self._ids, pa.string()))
+        if len(ids):
+            ordered = ids.take(pc.array_sort_indices(ids)).to_pylist()
+            self._of_part[self._part] = hashlib.sha256(msgspec.json.encode(ordered)).digest()
+        self._ids = []
 
     def merge(self, other: IdDigest) -> None:
         """Add the ids of other partitions."""

@@ -21,7 +21,7 @@ from adjudge.protocols.check.sandbox import Column, Sandbox
 from adjudge.protocols.check.values import place_name
 from adjudge.protocols.common.matched import numbered, rows_at, taken, texts_by_row
 
-BATCH_ROWS = 16_384
+BATCH_ROWS = 32_768
 NO_OUTPUT = "this model has no output for the sample"
 Mask = NDArray[np.bool_]
 Places = NDArray[np.int64]

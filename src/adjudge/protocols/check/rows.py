@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from adjudge.errors import InputError
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.expressions import Name
+from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.values import Answers, Converted, column
 from adjudge.readers.blocks import Block
 from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as
@@ -50,6 +51,15 @@ class Output(msgspec.Struct, kw_only=True, gc=False):
 class OutputWithBlocks(Output, kw_only=True, gc=False):
     """An output line whose `meta` or `input` is read."""
 
+    meta: Any = None
+    input: Any = None
+
+
+class Reference(msgspec.Struct, kw_only=True, gc=False):
+    """A reference line; `gold` are the right values, in the order of the fields."""
+
+    id: str | int | None = None
+    gold: Any = None
     meta: Any = None
     input: Any = None
 
@@ -133,7 +143,11 @@ class OutputReader:
             except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
                 rows.append(None)
                 continue
-            if values == nothing or end - start > MOST_CHARACTERS or ("{" in body[1:] and not self._best(body, values)):
+            if (
+                values == nothing
+                or end - start > MOST_CHARACTERS
+                or (body.find("{", 1) > 0 and not self._best(body, values))
+            ):
                 rows.append(None)
                 continue
             if body is not text:
@@ -146,14 +160,33 @@ class OutputReader:
             rows.append(values)
         return rows
 
-    def _best(self, body: str, values: tuple[Any, ...]) -> bool:
-        """Whether no object inside this one can hold as many fields.
+    def _whole(self, text: str, row: int, found: _Found) -> dict[str, Any] | None:
+        """The only object of a text, where it is JSON and no object inside it can be a better answer."""
+        start, end = text.find("{"), text.rfind("}") + 1
+        if not 0 <= start < end or len(text) > MOST_CHARACTERS or not self.answers.plain:
+            return None
+        body = text[start:end]
+        try:
+            answer = _any.decode(body)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return None
+        held = [answer.get(key, ABSENT) is not ABSENT for key in self.answers.keys]
+        if not any(held) or (body.find("{", 1) > 0 and not self._fits_best(body, held)):
+            return None
+        method = found_as(text[:start], text[end:])
+        if method is not None:
+            found.method[row], found.start[row], found.end[row] = _METHOD_CODES[method], start, end
+        return answer if method is not None else None
 
-        As many keys as this one lacks, and one more, must stand in the text once.
-        """
-        lacking, alone = values.count(None), 0
-        for key, value in zip(self._quoted, values, strict=True):
-            if value is not None and body.count(key) == 1:
+    def _best(self, body: str, values: tuple[Any, ...]) -> bool:
+        """Whether no object inside this one can hold as many fields."""
+        return self._fits_best(body, [value is not None for value in values])
+
+    def _fits_best(self, body: str, held: Sequence[bool]) -> bool:
+        """As many keys as this object lacks, and one more, must stand in the text once."""
+        lacking, alone = held.count(False), 0
+        for key, holds in zip(self._quoted, held, strict=True):
+            if holds and body.count(key) == 1:
                 alone += 1
                 if alone > lacking:
                     return True
@@ -165,6 +198,9 @@ class OutputReader:
             note = "the output line has no response"
             found.refuse(row, *((ERRORED, error[:200]) if error else (MISSING, note)))
             return self.answers.nothing
+        answer = self._whole(text, row, found)
+        if answer is not None:
+            return found.converted(row, self.answers.convert(answer))
         extraction = self._extractor.extract(text)
         if extraction.value is None:
             found.refuse(row, *_refused(text, error, extraction))
@@ -245,32 +281,51 @@ class ReferenceReader:
         self.compiled, self.by_line = compiled, by_line
         self.answers = Answers(compiled.fields)
         self.names = [*compiled.keys("meta"), *compiled.keys("input")]
+        struct: Any = self.answers.struct
+        self._decoder: Any = None
+        if struct is not None:
+            kind = msgspec.defstruct(
+                "TypedReference", [("gold", struct | None, None)], bases=(Reference,), kw_only=True
+            )
+            self._decoder = msgspec.json.Decoder(kind)
 
     def read(self, block: Block) -> pa.Table:
         """A row a reference line. A value of the wrong type is refused: a reference is to be right."""
         expected = EXPECTED["reference", "json"]
-        records = block.each(lambda _, record: _object(record), expected)
-        rows = []
-        for line, record in zip(block.lines.tolist(), records, strict=True):
-            gold = record.get("gold", record)
-            if isinstance(gold, str):
-                gold = _gold_text(gold, block.path, line)
-            if not isinstance(gold, dict):
-                raise InputError("`gold` is no object", file=block.path, line=line, hint=expected)
-            converted = self.answers.convert(gold)
-            if converted.mistyped:
-                field, why = converted.mistyped[0]
-                raise InputError(f"the gold value of {field} does not fit its type: {why}", file=block.path, line=line)
-            rows.append(converted.values)
-        outputs = [OutputWithBlocks(id=r.get("id"), meta=r.get("meta"), input=r.get("input")) for r in records]
+
+        def loose(line: int, record: bytes) -> Reference:
+            return self._loose(record, block.path, line)
+
+        def strict(line: int, record: bytes) -> Reference:
+            found: Reference = self._decoder.decode(record)
+            return loose(line, record) if found.gold is None else found
+
+        records = block.each(loose, expected) if self._decoder is None else block.decode(self._decoder, expected, loose)
+        if any(record.gold is None for record in records):
+            records = block.each(strict, expected)
+        rows = [record.gold if type(record.gold) is tuple else _astuple(record.gold) for record in records]
         columns = {
-            "key": _keys(block, [output.id for output in outputs], by_line=self.by_line, hint=expected),
+            "key": _keys(block, [record.id for record in records], by_line=self.by_line, hint=expected),
             "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
             "line": pa.array(block.lines),
             **dict(zip(_columns(self.compiled, "g"), self.answers.columns(rows), strict=True)),
-            **block_columns(self.names, outputs),
+            **block_columns(self.names, records),
         }
         return with_cut(columns, self.compiled)
+
+    def _loose(self, record: bytes, path: str, line: int) -> Reference:
+        """A line of any shape: the right values in `gold`, as an object or its text, or beside the id."""
+        data = _object(record)
+        gold = data.get("gold", data)
+        if isinstance(gold, str):
+            gold = _gold_text(gold, path, line)
+        if not isinstance(gold, dict):
+            raise InputError("`gold` is no object", file=path, line=line, hint=EXPECTED["reference", "json"])
+        converted = self.answers.convert(gold)
+        if converted.mistyped:
+            field, why = converted.mistyped[0]
+            raise InputError(f"the gold value of {field} does not fit its type: {why}", file=path, line=line)
+        return Reference(id=data.get("id"), gold=converted.values, meta=data.get("meta"), input=data.get("input"))
 
 
 class _Found:
