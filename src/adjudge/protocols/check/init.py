@@ -71,25 +71,22 @@ class _Seen:
 
 def first_rules(path: str) -> str:
     """The text of a rule file for the answers in a file."""
+    records = list(islice(_records(path), LOOKED))
+    answers = [answer for record in records if (answer := _answer(record)) is not None]
+    whole = not answers or any("response" not in record for record in records)
+    if whole:
+        answers = [{key: value for key, value in record.items() if key not in _OURS} for record in records]
     seen: dict[str, _Seen] = {}
-    first: dict[str, Any] | None = None
-    answers, records, whole = 0, 0, False
-    for record, answer in islice(_answers(path), LOOKED):
-        records += 1
-        whole = whole or "response" not in record
-        if answer is None:
-            continue
-        answers += 1
-        first = answer if first is None else first
+    for answer in answers:
         for key, value in answer.items():
             seen.setdefault(key, _Seen()).add(value)
-    if first is None:
+    if not seen:
         raise InputError("no record holds an object to make rules for", file=path)
-    return _written(path, seen, answers, records, whole=whole)
+    return _written(path, seen, len(answers), len(records), whole=whole)
 
 
-def _answers(path: str) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Every record with its answer: the object in its `response`, or else the record itself."""
+def _records(path: str) -> Iterator[dict[str, Any]]:
+    """The records of a file that are objects."""
     with open_source(path) as source:
         for block in blocks(source, 0, Shape()):
             for record in block.records():
@@ -98,13 +95,12 @@ def _answers(path: str) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]
                 except (msgspec.DecodeError, UnicodeError, RecursionError):
                     continue
                 if isinstance(row, dict):
-                    yield row, _answer(row)
+                    yield row
 
 
 def _answer(row: dict[str, Any]) -> dict[str, Any] | None:
-    if "response" not in row:
-        return {key: value for key, value in row.items() if key not in _OURS}
-    text = row["response"]
+    """The object in the `response` of a record."""
+    text = row.get("response")
     if isinstance(text, dict):
         return text
     if not isinstance(text, str):
