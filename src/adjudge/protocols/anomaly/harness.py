@@ -112,18 +112,18 @@ class _Bench:
         try:
             trial = self._trial(chosen, parts, scaler)
             first = trial.score(parts[VAL][0], parts[VAL][0].id)
-            table = self._table(parts, trial.score)
+            table, injections = self._table(parts, trial.score)
             refit = partial(self._trial, chosen, parts, scaler)
             refits = (partial(refit, with_val=False), refit) if self.settings.refit_check else ()
             probes = probe(trial, first, (parts[VAL][0], parts[TEST][0]), refits)
             if self.settings.leave_one_flight_out:
                 for name, fold in folds_of(self.flights, len(parts[VAL])):
                     fitted = self._trial(chosen, fold, self._scaler(fold))
-                    folds.append((name, self._table(fold, fitted.score, fold=True)))
+                    folds.append((name, self._table(fold, fitted.score, fold=True)[0]))
         except Failed as error:
             sound.fail(str(error))
             folds = []
-            table = self._table(parts, lambda flight, _: np.full(flight.n, np.nan))
+            table, injections = self._table(parts, lambda flight, _: np.full(flight.n, np.nan))
         kept = Check("attack.test_only")
         for key, value in before.items():
             if next(flight for flight in self.flights if flight.id == key).digest() != value:
@@ -134,7 +134,7 @@ class _Bench:
             "offline": trial is not None and not trial.causal,
             "scaler": {"rows": scaler.rows, "digest": scaler.digest, "used": trial is not None and not trial.raw},
             "clean_digests": before,
-            "injections": [done for *_, done in self._sequences(parts) if done is not None],
+            "injections": injections,
         }
         return Outcome(chosen.label, table, folds, [*checks, scaled, *probes, kept, sound], own)
 
@@ -172,11 +172,15 @@ class _Bench:
                 yield item, done.flight, label, {**done.record, "onset_range": list(attack.onset_range)}
             seen[key] += 1
 
-    def _table(self, parts: Parts, score: Callable[[Flight, str], Floats], *, fold: bool = False) -> ScoreTable:
-        return ScoreTable.of(
-            Scored(item, flight.time, score(flight, item.id), label)
-            for item, flight, label, _ in self._sequences(parts, fold=fold)
-        )
+    def _table(
+        self, parts: Parts, score: Callable[[Flight, str], Floats], *, fold: bool = False
+    ) -> tuple[ScoreTable, list[dict[str, Any]]]:
+        """The scores of every sequence, and what was injected into them."""
+        scored, injections = [], []
+        for item, flight, label, injected in self._sequences(parts, fold=fold):
+            scored.append(Scored(item, flight.time, score(flight, item.id), label))
+            injections += [] if injected is None else [injected]
+        return ScoreTable.of(scored), injections
 
 
 def _faulty(flight: Flight, label: str) -> NDArray[np.bool_]:
