@@ -35,7 +35,8 @@ def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> di
     name = "shifted_windows"
     if auroc.value is None or auroc.low is None or auroc.low <= 0.5:
         return {"name": name, "outcome": "not_applicable", "auroc": None, "why": "the detector is not above chance"}
-    parts = [measures.table.attacked[measures.table.rows(int(index))] for index in measures.test]
+    attacked = measures.table.attacked
+    parts = [attacked[measures.table.rows(int(index))] for index in measures.test]
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
     found = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **options)
     kept = found.value is not None and found.value - 0.5 > (auroc.value - 0.5) / 2
