@@ -29,6 +29,13 @@ def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | 
 
     documents = []
     for path in files:
+        title = None if columns or json_path else _log_title(path)
+        if title is not None and not as_json:
+            say(
+                f"{path}: {title}\n\nRead by  adjudge score {path}\n         adjudge score --list {path} says what is in it\n",
+                err=False,
+            )
+            continue
         shape = shape_of("", json_path, columns_of(list(columns)))
         description = look(path, shape)
         shape.refuse_unseen(path)
@@ -40,6 +47,18 @@ def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | 
     if as_json:
         print_json(documents)
     return 0
+
+
+def _log_title(path: str) -> str | None:
+    """Which tool's log a file is; None for any other file."""
+    from adjudge.errors import InputError
+    from adjudge.readers.logs.formats import RECORDS, header_of
+
+    try:
+        log = header_of(path)
+    except InputError:
+        return None
+    return None if log is None or log.format == RECORDS else log.title
 
 
 def _readers(description: Description) -> list[dict[str, Any]]:

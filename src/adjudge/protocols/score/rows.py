@@ -69,6 +69,7 @@ ROLES = {
     "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE"),
     "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE"),
 }
+_EMPTY = Row(id="")
 _ROWS = msgspec.json.Decoder(Row)
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _TEXTS = ("error", "answer", "target", "explanation", "cluster", "input_hash")
@@ -286,7 +287,7 @@ def _words(values: Sequence[Any]) -> pa.DictionaryArray:
 def _narrow(keys: frozenset[str]) -> msgspec.json.Decoder[Any]:
     """A decoder of records with some of the keys of a Row and no other."""
     hints = get_type_hints(Row)
-    fields = [(name, hints[name] | None, None) for name in Row.__struct_fields__ if name in keys - {"id"}]
+    fields = [(name, hints[name], getattr(_EMPTY, name)) for name in Row.__struct_fields__ if name in keys - {"id"}]
     kind = msgspec.defstruct("Narrow", [("id", hints["id"]), *fields], gc=False, forbid_unknown_fields=True)
     return msgspec.json.Decoder(kind)
 

@@ -12,6 +12,7 @@ import msgspec
 from adjudge.errors import InputError
 from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
 from adjudge.readers.records import format_name
+from adjudge.readers.remote import is_url
 from adjudge.readers.sources import open_source
 
 RECORDS = "records"
@@ -101,6 +102,8 @@ def header_of(path: str) -> Log | None:
     head = _head(path)
     for form in FORMATS:
         if form.told(head):
+            if is_url(path):
+                raise InputError(f"is {form.title} behind a URL: copy it to a local file first", file=path)
             log: Log | None = _module(form.name).header(path)
             return log
     if head.is_zip:
@@ -156,6 +159,8 @@ def _files(path: str) -> list[str]:
 
 
 def _head(path: str) -> Head:
+    if path == "-":  # what is looked at there is gone
+        return Head(path, is_zip=False, is_document=False, first={})
     with open_source(path) as source:
         start = source.stream.peek(_HEAD)[:_HEAD]
         if start.startswith((_ZIP, _EMPTY_ZIP)):
@@ -164,9 +169,9 @@ def _head(path: str) -> Head:
         if text[:1] not in (b"{", b"["):
             return Head(path, is_zip=False, is_document=False, first={})
         kind = format_name(source)
-        data = source.stream.readline() if kind == "JSON Lines" and path != "-" else b""
+        data = source.stream.readline() if kind == "JSON Lines" else b""
         first = _object(data)
-        if first is None and path != "-":
+        if first is None:
             data += source.stream.read()
             first = _object(data)
         return Head(path, is_zip=False, is_document=kind != "JSON Lines", first=first or {})
@@ -204,7 +209,7 @@ def _is_promptfoo(head: Head) -> bool:
 def _records_header(path: str, head: Head) -> Log:
     """A file of the user's own records; the names of its scores are those of its first records."""
     names: dict[str, None] = {}
-    if "scores" in head.first and path != "-":
+    if "scores" in head.first:
         from adjudge.readers.blocks import blocks
         from adjudge.readers.shape import AS_IT_IS
 

@@ -1,0 +1,79 @@
+"""`adjudge score` and the commands that take logs, as a user calls them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from adjudge.cli.main import main
+from adjudge.protocols.score import generate as g
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return [str(path) for path in g.write_example(tmp_path, 0, samples=40)]
+
+
+def call(*words):
+    return CliRunner().invoke(main, list(words), standalone_mode=False)
+
+
+def test_list_says_what_was_recognised(logs):
+    result = call("score", "--list", *logs)
+    assert "Inspect log, version 2, zip" in result.stdout
+    assert "models   acme/large" in result.stdout
+    assert "80 planned" in result.stdout
+    listed = json.loads(call("score", "--list", "--json", *logs).stdout)
+    assert [log["checks"] for log in listed] == [["match"], ["match"]]
+
+
+def test_logs_are_judged_compared_explained_verified_and_gated_directly(logs, tmp_path):
+    assert call("score", *logs, "--out", "run", "--no-report", "--quiet").return_value == 0
+    result = call("compare", *logs, "--json", "--out", "kept")
+    compared = json.loads(result.stdout)
+    assert compared["status"] == "COMPARABLE"
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["acme_large", "acme_small"]
+    assert "Verdict:" in call("explain", logs[0], "capitals/1").stdout
+    verified = call("verify", logs[0])
+    assert verified.return_value == 0
+    assert "that the harness judged rightly" in verified.stderr
+    assert call("gate", logs[0], "--gate", "acme/large/mean_score >= 0.99").return_value == 1
+    assert call("gate", logs[0], "--write-baseline", "base.json").return_value == 0
+    assert call("gate", logs[0], "--baseline", "base.json").return_value == 0
+    assert "What the log itself printed" in call("report", logs[0], "-o", "-", "--format", "md").stdout
+
+
+def test_a_baseline_of_another_task_version_is_not_held(tmp_path, logs):
+    assert call("gate", logs[0], "--write-baseline", "base.json").return_value == 0
+    attempts = g.attempts_of(0, "acme/large", samples=40, epochs=2, skill=1.4)
+    spec = g.Spec("acme/large", epochs=2, sample_ids=tuple(range(1, 41)), task_version=2)
+    other = g.write_eval(tmp_path / "other.eval", g.document(spec, attempts))
+    result = call("gate", str(other), "--baseline", "base.json")
+    assert result.exception.exit_code == 3
+    assert "conditions" in str(result.exception)
+
+
+def test_the_demo_judges_the_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("demo", "--protocol", "score", "--quiet").return_value == 0
+    assert (tmp_path / "demo" / "score" / "run" / "report.html").is_file()
+
+
+def test_records_on_standard_input_are_all_read(tmp_path):
+    import subprocess
+    import sys
+
+    lines = "".join(json.dumps({"id": f"q{i}", "model": "m", "score": i % 2}) + "\n" for i in range(50))
+    words = [
+        "-c",
+        "from adjudge.cli.start import run; run()",
+        "score",
+        "-",
+        "--out",
+        str(tmp_path / "run"),
+        "--no-report",
+        "--json",
+    ]
+    done = subprocess.run([sys.executable, *words], input=lines, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["buckets"]["m"]["n"] == 50
