@@ -249,8 +249,8 @@ class Columns:
             in_manifest = [_decoded(text) for text in others.distinct]
             keys |= {key for value in in_manifest for key in value.pop(META_KEYS, ())}
             values = [
-                {**in_manifest[other], **values[own]}
-                for own, other in (divmod(pair, len(others.distinct)) for pair in pairs.tolist())
+                {**in_manifest[other], **values[of_record]}
+                for of_record, other in (divmod(pair, len(others.distinct)) for pair in pairs.tolist())
             ]
         self._refuse_objects(rows, values, place)
         batch.meta_keys = frozenset(keys)

@@ -144,8 +144,8 @@ class Configuration:
             self.waits.setdefault(state, []).extend((times, sample + first_sample) for times, sample in waits)
         for trial, columns in other.averaged.items():
             have = self.averaged.setdefault(trial, [Column() for _ in AVERAGED])
-            for own, more in zip(have, columns, strict=True):
-                own.add(more)
+            for kept, more in zip(have, columns, strict=True):
+                kept.add(more)
         for trial, states in other.states.items():
             self.states[trial] = self.states[trial] + states if trial in self.states else states
         for key, values in other.times.items():
@@ -179,22 +179,22 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     first = np.append(True, np.asarray(pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), bool))
     sample = np.cumsum(first) - 1
     trial = samples.column("trial").to_numpy()
-    found = Partial(samples=int(sample[-1]) + 1 if sample.size else 0, meta_keys=batch.meta_keys)
+    added = Partial(samples=int(sample[-1]) + 1 if sample.size else 0, meta_keys=batch.meta_keys)
     # A sum over the samples, so that a data set has one digest whatever its order and its cut.
     endings = [b"\x00" + name.encode() for name in classes]
     alone = ids if first.all() else ids.filter(pa.array(first))
-    found.dataset = digest_sum(alone, endings, batch.label[first])
+    added.dataset = digest_sum(alone, endings, batch.label[first])
     for name, chosen in _by_word(samples, "configuration"):
-        found.configurations[str(name)] = _configuration(samples, batch, trial, sample, chosen)
-        found.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
+        added.configurations[str(name)] = _configuration(samples, batch, trial, sample, chosen)
+        added.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
     for key in slices:
         for value, mine in _by_word(samples, key):
             for name, chosen in _by_word(samples, "configuration"):
                 both = mine & chosen
                 if both.any():
                     shown = NO_VALUE if value is None else value
-                    found.blocks[str(name), key, shown] = _block(batch, trial, sample, both)
-    return found
+                    added.blocks[str(name), key, shown] = _block(batch, trial, sample, both)
+    return added
 
 
 def merge(partials: Sequence[Partial]) -> Partial:
@@ -224,7 +224,7 @@ def _block(batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: N
 
 def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pattern]:
     """How many samples have which cells in which trials."""
-    found: Counter[Pattern] = Counter()
+    patterns: Counter[Pattern] = Counter()
     starts = np.flatnonzero(np.append(True, sample[1:] != sample[:-1]))
     sizes = np.diff(np.append(starts, sample.size))
     key = trial.astype(np.int64) * CELLS + cell
@@ -237,18 +237,18 @@ def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pat
         rows = starts[sizes == size][:, None] + np.arange(size)
         kinds, counts = np.unique(key[rows], axis=0, return_counts=True)
         for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-            found[tuple(divmod(value, CELLS) for value in kind)] += count
-    return found
+            patterns[tuple(divmod(value, CELLS) for value in kind)] += count
+    return patterns
 
 
 def _configuration(
     samples: pa.Table, batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: NDArray[np.bool_]
 ) -> Configuration:
-    there = chosen & (batch.answer != MISSING)
-    rows = np.flatnonzero(there)
-    answered = there & (batch.answer <= NEGATIVE)
+    received = chosen & (batch.answer != MISSING)
+    rows = np.flatnonzero(received)
+    answered = received & (batch.answer <= NEGATIVE)
     usable = batch.confidence_state == GIVEN
-    found = Configuration(received=rows.size)
+    counted = Configuration(received=rows.size)
     latency = np.where(np.isnan(batch.times[LATENCY]), batch.times[TOTAL], batch.times[LATENCY])
     columns = (
         (batch.confidence, usable),
@@ -258,51 +258,53 @@ def _configuration(
     )
     for t, _ in _tally(trial[chosen]):
         mine = answered & (trial == t)
-        found.averaged[t] = [
+        counted.averaged[t] = [
             Column.of(column[mine if use is None else mine & use].astype(np.float64, copy=False))
             for column, use in columns
         ]
-        found.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
-    found.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
-    answered_unknown = there & (batch.cache == UNKNOWN) & (batch.answer != ERRORED)
-    found.answers_of_unknown_cache = int(answered_unknown.sum())
+        counted.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
+    counted.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
+    answered_unknown = received & (batch.cache == UNKNOWN) & (batch.answer != ERRORED)
+    counted.answers_of_unknown_cache = int(answered_unknown.sum())
     tools = np.where(batch.tool_count > 0, batch.tool_seconds, np.nan)
     timed = [(place, column, np.isnan(column)) for place, column in enumerate((*batch.times, tools))]
-    for state in np.flatnonzero(found.cache).tolist():
-        here = there & (batch.cache == state)
+    for state in np.flatnonzero(counted.cache).tolist():
+        here = received & (batch.cache == state)
         waited = np.flatnonzero(here & (batch.answer != ERRORED) & ~np.isnan(latency))
         if waited.size:
-            found.waits[state] = [(latency[waited], sample[waited])]
+            counted.waits[state] = [(latency[waited], sample[waited])]
         for place, column, none in timed:
             values = column[here & ~none] if none.any() else column[here]
             if values.size:
-                found.times[state, place] = [values]
+                counted.times[state, place] = [values]
     with np.errstate(invalid="ignore"):
-        found.possibly_cached = int((there & (batch.cache == UNKNOWN) & (batch.times[VISION] < POSSIBLY_CACHED)).sum())
+        counted.possibly_cached = int(
+            (received & (batch.cache == UNKNOWN) & (batch.times[VISION] < POSSIBLY_CACHED)).sum()
+        )
     carried = np.bincount(batch.carries[rows], minlength=256)
-    found.carries = np.array([carried[_HAVE[place]].sum() for place in range(len(PROVENANCE))], dtype=np.int64)
-    scored = there & usable & (batch.answer <= ABSTAINED)
+    counted.carries = np.array([carried[_HAVE[place]].sum() for place in range(len(PROVENANCE))], dtype=np.int64)
+    scored = received & usable & (batch.answer <= ABSTAINED)
     place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
-    found.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
-    counters = {"prompts": found.prompts, "models": found.models}
+    counted.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
+    counters = {"prompts": counted.prompts, "models": counted.models}
     if RUN_CONFIG in samples.column_names:  # runs of version 1 do not store it
-        counters[RUN_CONFIG] = found.run_configs
+        counters[RUN_CONFIG] = counted.run_configs
     for name, counter in counters.items():
         words, indices = _words(samples, name)
         counts = np.bincount(indices[rows], minlength=len(words))
         counter.update({words[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})
     for value, count in _tally(batch.temperature[rows]):
-        found.temperatures[None if np.isnan(value) else value] += count
-    return found
+        counted.temperatures[None if np.isnan(value) else value] += count
+    return counted
 
 
 def _tally(values: NDArray[Any]) -> list[tuple[Any, int]]:
     """Every value and how often it stands there; often there is one alone."""
     if values.size and (values == values[0]).all():
         return [(values[0].item(), int(values.size))]
-    found, counts = np.unique(values, return_counts=True)
-    return list(zip(found.tolist(), counts.tolist(), strict=True))
+    distinct, counts = np.unique(values, return_counts=True)
+    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def _words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[Any]]:

@@ -183,7 +183,7 @@ def rates(classes: Classes) -> dict[str, Rate]:
     nobody = "there are no records"
     none = "nothing was answered"
     no_p, no_n = f"no sample is labelled {p!r}", f"no sample is labelled {n!r}"
-    found = {
+    by_name = {
         "accuracy": Rate((TP, TN), _ALL, nobody),
         "accuracy_answered": Rate((TP, TN), _ANSWERED, none),
         "coverage": Rate(_ANSWERED, _ALL, nobody),
@@ -201,8 +201,8 @@ def rates(classes: Classes) -> dict[str, Rate]:
         f"abstain_rate_{n}": Rate((cell(NEGATIVE, ABSTAINED),), _NEGATIVES, no_n),
     }
     for name, answer in (("abstain", ABSTAINED), ("error", ERRORED), ("unparsed", UNPARSED), ("missing", MISSING)):
-        found[f"{name}_rate"] = Rate(both(answer), _ALL, nobody)
-    return found
+        by_name[f"{name}_rate"] = Rate(both(answer), _ALL, nobody)
+    return by_name
 
 
 def aliases(classes: Classes) -> dict[str, str]:
@@ -270,11 +270,11 @@ class Numbers:
 
     def _tables(self) -> None:
         p, n = self.classes
-        found, draw = self.estimates, self.draw
+        estimates, draw = self.estimates, self.draw
         table = _confusion(self.counts, self.clusters, self.classes)
         resamples = draw.resamples if self.clusters is None else draw.over(len(self.clusters))
         for name, label in ((f"f1_{p}", p), (f"f1_{n}", n)):
-            found[name] = confusion.f1(
+            estimates[name] = confusion.f1(
                 table, label, seed=draw.seed, stream=f"{draw.stream}/{name}", resamples=resamples
             )
         ways: tuple[tuple[str, Callable[..., Estimate], confusion.Over], ...] = (
@@ -283,18 +283,18 @@ class Numbers:
             ("mcc", confusion.mcc, "answered"),
         )
         for name, way, over in ways:
-            found[name] = way(table, over=over, seed=draw.seed, stream=f"{draw.stream}/{name}", resamples=resamples)
+            estimates[name] = way(table, over=over, seed=draw.seed, stream=f"{draw.stream}/{name}", resamples=resamples)
 
     def _calibration(self) -> None:
-        scores, draw, found = self.scores, self.draw, self.estimates
+        scores, draw, estimates = self.scores, self.draw, self.estimates
         if not scores.confidence.size:
             why = "no answer has a usable confidence"
             for name in CONFIDENCE_MEASURES:
-                found[name] = Estimate.null(why, method="bootstrap")
+                estimates[name] = Estimate.null(why, method="bootstrap")
             return
         c, right, bins, tally = scores.confidence, scores.correct, self.bins, scores.tally
         for name, way in _OTHER_BINS.items():
-            found[name] = _value(calibration.ece_value(c, right, bins=bins, tally=tally, **way), c.size)
+            estimates[name] = _value(calibration.ece_value(c, right, bins=bins, tally=tally, **way), c.size)
         clusters = None
         if self.clusters is not None:
             _, clusters = np.unique(scores.sample, return_inverse=True)
@@ -307,18 +307,18 @@ class Numbers:
             "resamples": draw.resamples if clusters is None else draw.over(int(clusters.max()) + 1),
         }
         stream, blocks = draw.stream, scores.blocks
-        found["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", tally=tally, **common)
+        estimates["ece"] = calibration.ece(c, right, bins=bins, stream=f"{stream}/ece", tally=tally, **common)
         if clusters is None:
-            found["brier"], found["log_loss"] = calibration.brier_and_log_loss(
+            estimates["brier"], estimates["log_loss"] = calibration.brier_and_log_loss(
                 tally, seed=draw.seed, stream=f"{stream}/brier", resamples=draw.resamples
             )
         else:
-            found["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", **common)
-            found["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", **common)
-        found["aurc"], found["e_aurc"] = selective.selective_areas(
+            estimates["brier"] = calibration.brier(c, right, stream=f"{stream}/brier", **common)
+            estimates["log_loss"] = calibration.log_loss(c, right, stream=f"{stream}/log_loss", **common)
+        estimates["aurc"], estimates["e_aurc"] = selective.selective_areas(
             c, right, ("aurc", "e_aurc"), stream=f"{stream}/aurc", blocks=blocks, **common
         )
-        found["auroc_confidence"] = (
+        estimates["auroc_confidence"] = (
             _value(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)
             if clusters is not None
             else ranking.auroc(tally.confidence, tally.correct, counts=tally.counts)

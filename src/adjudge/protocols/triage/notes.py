@@ -62,19 +62,21 @@ def notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dic
             "precision and accuracy hold for this mix only"
         )
     for name in sorted(whole.configurations):
-        own = whole.configurations[name]
-        states = sum((counts for counts in own.states.values()), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64))
+        counted = whole.configurations[name]
+        states = sum(
+            (counts for counts in counted.states.values()), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64)
+        )
         bad = [
             f"{count} {state}" for state, count in zip(CONFIDENCE_STATES[1:], states.tolist()[1:], strict=True) if count
         ]
         if bad:
             texts.append(f"{name}: confidences not used for calibration: {', '.join(bad)}")
-        if own.possibly_cached:
+        if counted.possibly_cached:
             texts.append(
-                f"{name}: {own.possibly_cached} of {own.received} records do not say whether a cache answered and took "
+                f"{name}: {counted.possibly_cached} of {counted.received} records do not say whether a cache answered and took "
                 "under 250 ms of vision time: possibly cached"
             )
-        texts += [f"{name}: {note}" for note in changed(own)]
+        texts += [f"{name}: {note}" for note in changed(counted)]
     texts += _lacking({name: block["provenance"] for name, block in configurations.items()})
     edges = [
         name

@@ -44,14 +44,14 @@ def choose(config: TriageConfig) -> dict[str, Any]:
     read = ResultRows(alone, None).read
     table = pa.concat_tables([read(block) for block in _blocks(config.calibration)])
     partition = Partition(rows={}, groups=(), files=tuple(config.calibration), tables={role(0): table})
-    found: dict[str, list[_Rows]] = {}
+    rows_of: dict[str, list[_Rows]] = {}
     columns = Columns(alone)
     for rows in batches(partition, alone):
         for name, part in _first_trials(columns.read(rows)):
-            found.setdefault(name, []).append(part)
+            rows_of.setdefault(name, []).append(part)
     return {
         name: _choose(_Rows(*(np.concatenate(column) for column in zip(*parts, strict=True))), config)
-        for name, parts in sorted(found.items())
+        for name, parts in sorted(rows_of.items())
     }
 
 
@@ -95,10 +95,10 @@ def apply(
     if point is None:
         return {"threshold": None, "why": "the calibration files do not have this configuration"}
     threshold = point["threshold"]
-    found: dict[str, Any]
+    applied: dict[str, Any]
     if threshold is None:
-        found = {"threshold": None, "why": point.get("why") or "reviewing everything is cheapest"}
-        return found if costs is None else {**found, "answered": 0, "cost": costs.review}
+        applied = {"threshold": None, "why": point.get("why") or "reviewing everything is cheapest"}
+        return applied if costs is None else {**applied, "answered": 0, "cost": costs.review}
     p, n = classes
     half = counts.size // 2
     of_p, of_n = int(counts[:half].sum()), int(counts[half:].sum())
@@ -106,7 +106,7 @@ def apply(
     wrong = kept & ~scores.correct
     answered, errors = int(kept.sum()), int(wrong.sum())
     slips, flags = int((wrong & scores.positive).sum()), int((wrong & ~scores.positive).sum())
-    found = {
+    applied = {
         "threshold": threshold,
         "answered": answered,
         "coverage": wilson(answered, of_p + of_n).to_dict(),
@@ -116,8 +116,8 @@ def apply(
     }
     if costs is not None:
         review = of_p + of_n - answered
-        found["cost"] = (slips * costs.slip + flags * costs.flag + review * costs.review) / (of_p + of_n)
-    return found
+        applied["cost"] = (slips * costs.slip + flags * costs.flag + review * costs.review) / (of_p + of_n)
+    return applied
 
 
 def _share(hits: int, base: int, why: str) -> dict[str, Any]:

@@ -47,11 +47,13 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
     configurations: dict[str, Any] = {}
     every = np.zeros(2 * ANSWERS, dtype=np.int64)
     for name in sorted(whole.configurations):
-        block, own = whole.blocks[name, "", ""], whole.configurations[name]
-        refuse_mixtures(name, own, sum(block.patterns.values()))
-        view = _View(name, block, own, config, measured)
+        block, counted = whole.blocks[name, "", ""], whole.configurations[name]
+        refuse_mixtures(name, counted, sum(block.patterns.values()))
+        view = _View(name, block, counted, config, measured)
         configurations[name] = view.block()
-        measured.estimates += latency_estimates(name, own, view.draw(f"{name}/latency"), several=len(block.counts) > 1)
+        measured.estimates += latency_estimates(
+            name, counted, view.draw(f"{name}/latency"), several=len(block.counts) > 1
+        )
         for trial, counts in sorted(block.counts.items()):
             measured.buckets[f"{name}|{trial}"] = _buckets(counts)
             every = every + counts
@@ -103,8 +105,10 @@ def headline(config: TriageConfig) -> list[str]:
 class _View:
     """One configuration."""
 
-    def __init__(self, name: str, block: Block, own: Configuration, config: TriageConfig, measured: Measured) -> None:
-        self.name, self.data, self.own, self.config, self.measured = name, block, own, config, measured
+    def __init__(
+        self, name: str, block: Block, counted: Configuration, config: TriageConfig, measured: Measured
+    ) -> None:
+        self.name, self.data, self.counted, self.config, self.measured = name, block, counted, config, measured
         self.classes = config.classes()
         self.trials = sorted(block.counts)
 
@@ -155,7 +159,7 @@ class _View:
                 }
                 for point in selective.risk_coverage(scores.confidence, scores.correct, blocks=scores.blocks)
             ],
-            "latency": latency(self.own),
+            "latency": latency(self.counted),
             "provenance": self._provenance(),
         }
 
@@ -167,9 +171,9 @@ class _View:
         values = {name: estimate.value for name, estimate in numbers.items()}
         values |= {alias: values[name] for alias, name in aliases(self.classes).items()}
         averages = {
-            f"avg_{name}": column.mean() for name, column in zip(AVERAGED, self.own.averaged[trial], strict=True)
+            f"avg_{name}": column.mean() for name, column in zip(AVERAGED, self.counted.averaged[trial], strict=True)
         }
-        states = dict(zip(CONFIDENCE_STATES, self.own.states[trial].tolist(), strict=True))
+        states = dict(zip(CONFIDENCE_STATES, self.counted.states[trial].tolist(), strict=True))
         return {
             "total": int(counts.sum()),
             "correct": int(counts[[TP, TN]].sum()),
@@ -194,14 +198,14 @@ class _View:
         if share is None:
             return {}
         p, n = self.classes
-        found, missed = values[f"recall_{p}"], values[f"recall_{n}"]
-        if found is None or missed is None:
+        recall_p, recall_n = values[f"recall_{p}"], values[f"recall_{n}"]
+        if recall_p is None or recall_n is None:
             return {f"precision_{p}_at_prevalence": None, f"precision_{n}_at_prevalence": None}
-        flagged = share * found + (1 - share) * (1 - missed)
-        passed = (1 - share) * missed + share * (1 - found)
+        flagged = share * recall_p + (1 - share) * (1 - recall_n)
+        passed = (1 - share) * recall_n + share * (1 - recall_p)
         return {
-            f"precision_{p}_at_prevalence": share * found / flagged if flagged else None,
-            f"precision_{n}_at_prevalence": (1 - share) * missed / passed if passed else None,
+            f"precision_{p}_at_prevalence": share * recall_p / flagged if flagged else None,
+            f"precision_{n}_at_prevalence": (1 - share) * recall_n / passed if passed else None,
         }
 
     def _summary(self, per_trial: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -241,17 +245,17 @@ class _View:
         ]
 
     def _provenance(self) -> dict[str, Any]:
-        own = self.own
-        carried = {name: int(count) for name, count in zip(PROVENANCE, own.carries, strict=True)}
+        counted = self.counted
+        carried = {name: int(count) for name, count in zip(PROVENANCE, counted.carries, strict=True)}
         return {
-            "records": own.received,
+            "records": counted.received,
             "carried": carried,
-            "missing": [name for name, count in carried.items() if count < own.received],
-            "prompts": _tally(own.prompts)[:PROMPTS_SHOWN],
-            "prompts_distinct": len(own.prompts),
-            "models": _tally(own.models),
-            "temperatures": _tally(own.temperatures),
-            "run_configs": _tally(own.run_configs),
+            "missing": [name for name, count in carried.items() if count < counted.received],
+            "prompts": _tally(counted.prompts)[:PROMPTS_SHOWN],
+            "prompts_distinct": len(counted.prompts),
+            "models": _tally(counted.models),
+            "temperatures": _tally(counted.temperatures),
+            "run_configs": _tally(counted.run_configs),
         }
 
 
@@ -268,7 +272,7 @@ def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
 
 
 def _buckets(counts: Ints) -> dict[str, int]:
-    found = {
+    by_bucket = {
         "passed": counts[[TP, TN]].sum(),
         "failed": counts[[FP, FN]].sum(),
         "abstained": counts[list(both(ABSTAINED))].sum(),
@@ -276,7 +280,7 @@ def _buckets(counts: Ints) -> dict[str, int]:
         "errored": counts[list(both(ERRORED))].sum(),
         "missing": counts[list(both(MISSING))].sum(),
     }
-    return {name: int(found[name]) for name in BUCKETS} | {"n": int(counts.sum())}
+    return {name: int(by_bucket[name]) for name in BUCKETS} | {"n": int(counts.sum())}
 
 
 def _tally(counter: Any) -> list[dict[str, Any]]:
@@ -288,15 +292,15 @@ def _tally(counter: Any) -> list[dict[str, Any]]:
 def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[str, Any]:
     """Every measure on the records of each value of a `meta` key, the largest values first."""
     _refuse_absent_slices(whole, config)
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     classes = config.classes()
     for key in config.slices:
         sizes: dict[str, int] = {}
-        for (_, own, value), block in whole.blocks.items():
-            if own == key:
+        for (_, slice_key, value), block in whole.blocks.items():
+            if slice_key == key:
                 sizes[value] = sizes.get(value, 0) + sum(int(counts.sum()) for counts in block.counts.values())
         shown = sorted(sizes, key=lambda value: (-sizes[value], value))[:SLICE_VALUES]
-        found[key] = {"values": {value: sizes[value] for value in shown}, "left_out": len(sizes) - len(shown)}
+        by_key[key] = {"values": {value: sizes[value] for value in shown}, "left_out": len(sizes) - len(shown)}
         for name in sorted(whole.configurations):
             for value in shown:
                 cut = whole.blocks.get((name, key, value))
@@ -312,7 +316,7 @@ def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[st
                     bins=config.bins,
                 ).measure()
                 measured.estimates += [Named(metric, where, estimate) for metric, estimate in numbers.items()]
-    return found
+    return by_key
 
 
 def _refuse_absent_slices(whole: Partial, config: TriageConfig) -> None:
