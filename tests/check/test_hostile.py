@@ -8,8 +8,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from adjudge.protocols.check.expressions import Expression, Name, Names, Refused, check_expressions
+from adjudge.protocols.check.expressions import check_expressions
 from adjudge.protocols.check.functions import ALLOWED
+from adjudge.protocols.check.names import Expression, Name, Names, Refused
 from adjudge.protocols.check.sandbox import Sandbox
 
 NAMES = {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import adjudge
 from adjudge.engine.evaluate import Options, evaluate
-from adjudge.engine.verify import verify
+from adjudge.engine.verify import ENGINE_KEYS, verify
 from adjudge.protocols.base import protocol
 from adjudge.protocols.check.example import generate
 from adjudge.runs.run import Run
@@ -122,3 +123,14 @@ def test_the_front_door(tmp_path):
     config = generate(tmp_path / "data", seed=0, kind="tool_calls")
     run = adjudge.evaluate("check", config, out=tmp_path / "run")
     assert run.metrics["metrics"]["pass_rate"] is not None
+
+
+def test_stored_answers_are_taken_out_of_their_texts_again(judge):
+    run = judge(RULES, [RIGHT, {**RIGHT, "tax": "19"}, "nothing"])
+    plan = protocol("check").plan({key: value for key, value in run.manifest.config.items() if key not in ENGINE_KEYS})
+    ((part, samples, _),) = run.batches()
+    outputs = run.outputs(part, 0)
+    assert plan.reread(samples, outputs) == []
+    place = samples.column_names.index("answer.tax")
+    altered = samples.set_column(place, "answer.tax", pa.array([20.0, None, None]))
+    assert plan.reread(altered, outputs) == ["samples.parquet: answer.tax is not what the stored texts hold"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.base import Partition
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.check.expressions import Name
+from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.rows import ANSWERED, MISSING, NO_METHOD
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.check.sandbox import Column, Sandbox

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.check.document import Way
-from adjudge.protocols.check.expressions import Expression, Name, Names, Refused, check_expressions
+from adjudge.protocols.check.expressions import check_expressions
+from adjudge.protocols.check.names import Expression, Name, Names, Refused
 from adjudge.protocols.check.rulefile import Field, RuleFile, RuleText
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.check.types import FieldType

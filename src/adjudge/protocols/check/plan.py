@@ -22,6 +22,7 @@ from adjudge.protocols.check.counts import Partial, partial
 from adjudge.protocols.check.judge import decided
 from adjudge.protocols.check.metrics import finish
 from adjudge.protocols.check.reading import rule_file
+from adjudge.protocols.check.references import ReferenceReader
 from adjudge.protocols.check.rules import CheckContext
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import codes
@@ -78,7 +79,7 @@ class CheckPlan(BatchPlan):
                 tuple(settings.reference),
                 None,
                 rows.EXPECTED["reference", "json"],
-                read=rows.ReferenceReader(self.compiled, by_line=by_line).read,
+                read=ReferenceReader(self.compiled, by_line=by_line).read,
                 keys=rows.key_tree(self.compiled, reference=True),
             ),
         ]
@@ -111,6 +112,11 @@ class CheckPlan(BatchPlan):
             for name, values in decided(batch, judged, verdicts).items()
             if samples.column(name).to_pylist() != values.to_pylist()
         ]
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Take every answer out of its text again; a text that was cut at the bound is left."""
+        reader = rows.OutputReader(self.compiled, repairs=self.settings.repairs, by_line=False)
+        return columns.reread(samples, outputs, reader) if self.compiled.file.extract == "json" else []
 
     def restore(self, samples: pa.Table) -> CheckBatch:
         """The answers as they were."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.check.document import Document, Way
 from adjudge.protocols.check.hints import RESERVED
+from adjudge.protocols.check.parts import Parts, is_number, near, shown
 from adjudge.protocols.check.paths import Path, parse_path
 from adjudge.protocols.check.rulefile import Field, Limits, Range, RuleFile, RuleText, SelfTest
 from adjudge.protocols.check.types import FieldType, parse_type
@@ -73,17 +73,16 @@ def rule_file(document: Document) -> RuleFile:
     return _Reader(document).read()
 
 
-class _Reader:
-    def __init__(self, document: Document) -> None:
-        self.document, self.content = document, document.content
+class _Reader(Parts):
+    """Reads one document, part by part."""
 
     def read(self) -> RuleFile:
-        self._known(self.content, KEYS, ())
+        self.known(self.content, KEYS, ())
         if "adjudge" not in self.content:
             raise self.document.error((), f"`adjudge: {FORMAT}` is missing; it is the version of the file format")
         if self.content["adjudge"] != FORMAT:
-            raise self._wrong(("adjudge",), f"is {self.content['adjudge']!r}; this version reads format {FORMAT}")
-        extract = self._choice(("extract",), self.content.get("extract", "json"), ("json", "none"))
+            raise self.wrong(("adjudge",), f"is {self.content['adjudge']!r}; this version reads format {FORMAT}")
+        extract = self.choice(("extract",), self.content.get("extract", "json"), ("json", "none"))
         fields = self._fields()
         meta, given = self._kinds("meta"), self._kinds("input")
         rules = self._rules(fields)
@@ -94,30 +93,30 @@ class _Reader:
         sequence, order = self._source("sequence", fields), self._source("order", fields)
         if bool(sequence) != bool(order):
             one, other = ("sequence", "order") if sequence else ("order", "sequence")
-            raise self._wrong((one,), f"goes with `{other}`, which is missing")
+            raise self.wrong((one,), f"goes with `{other}`, which is missing")
         return RuleFile(
             document=self.document,
-            name=self._text(("name",), self.content.get("name", "rules")),
+            name=self.text(("name",), self.content.get("name", "rules")),
             extract=extract,
             fields=fields,
             meta=meta,
             input=given,
             rules=rules,
             scores=self._scores(rules),
-            gates=tuple(self._gate(place, text) for place, text in enumerate(self._list(("gates",)))),
+            gates=tuple(self._gate(place, text) for place, text in enumerate(self.list_of(("gates",)))),
             slices=tuple(
-                self._named(("slices", place), text, fields) for place, text in enumerate(self._list(("slices",)))
+                self._named(("slices", place), text, fields) for place, text in enumerate(self.list_of(("slices",)))
             ),
             cluster=self._source("cluster", fields),
             sequence=sequence,
             order=order,
-            tests=tuple(self._test(place, test, fields, rules) for place, test in enumerate(self._list(("tests",)))),
+            tests=tuple(self._test(place, test, fields, rules) for place, test in enumerate(self.list_of(("tests",)))),
         )
 
     # fields
 
     def _fields(self) -> dict[str, Field]:
-        return {name: self._field(name, value, ("fields", name)) for name, value in self._table(("fields",)).items()}
+        return {name: self._field(name, value, ("fields", name)) for name, value in self.table(("fields",)).items()}
 
     def _field(self, name: str, value: Any, way: Way) -> Field:
         if name in RESERVED:
@@ -130,73 +129,73 @@ class _Reader:
             raise self.document.error(way, "a field has no name", key=True)
         table = {"type": value} if isinstance(value, str) else value
         if not isinstance(table, dict):
-            raise self._wrong(
-                way, f"is {_shown(value)}; a field is a type, or a table such as {{path: $.total, type: number}}"
+            raise self.wrong(
+                way, f"is {shown(value)}; a field is a type, or a table such as {{path: $.total, type: number}}"
             )
-        self._known(table, FIELD_KEYS, way)
+        self.known(table, FIELD_KEYS, way)
         if "type" not in table:
-            raise self._wrong(way, "`type` is missing: number, text, boolean, date, list(…) or object(…)")
+            raise self.wrong(way, "`type` is missing: number, text, boolean, date, list(…) or object(…)")
         try:
-            kind = parse_type(self._text((*way, "type"), table["type"]))
+            kind = parse_type(self.text((*way, "type"), table["type"]))
         except ValueError as error:
-            raise self._wrong((*way, "type"), str(error)) from None
+            raise self.wrong((*way, "type"), str(error)) from None
         path = self._path(name, table, way)
         many = path.many
         if many and kind.kind in {"list", "object", "json"}:
-            raise self._wrong(
+            raise self.wrong(
                 (*way, "type"), f"is {kind}; a path into a list ([*]) leads to number, text, boolean or date"
             )
         if "places" in table and not many:
-            raise self._wrong((*way, "places"), "is for a path into a list, such as $.lines[*].qty")
-        places = self._whole((*way, "places"), table.get("places", PLACES), 1, MOST_PLACES) if many else 0
+            raise self.wrong((*way, "places"), "is for a path into a list, such as $.lines[*].qty")
+        places = self.whole((*way, "places"), table.get("places", PLACES), 1, MOST_PLACES) if many else 0
         return Field(
             name=name,
             path=path,
             type=kind,
-            unit=self._text((*way, "unit"), table.get("unit", "")),
-            required=self._truth((*way, "required"), table.get("required", True)),
+            unit=self.text((*way, "unit"), table.get("unit", "")),
+            required=self.truth((*way, "required"), table.get("required", True)),
             lenient=self._lenient((*way, "lenient"), table.get("lenient", False), kind),
             one_of=self._one_of((*way, "one_of"), table.get("one_of"), kind),
             range=self._range((*way, "range"), table.get("range"), kind),
             pattern=self._pattern((*way, "pattern"), table.get("pattern"), kind),
-            severity=self._choice((*way, "severity"), table.get("severity", "critical"), ("critical", "warning")),
+            severity=self.choice((*way, "severity"), table.get("severity", "critical"), ("critical", "warning")),
             places=places,
-            title=self._text((*way, "title"), table.get("title", "")),
+            title=self.text((*way, "title"), table.get("title", "")),
         )
 
     def _path(self, name: str, table: Mapping[str, Any], way: Way) -> Path:
         try:
-            return parse_path(self._text((*way, "path"), table["path"])) if "path" in table else Path((name,))
+            return parse_path(self.text((*way, "path"), table["path"])) if "path" in table else Path((name,))
         except ValueError as error:
-            raise self._wrong((*way, "path"), str(error)) from None
+            raise self.wrong((*way, "path"), str(error)) from None
 
     def _lenient(self, way: Way, value: Any, kind: FieldType) -> bool:
-        if self._truth(way, value) and kind.kind not in {"number", "boolean", "date"}:
-            raise self._wrong(way, f"is for number, boolean and date: values in quotes; {kind} has none to accept")
+        if self.truth(way, value) and kind.kind not in {"number", "boolean", "date"}:
+            raise self.wrong(way, f"is for number, boolean and date: values in quotes; {kind} has none to accept")
         return bool(value)
 
     def _one_of(self, way: Way, value: Any, kind: FieldType) -> tuple[Any, ...]:
         if value is None:
             return ()
         if not isinstance(value, list) or not value:
-            raise self._wrong(way, f"is {_shown(value)}; expected a list such as [EUR, USD]")
+            raise self.wrong(way, f"is {shown(value)}; expected a list such as [EUR, USD]")
         kinds: dict[str, Any] = {"number": (int, float), "text": str, "boolean": bool}
         expected = kinds.get(kind.kind)
         if expected is None:
-            raise self._wrong(way, f"is for number, text and boolean, not for {kind}; write a rule")
+            raise self.wrong(way, f"is for number, text and boolean, not for {kind}; write a rule")
         for place, item in enumerate(value):
             if not isinstance(item, expected) or (isinstance(item, bool) and kind.kind != "boolean"):
                 hint = "; quote it" if kind.kind == "text" else ""
-                raise self._wrong((*way, place), f"is {_shown(item)}, which is no {kind.kind}{hint}")
+                raise self.wrong((*way, place), f"is {shown(item)}, which is no {kind.kind}{hint}")
         return tuple(float(item) if kind.kind == "number" else item for item in value)
 
     def _range(self, way: Way, value: Any, kind: FieldType) -> Range | None:
         if value is None:
             return None
         if kind.kind != "number":
-            raise self._wrong(way, f"is for numbers, and the field is {kind}; write a rule, or `type: number`")
+            raise self.wrong(way, f"is for numbers, and the field is {kind}; write a rule, or `type: number`")
         if isinstance(value, dict):
-            self._known(value, ("warning", "critical"), way)
+            self.known(value, ("warning", "critical"), way)
             outer = self._bounds((*way, "critical"), value.get("critical", [None, None]))
             inner = self._bounds((*way, "warning"), value.get("warning", value.get("critical")))
             return Range(*inner, *outer)
@@ -205,35 +204,35 @@ class _Reader:
 
     def _bounds(self, way: Way, value: Any) -> tuple[float, float]:
         wrong = not isinstance(value, list) or len(value) != 2
-        if wrong or not all(item is None or (_is_number(item)) for item in value):
-            raise self._wrong(way, f"is {_shown(value)}; expected [low, high], null for no bound")
+        if wrong or not all(item is None or (is_number(item)) for item in value):
+            raise self.wrong(way, f"is {shown(value)}; expected [low, high], null for no bound")
         low = -math.inf if value[0] is None else float(value[0])
         high = math.inf if value[1] is None else float(value[1])
         if low > high:
-            raise self._wrong(way, f"low {low:g} is above high {high:g}; write [low, high]")
+            raise self.wrong(way, f"low {low:g} is above high {high:g}; write [low, high]")
         return low, high
 
     def _pattern(self, way: Way, value: Any, kind: FieldType) -> str:
         if value is None:
             return ""
         if kind.kind != "text":
-            raise self._wrong(way, f"is for text, and the field is {kind}")
-        return self._text(way, value)
+            raise self.wrong(way, f"is for text, and the field is {kind}")
+        return self.text(way, value)
 
     def _kinds(self, block: str) -> dict[str, FieldType]:
         kinds = {}
-        for name, value in self._table((block,)).items():
+        for name, value in self.table((block,)).items():
             try:
-                kinds[name] = parse_type(self._text((block, name), value))
+                kinds[name] = parse_type(self.text((block, name), value))
             except ValueError as error:
-                raise self._wrong((block, name), str(error)) from None
+                raise self.wrong((block, name), str(error)) from None
         return kinds
 
     # rules
 
     def _rules(self, fields: Mapping[str, Field]) -> dict[str, RuleText]:
         rules = {}
-        for code, value in self._table(("rules",)).items():
+        for code, value in self.table(("rules",)).items():
             way: Way = ("rules", code)
             if not _CODE.fullmatch(code):
                 hint = f"; for example {_as_code(code)}" if _as_code(code) else ""
@@ -249,117 +248,117 @@ class _Reader:
         for code, rule in rules.items():
             for place, name in enumerate(rule.needs):
                 if name not in rules and name not in {other.partition(".")[0] for other in rules}:
-                    raise self._wrong(("rules", code, "needs", place), f"there is no rule {name!r}{_near(name, rules)}")
+                    raise self.wrong(("rules", code, "needs", place), f"there is no rule {name!r}{near(name, rules)}")
         return rules
 
     def _rule(self, code: str, value: Any, way: Way, fields: Mapping[str, Field]) -> RuleText:
         table = {"check": value} if isinstance(value, str) else value
         if not isinstance(table, dict):
-            raise self._wrong(way, f"is {_shown(value)}; a rule is an expression, or a table with `check`")
-        self._known(table, RULE_KEYS, way)
+            raise self.wrong(way, f"is {shown(value)}; a rule is an expression, or a table with `check`")
+        self.known(table, RULE_KEYS, way)
         severity = self._severity((*way, "severity"), table.get("severity", "critical"))
         check = self._expression((*way, "check"), table.get("check"))
         observed = self._expression((*way, "observed"), table.get("observed"))
         if isinstance(severity, Limits) and not observed:
-            raise self._wrong((*way, "severity"), "are limits on `observed`, which is missing")
+            raise self.wrong((*way, "severity"), "are limits on `observed`, which is missing")
         if not check and not isinstance(severity, Limits):
-            raise self._wrong(way, "`check` is missing: an expression that is true where the rule holds")
-        optional = self._words((*way, "optional"), table.get("optional", []))
+            raise self.wrong(way, "`check` is missing: an expression that is true where the rule holds")
+        optional = self.words((*way, "optional"), table.get("optional", []))
         for place, name in enumerate(optional):
             if name not in fields:
-                raise self._wrong((*way, "optional", place), f"there is no field {name!r}{_near(name, fields)}")
+                raise self.wrong((*way, "optional", place), f"there is no field {name!r}{near(name, fields)}")
         return RuleText(
             code=code,
             check=check,
             observed=observed,
             when=self._expression((*way, "when"), table.get("when")),
             severity=severity,
-            signed=self._truth((*way, "signed"), table.get("signed", False)),
-            title=self._text((*way, "title"), table.get("title", "")),
+            signed=self.truth((*way, "signed"), table.get("signed", False)),
+            title=self.text((*way, "title"), table.get("title", "")),
             passed=self._template((*way, "passed"), table.get("passed", "")),
             failed=self._template((*way, "failed"), table.get("failed", "")),
-            unit=None if "unit" not in table else self._text((*way, "unit"), table["unit"]),
-            needs=self._words((*way, "needs"), table.get("needs", [])),
+            unit=None if "unit" not in table else self.text((*way, "unit"), table["unit"]),
+            needs=self.words((*way, "needs"), table.get("needs", [])),
             optional=optional,
         )
 
     def _severity(self, way: Way, value: Any) -> str | Limits:
         if not isinstance(value, dict):
-            return self._choice(way, value, ("critical", "warning"))
-        self._known(value, ("warning", "critical"), way)
+            return self.choice(way, value, ("critical", "warning"))
+        self.known(value, ("warning", "critical"), way)
         limits = {key: value.get(key) for key in ("warning", "critical")}
         for key, limit in limits.items():
-            if limit is not None and not _is_number(limit):
-                raise self._wrong((*way, key), f"is {_shown(limit)}, expected a number, a limit on `observed`")
+            if limit is not None and not is_number(limit):
+                raise self.wrong((*way, key), f"is {shown(limit)}, expected a number, a limit on `observed`")
         warning, critical = limits["warning"], limits["critical"]
         if warning is None and critical is None:
-            raise self._wrong(way, "has neither `warning` nor `critical`")
+            raise self.wrong(way, "has neither `warning` nor `critical`")
         if warning is not None and critical is not None and critical < warning:
-            raise self._wrong((*way, "critical"), f"is {critical:g}, under the warning limit {warning:g}")
+            raise self.wrong((*way, "critical"), f"is {critical:g}, under the warning limit {warning:g}")
         return Limits(None if warning is None else float(warning), None if critical is None else float(critical))
 
     def _expression(self, way: Way, value: Any) -> str:
         if value is None:
             return ""
         if isinstance(value, bool | int | float):
-            raise self._wrong(way, f"is the constant {_shown(value)}, which says nothing about an answer")
-        return self._text(way, value)
+            raise self.wrong(way, f"is the constant {shown(value)}, which says nothing about an answer")
+        return self.text(way, value)
 
     def _template(self, way: Way, value: Any) -> str:
         """A message with holes such as {observed}; anything else in braces is refused."""
-        text = self._text(way, value)
+        text = self.text(way, value)
         for hole in re.findall(r"\{([^{}]*)\}", text.replace("{{", "").replace("}}", "")):
             if hole not in _HOLES:
-                raise self._wrong(
-                    way, f"{{{hole}}} is no part of a message{_near(hole, _HOLES)}; these are: {', '.join(_HOLES)}"
+                raise self.wrong(
+                    way, f"{{{hole}}} is no part of a message{near(hole, _HOLES)}; these are: {', '.join(_HOLES)}"
                 )
         rest = re.sub(r"\{[^{}]*\}", "", text.replace("{{", "").replace("}}", ""))
         if "{" in rest or "}" in rest:
-            raise self._wrong(way, "has a brace that is not closed; write {{ for a brace")
+            raise self.wrong(way, "has a brace that is not closed; write {{ for a brace")
         return text
 
     def _scores(self, rules: Mapping[str, RuleText]) -> dict[str, dict[str, float]]:
         scores = {}
-        for name, value in self._table(("scores",)).items():
+        for name, value in self.table(("scores",)).items():
             way: Way = ("scores", name)
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
                 raise self.document.error(way, "a score is called by one word in lower case", key=True)
             if not isinstance(value, dict) or not isinstance(value.get("weights"), dict) or not value["weights"]:
-                raise self._wrong(way, "a score is {weights: {RULE: WEIGHT}}")
-            self._known(value, ("weights", "title"), way)
+                raise self.wrong(way, "a score is {weights: {RULE: WEIGHT}}")
+            self.known(value, ("weights", "title"), way)
             for code, weight in value["weights"].items():
                 at = (*way, "weights", code)
                 if code not in rules:
-                    raise self.document.error(at, f"there is no rule {code!r}{_near(code, rules)}", key=True)
-                if not _is_number(weight) or weight <= 0:
-                    raise self._wrong(at, f"is {_shown(weight)}, expected a positive weight")
+                    raise self.document.error(at, f"there is no rule {code!r}{near(code, rules)}", key=True)
+                if not is_number(weight) or weight <= 0:
+                    raise self.wrong(at, f"is {shown(weight)}, expected a positive weight")
             scores[name] = {code: float(weight) for code, weight in value["weights"].items()}
         return scores
 
     def _gate(self, place: int, text: Any) -> Gate:
         try:
-            return Gate.parse(self._text(("gates", place), text))
+            return Gate.parse(self.text(("gates", place), text))
         except ConfigError as error:
-            raise self._wrong(("gates", place), str(error)) from None
+            raise self.wrong(("gates", place), str(error)) from None
 
     def _test(self, place: int, test: Any, fields: Mapping[str, Field], rules: Mapping[str, RuleText]) -> SelfTest:
         way: Way = ("tests", place)
         if not isinstance(test, dict) or not isinstance(test.get("row"), dict):
-            raise self._wrong(way, "a self-test is {row: {FIELD: VALUE}, fails: [RULE]}")
-        self._known(test, TEST_KEYS, way)
+            raise self.wrong(way, "a self-test is {row: {FIELD: VALUE}, fails: [RULE]}")
+        self.known(test, TEST_KEYS, way)
         for block in ("row", "gold", "previous"):
-            self._known(test.get(block) or {}, tuple(fields), (*way, block), "field")
+            self.known(test.get(block) or {}, tuple(fields), (*way, block), "field")
         codes = (*rules, *(f"field.{name}" for name in ("present", "type", "one_of", "range", "pattern")), *_OURS)
         lists: dict[str, tuple[str, ...]] = {}
         for key in ("fails", "not_applicable"):
-            lists[key] = self._words((*way, key), test.get(key, []))
+            lists[key] = self.words((*way, key), test.get(key, []))
             for index, code in enumerate(lists[key]):
                 if code not in codes:
-                    raise self._wrong((*way, key, index), f"there is no rule {code!r}{_near(code, codes)}")
+                    raise self.wrong((*way, key, index), f"there is no rule {code!r}{near(code, codes)}")
         row, gold, meta, given, previous = (
             dict(test.get(key) or {}) for key in ("row", "gold", "meta", "input", "previous")
         )
-        name = self._text((*way, "name"), test.get("name", ""))
+        name = self.text((*way, "name"), test.get("name", ""))
         return SelfTest(place + 1, name, row, gold, meta, given, previous, lists["fails"], lists["not_applicable"])
 
     # small parts
@@ -369,89 +368,15 @@ class _Reader:
 
     def _named(self, way: Way, value: Any, fields: Mapping[str, Field]) -> str:
         """A slice, cluster, sequence or order: meta.KEY, input.KEY, a field, `id`."""
-        text = self._text(way, value)
+        text = self.text(way, value)
         block, dot, key = text.partition(".")
         if (dot and key and block in {"meta", "input"}) or text in fields or text == "id":
             return text
         known = [*fields, "meta.KEY", "input.KEY"]
-        raise self._wrong(way, f"is {text!r}, expected meta.KEY, input.KEY or a field{_near(text, known)}")
-
-    def _table(self, way: Way) -> dict[str, Any]:
-        value = self.content.get(str(way[0]))
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise self._wrong(way, f"is {_shown(value)}, expected a table of names")
-        return value
-
-    def _list(self, way: Way) -> list[Any]:
-        value = self.content.get(str(way[0]))
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise self._wrong(way, f"is {_shown(value)}, expected a list, each item behind a dash or in [ ]")
-        return value
-
-    def _known(self, table: Mapping[str, Any], keys: Sequence[str], way: Way, what: str = "key") -> None:
-        for key in table:
-            if key not in keys:
-                known = "" if what == "field" and not keys else f"; the {what}s here are {', '.join(map(str, keys))}"
-                raise self.document.error((*way, key), f"{key!r} is no {what} here{_near(key, keys)}{known}", key=True)
-
-    def _words(self, way: Way, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(way, f"is {_shown(value)}, expected a list of names in [ ]")
-        return tuple(value)
-
-    def _text(self, way: Way, value: Any) -> str:
-        if not isinstance(value, str):
-            raise self._wrong(way, f"is {_shown(value)}, expected text{'' if value is None else '; put it in quotes'}")
-        return value
-
-    def _truth(self, way: Way, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise self._wrong(way, f"is {_shown(value)}, expected true or false")
-        return value
-
-    def _whole(self, way: Way, value: Any, low: int, high: int) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise self._wrong(way, f"is {_shown(value)}, expected a whole number from {low} to {high}")
-        return value
-
-    def _choice(self, way: Way, value: Any, words: Sequence[str]) -> str:
-        if value not in words or not isinstance(value, str):
-            near = _near(str(value), words)
-            raise self._wrong(way, f"is {_shown(value)}, expected one of {', '.join(words)}{near}")
-        return value
-
-    def _wrong(self, way: Way, what: str) -> ConfigError:
-        return self.document.error(way, what)
+        raise self.wrong(way, f"is {text!r}, expected meta.KEY, input.KEY or a field{near(text, known)}")
 
 
 _OURS = ("answer.json", "place.present", "place.type", "place.value")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "empty"
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    return repr(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _near(word: object, known: Any) -> str:
-    names = [str(name) for name in known]
-    folded = {name.lower(): name for name in names}
-    close = (
-        [folded[str(word).lower()]] if str(word).lower() in folded else difflib.get_close_matches(str(word), names, n=1)
-    )
-    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def _as_code(text: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from adjudge.errors import InputError
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.check.expressions import Name
+from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.values import Answers, Converted, column
 from adjudge.readers.blocks import Block
@@ -51,15 +51,6 @@ class Output(msgspec.Struct, kw_only=True, gc=False):
 class OutputWithBlocks(Output, kw_only=True, gc=False):
     """An output line whose `meta` or `input` is read."""
 
-    meta: Any = None
-    input: Any = None
-
-
-class Reference(msgspec.Struct, kw_only=True, gc=False):
-    """A reference line; `gold` are the right values, in the order of the fields."""
-
-    id: str | int | None = None
-    gold: Any = None
     meta: Any = None
     input: Any = None
 
@@ -124,7 +115,7 @@ class OutputReader:
         """The columns on the answers in texts that a run stores."""
         found, rows = self._answers(texts, [None] * len(texts))
         columns = self.answers.columns(rows)
-        return pa.table({**found.columns(), **dict(zip(_columns(self.compiled, "c"), columns, strict=True))})
+        return pa.table({**found.columns(), **dict(zip(field_columns(self.compiled, "c"), columns, strict=True))})
 
     def _at_once(self, texts: Sequence[str | None], found: _Found) -> list[Any]:
         """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
@@ -210,7 +201,7 @@ class OutputReader:
 
     def _rows(self, block: Block) -> pa.Table:
         """Rows that are answers themselves."""
-        records = block.each(lambda _, record: _object(record), EXPECTED["outputs", "none"])
+        records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
         found = _Found(len(records))
         rows = []
         for row, record in enumerate(records):
@@ -248,14 +239,14 @@ class OutputReader:
         if (pc.max(characters).as_py() or 0) > TEXT_LIMIT:
             texts = pc.utf8_slice_codeunits(texts, 0, TEXT_LIMIT)
         columns = {
-            "key": _keys(block, ids, by_line=self.by_line, hint=EXPECTED["outputs", self.compiled.file.extract]),
+            "key": key_column(block, ids, by_line=self.by_line, hint=EXPECTED["outputs", self.compiled.file.extract]),
             "group": pa.array([model or stem for model in models], pa.string()),
             "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
             "line": pa.array(block.lines),
             "response": texts,
             "characters": characters.cast(pa.int64()),
             **found.columns(),
-            **dict(zip(_columns(self.compiled, "c"), self.answers.columns(rows), strict=True)),
+            **dict(zip(field_columns(self.compiled, "c"), self.answers.columns(rows), strict=True)),
             **block_columns(self.names, outputs),
         }
         return with_cut(columns, self.compiled)
@@ -272,60 +263,6 @@ class OutputReader:
             return self._decoder.decode(record)
         except msgspec.ValidationError as error:
             raise InputError(in_words(error), file=path, line=line, hint=EXPECTED["outputs", "json"]) from None
-
-
-class ReferenceReader:
-    """Reads reference lines: the right values of the fields, in `gold` or beside the id."""
-
-    def __init__(self, compiled: Compiled, *, by_line: bool) -> None:
-        self.compiled, self.by_line = compiled, by_line
-        self.answers = Answers(compiled.fields)
-        self.names = [*compiled.keys("meta"), *compiled.keys("input")]
-        struct: Any = self.answers.struct
-        self._decoder: Any = None
-        if struct is not None:
-            kind = msgspec.defstruct(
-                "TypedReference", [("gold", struct | None, None)], bases=(Reference,), kw_only=True
-            )
-            self._decoder = msgspec.json.Decoder(kind)
-
-    def read(self, block: Block) -> pa.Table:
-        """A row a reference line. A value of the wrong type is refused: a reference is to be right."""
-        expected = EXPECTED["reference", "json"]
-
-        def loose(line: int, record: bytes) -> Reference:
-            return self._loose(record, block.path, line)
-
-        def strict(line: int, record: bytes) -> Reference:
-            found: Reference = self._decoder.decode(record)
-            return loose(line, record) if found.gold is None else found
-
-        records = block.each(loose, expected) if self._decoder is None else block.decode(self._decoder, expected, loose)
-        if any(record.gold is None for record in records):
-            records = block.each(strict, expected)
-        rows = [record.gold if type(record.gold) is tuple else _astuple(record.gold) for record in records]
-        columns = {
-            "key": _keys(block, [record.id for record in records], by_line=self.by_line, hint=expected),
-            "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
-            "line": pa.array(block.lines),
-            **dict(zip(_columns(self.compiled, "g"), self.answers.columns(rows), strict=True)),
-            **block_columns(self.names, records),
-        }
-        return with_cut(columns, self.compiled)
-
-    def _loose(self, record: bytes, path: str, line: int) -> Reference:
-        """A line of any shape: the right values in `gold`, as an object or its text, or beside the id."""
-        data = _object(record)
-        gold = data.get("gold", data)
-        if isinstance(gold, str):
-            gold = _gold_text(gold, path, line)
-        if not isinstance(gold, dict):
-            raise InputError("`gold` is no object", file=path, line=line, hint=EXPECTED["reference", "json"])
-        converted = self.answers.convert(gold)
-        if converted.mistyped:
-            field, why = converted.mistyped[0]
-            raise InputError(f"the gold value of {field} does not fit its type: {why}", file=path, line=line)
-        return Reference(id=data.get("id"), gold=converted.values, meta=data.get("meta"), input=data.get("input"))
 
 
 class _Found:
@@ -382,11 +319,13 @@ def with_cut(columns: dict[str, Any], compiled: Compiled) -> pa.Table:
     return pa.table(columns)
 
 
-def _columns(compiled: Compiled, letter: str) -> list[str]:
+def field_columns(compiled: Compiled, letter: str) -> list[str]:
+    """The internal columns of all fields."""
     return [f"{letter}{place}" for place in range(len(compiled.fields))]
 
 
-def _keys(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:
+def key_column(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:
+    """The ids of records, or their lines; a record without an id is refused."""
     if by_line:
         return pa.array(block.lines).cast(pa.string())
     if None in ids:
@@ -431,18 +370,12 @@ def _of_kind(name: Name) -> Callable[[Any], Any]:
     return convert
 
 
-def _object(record: bytes) -> dict[str, Any]:
+def json_object(record: bytes) -> dict[str, Any]:
+    """A record that is an object."""
     value = _any.decode(record)
     if not isinstance(value, dict):
         raise msgspec.ValidationError(f"Expected `object`, got `{'array' if isinstance(value, list) else 'str'}`")
     return value
-
-
-def _gold_text(text: str, path: str, line: int) -> Any:
-    try:
-        return _any.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InputError(f"`gold` is a text that is no JSON: {in_words(error)}", file=path, line=line) from None
 
 
 def _text_or_none(value: Any) -> str | None:

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from adjudge.protocols.check.batch import CheckBatch, ReadBatch
 from adjudge.protocols.check.compiled import Compiled, column_type
-from adjudge.protocols.check.expressions import Name
-from adjudge.protocols.check.rows import STATUSES
+from adjudge.protocols.check.names import Name
+from adjudge.protocols.check.rows import STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.readers.extract import METHODS
@@ -98,3 +98,16 @@ def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox, *, gold: bo
         columns=columns,
         mistyped={name: np.array(rows, dtype=np.intp) for name, rows in mistyped.items()},
     )
+
+
+def reread(samples: pa.Table, outputs: pa.Table, reader: OutputReader) -> list[str]:
+    """Where the stored fields are not those of the stored texts."""
+    whole = pc.fill_null(pc.less_equal(outputs.column("characters"), TEXT_LIMIT), False)
+    rows = np.flatnonzero((codes(samples, "status", STATUSES) <= UNPARSED) & np.asarray(whole))
+    again = reader.again(outputs.column("response").take(rows).to_pylist())
+    stored_rows = samples.take(rows)
+    return [
+        f"samples.parquet: answer.{each.name} is not what the stored texts hold"
+        for place, each in enumerate(reader.compiled.fields)
+        if stored_rows.column(f"answer.{each.name}").to_pylist() != again.column(f"c{place}").to_pylist()
+    ]

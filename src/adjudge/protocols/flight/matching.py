@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
+from adjudge.protocols.common.matched import numbered, rows_at, taken, texts_by_row
 from adjudge.protocols.flight import references as reference_columns
 from adjudge.protocols.flight.batch import ARRAY_SHAPE, MISSING, VALID, FlightBatch
 from adjudge.protocols.flight.cells import Floats, from_lists, valid
@@ -86,11 +86,11 @@ class FlightReader:
         if partition.limited or self.reader.by_line:  # matched by line, a reference may go on where the outputs end
             references = references.filter(pc.is_in(references.column("key"), outputs.column("key")))
         references = references.combine_chunks()
-        names, places = _numbered([outputs.column("key"), references.column("key")])
+        names, places = numbered([outputs.column("key"), references.column("key")])
         models = pc.index_in(outputs.column("group"), pa.array(groups, pa.string())).to_numpy()
         cells = places[: outputs.num_rows] * len(groups) + models
-        output_rows = _rows_at(cells, len(names) * len(groups), outputs, partition.files)
-        reference_rows = _rows_at(places[outputs.num_rows :], len(names), references, partition.files)
+        output_rows = rows_at(cells, len(names) * len(groups), outputs, partition.files)
+        reference_rows = rows_at(places[outputs.num_rows :], len(names), references, partition.files)
         sample = np.repeat(np.arange(len(names)), len(groups))
         step = max(1, self.batch_rows // len(groups)) * len(groups)
         named = tuple(group.partition("/")[2] for group in groups) if self.reader.several else groups
@@ -98,8 +98,8 @@ class FlightReader:
             rows = slice(start, start + step)
             yield self._batch(
                 names.take(pa.array(sample[rows])),
-                _taken(outputs, output_rows[rows]),
-                _taken(references, reference_rows[sample[rows]]),
+                taken(outputs, output_rows[rows]),
+                taken(references, reference_rows[sample[rows]]),
                 named,
             )
 
@@ -120,7 +120,7 @@ class FlightReader:
             texts = outputs.column("details").combine_chunks().flatten().to_pylist()
             details = dict(zip(zip(places.tolist(), rows.tolist(), strict=True), texts, strict=True))
         absent = np.flatnonzero(~valid(outputs.column("key")))
-        notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | _texts(outputs.column("note"))
+        notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | texts_by_row(outputs.column("note"))
         if absent.size:
             for name, value in _WITHOUT_OUTPUT.items():
                 at = outputs.column_names.index(name)
@@ -158,50 +158,6 @@ def _shown(outputs: pa.Table, truth: pa.Table) -> tuple[Floats, NDArray[np.int8]
         shown = from_lists(column) if told.all() else np.where(told[:, None], from_lists(column), shown)
         source[told] = SOURCES.index(name)
     return fill_from_questions(shown, source, [outputs.column("asked"), truth.column("asked")]), source
-
-
-def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.StringArray, Index]:
-    """The keys of some columns, sorted, each once; and the place of every row's key among them, column after column."""
-    keys = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()).combine_chunks()
-    places = pc.rank(keys, tiebreaker="dense").to_numpy().astype(np.int64) - 1
-    first = np.empty(places.max(initial=-1) + 1, dtype=np.int64)
-    first[places] = np.arange(len(places))
-    return keys.take(pa.array(first)), places
-
-
-def _rows_at(places: Index, count: int, table: pa.Table, files: Sequence[str]) -> Index:
-    """The row of the table that stands at each of so many places, −1 for none; two at one place are refused."""
-    crowded = np.flatnonzero(np.bincount(places, minlength=count) > 1)
-    if crowded.size:
-        _refuse_twice(table.take(pa.array(np.flatnonzero(places == crowded[0]))), files)
-    rows = np.full(count, -1, dtype=np.int64)
-    rows[places] = np.arange(len(places))
-    return rows
-
-
-def _refuse_twice(table: pa.Table, files: Sequence[str]) -> None:
-    """Say where the first two of some rows with the same id (and model) stand."""
-    columns = [name for name in ("key", "group", "file", "line") if name in table.column_names]
-    rows = table.select(columns).to_pylist()
-    first, second, *_ = sorted(rows, key=lambda row: (row["file"], row["line"]))
-    of_model = f"of model {first['group']!r} stands here" if "group" in first else "stands in the reference"
-    raise InputError(
-        f"id {first['key']!r} {of_model} a second time; first at {files[first['file']]}:{first['line']}."
-        + (" Each model answers a sample once." if "group" in first else ""),
-        file=files[second["file"]],
-        line=second["line"],
-    )
-
-
-def _taken(table: pa.Table, rows: Index) -> pa.Table:
-    """Rows of a table, null for −1."""
-    absent = rows < 0
-    return table.take(pa.array(rows, mask=absent if absent.any() else None)).combine_chunks()
-
-
-def _texts(column: pa.ChunkedArray) -> dict[int, str]:
-    """The texts of a column that has few, by row."""
-    return dict(zip(np.flatnonzero(valid(column)).tolist(), column.drop_null().to_pylist(), strict=True))
 
 
 def _by_cell(rows: NDArray[Any]) -> NDArray[Any]:

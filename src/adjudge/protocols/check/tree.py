@@ -1,0 +1,357 @@
+"""The syntax tree of an expression, held to the allow-list: names become internal columns, all else stays or is refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from adjudge.protocols.check import functions as f
+from adjudge.protocols.check.hints import (
+    RESERVED,
+    arrow_hint,
+    method_hint,
+    syntax_hint,
+    unknown_function,
+    unknown_name,
+)
+from adjudge.protocols.check.names import Names, Refused
+
+MOST_NODES = 2000
+MOST_DEPTH = 100
+MOST_LIST = 1000
+_BEFORE = len("SELECT ")
+_STRINGS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_OUTSIDE = re.compile(r";|--|/\*|\$|\bwindow\b", re.IGNORECASE)
+"""What the tree does not show: the end of a statement, comments, other quotes, a clause that names windows."""
+_NOWHERE = 18446744073709551615
+_PLAIN = ("class", "type", "alias", "query_location", "query_location_length")
+_KEYS: dict[str, tuple[str, ...]] = {
+    "COMPARISON": ("left", "right"),
+    "CONJUNCTION": ("children",),
+    "BETWEEN": ("input", "lower", "upper"),
+    "CASE": ("case_checks", "else_expr"),
+    "CAST": ("child", "type_expr", "try_cast"),
+    "CONSTANT": ("literal",),
+    "COLUMN_REF": ("column_names",),
+    "FUNCTION": ("function_name", "arguments", "is_operator", "qualified_name"),
+    "LAMBDA": ("lhs", "expr", "syntax_type"),
+    "OPERATOR": ("children",),
+    "TYPE": ("type_name", "children", "qualified_name"),
+}
+_STATEMENT = {
+    "where_clause": "WHERE", "group_expressions": "GROUP BY", "group_sets": "GROUP BY", "having": "HAVING",
+    "sample": "USING SAMPLE", "qualify": "QUALIFY", "modifiers": "DISTINCT, ORDER BY or LIMIT",
+}  # fmt: skip
+_NOT_EXPRESSIONS = {
+    "SUBQUERY": "a subquery (SELECT, EXISTS or ANY)",
+    "WINDOW": "a window function (OVER)",
+    "STAR": "a star",
+    "PARAMETER": "a parameter",
+    "POSITIONAL_REFERENCE": "a reference by position",
+    "DEFAULT": "DEFAULT",
+    "COLLATE": "a collation",
+}
+
+
+class Walk:
+    """One pass over the tree of one expression: what is not allowed is refused, names become internal columns."""
+
+    def __init__(self, text: str, names: Names, finite: dict[str, Any]) -> None:
+        self.text, self.names = text, names
+        self.bytes = text.encode()
+        self.uses: set[tuple[str, ...]] = set()
+        self.nodes = self.depth = 0
+        self.finite = finite
+
+    def statement(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The tree with our column names; a Refused says what is wrong."""
+        if not self.text.strip():
+            raise Refused("is empty; write an expression such as total >= 0")
+        if answer.get("error"):
+            raise self._syntax(answer)
+        bare = _STRINGS.sub(lambda match: "_" * len(match[0]), self.text)
+        if outside := _OUTSIDE.search(bare):
+            word = outside[0]
+            raise Refused(f"holds {word}, which is more than an expression", word, outside.start())
+        statements = answer["statements"]
+        if len(statements) != 1:
+            raise Refused("is more than one statement", ";", None)
+        node = statements[0]["node"]
+        if statements[0].get("named_param_map"):
+            raise Refused("holds a parameter ($), which an expression has none of", "$", self._find("$"))
+        if node.get("type") != "SELECT_NODE":
+            word = str(node.get("setop_type", "UNION"))
+            raise Refused(f"is more than an expression: {word} is not allowed", word, self._find(word))
+        if node["from_table"].get("type") != "EMPTY":
+            raise Refused("is more than an expression: FROM is not allowed", "FROM", self._find("from"))
+        for key, word in _STATEMENT.items():
+            if node.get(key):
+                raise Refused(
+                    f"is more than an expression: {word} is not allowed", word, self._find(word.split(",")[0])
+                )
+        if node["cte_map"].get("map") or node.get("aggregate_handling") != "STANDARD_HANDLING":
+            raise Refused("is more than an expression: WITH and GROUP BY are not allowed", "WITH", None)
+        if len(node["select_list"]) != 1:
+            raise Refused("is more than one value: a comma stands outside of brackets", ",", self._find(","))
+        root = node["select_list"][0]
+        if root.get("alias"):
+            raise Refused(f"names its value ({root['alias']!r}), or a word is too much", root["alias"], None)
+        self._node(root, ())
+        return answer
+
+    def _syntax(self, answer: dict[str, Any]) -> Refused:
+        message = str(answer.get("error_message", "cannot be parsed")).replace("SELECT clause", "an expression")
+        position = answer.get("position")
+        at = None if position is None else self._characters(int(position))
+        fields = [name[0] for name in self.names.known if len(name) == 1]
+        return Refused(f"is no expression: {message}{syntax_hint(self.text, fields)}", "", at)
+
+    def _node(self, node: dict[str, Any], scope: tuple[str, ...], *, alias: str = "", argument: bool = False) -> None:
+        """Hold one node to the list; `scope` are the variables of the lambdas around it."""
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            raise Refused(f"has more than {MOST_NODES} parts")
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise Refused(f"is nested more than {MOST_DEPTH} levels deep")
+        kind = str(node.get("class"))
+        if kind == "LAMBDA" and not argument:
+            raise Refused(arrow_hint("an expression"), *self._word(node))
+        if kind not in f.KINDS:
+            what = _NOT_EXPRESSIONS.get(kind, kind)
+            raise Refused(f"{what} is not allowed in a rule", *self._word(node))
+        if node.get("alias") not in {"", None, alias}:
+            raise Refused(f"names a value ({node['alias']!r}), which an expression does not", *self._word(node))
+        if kind == "FUNCTION" and (node.get("schema") or node.get("catalog")):
+            path = [str(part) for part in (node.get("catalog"), node.get("schema"), node["function_name"]) if part]
+            raise Refused(method_hint(path, node.get("arguments") or []), *self._word(node, ".".join(path)))
+        for key, value in node.items():
+            if key not in _KEYS[kind] and key not in _PLAIN and _says_something(key, value):
+                raise Refused(f"{_words(key)} is not allowed in a rule", *self._word(node))
+        getattr(self, f"_{kind.lower()}")(node, scope)
+        self.depth -= 1
+
+    def _comparison(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        self._compared(node, [node["left"], node["right"]])
+        self._node(node["left"], scope)
+        self._node(node["right"], scope)
+
+    def _conjunction(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        for child in node["children"]:
+            self._node(child, scope)
+
+    def _between(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        self._compared(node, [node["input"], node["lower"], node["upper"]])
+        for key in _KEYS["BETWEEN"]:
+            self._node(node[key], scope)
+
+    def _case(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        for check in node["case_checks"]:
+            self._node(check["when_expr"], scope)
+            self._node(check["then_expr"], scope)
+        self._node(node["else_expr"], scope)
+
+    def _cast(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        self._type(node["type_expr"])
+        self._node(node["child"], scope)
+
+    def _type(self, node: dict[str, Any]) -> None:
+        word = str(node.get("type_name", ""))
+        path = (node.get("qualified_name") or {}).get("path", [word])
+        if node.get("class") != "TYPE" or len(path) != 1 or not word.isascii() or word.lower() not in f.CAST_TYPES:
+            raise Refused(f"a cast to {'.'.join(map(str, path))} is not allowed in a rule", *self._word(node))
+        for child in node.get("children") or ():
+            if child.get("class") == "TYPE":
+                self._type(child)
+            elif child.get("class") != "CONSTANT":
+                raise Refused(f"a cast to {word} with such a size is not allowed", *self._word(node))
+
+    def _constant(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        del scope
+        literal = node.get("literal") or {}
+        if literal.get("kind") not in {"INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL_LITERAL"}:
+            raise Refused(f"a constant of kind {literal.get('kind')} is not allowed in a rule", *self._word(node))
+
+    def _operator(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        if node["type"] not in f.OPERATOR_TYPES:
+            raise Refused(f"{_words(node['type'])} is not allowed in a rule", *self._word(node))
+        if len(node["children"]) > MOST_LIST:
+            raise Refused(f"a list of more than {MOST_LIST} values is not for a rule", *self._word(node))
+        if node["type"] in {"COMPARE_IN", "COMPARE_NOT_IN"}:
+            self._compared(node, node["children"])
+        for child in node["children"]:
+            self._node(child, scope)
+
+    def _function(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        name, arguments = str(node["function_name"]), node.get("arguments") or []
+        if (node.get("qualified_name") or {}).get("path", [name]) != [name]:
+            raise Refused(f"{name} is called through a schema, which a rule has none of", *self._word(node, name))
+        folded = name.lower() if name.isascii() else name
+        if folded not in f.ALLOWED:
+            raise Refused(unknown_function(name), *self._word(node, name))
+        if len(arguments) > MOST_LIST:
+            raise Refused(f"{name} with more than {MOST_LIST} arguments is not for a rule", *self._word(node, name))
+        count, why = f.ARGUMENTS.get(folded, (len(arguments), ""))
+        if len(arguments) != count:
+            raise Refused(
+                f"{name} with {len(arguments)} argument is not allowed in a rule: {why}", *self._word(node, name)
+            )
+        self._sizes(folded, name, node, arguments)
+        sums_numbers = folded in {"+", "-"} and self._numbers(arguments)
+        self._arguments(folded, name, node, scope)
+        if sums_numbers or (folded in f.NOT_FINITE and not _of_time(arguments)):
+            self._guard(node)
+
+    def _numbers(self, arguments: Sequence[dict[str, Any]]) -> bool:
+        """Whether a sum or difference is one of numbers, as far as its parts tell."""
+        return any(self._plain_kind(argument["expression"]) == "number" for argument in arguments)
+
+    def _guard(self, node: dict[str, Any]) -> None:
+        """Put a guard around a node in its place: NULL where its value is NaN or infinite, which SQL would compare."""
+        guard = copy.deepcopy(self.finite)
+        (values, _) = guard["children"][0]["arguments"]
+        values["expression"]["arguments"][0]["expression"] = dict(node)
+        node.clear()
+        node.update(guard)
+
+    def _arguments(self, folded: str, name: str, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        for argument in node.get("arguments") or ():
+            label, child = argument.get("name", ""), argument["expression"]
+            if label and folded != "struct_pack":
+                raise Refused(f"{name} takes no argument by name ({label})", *self._word(node, name))
+            if child.get("class") == "LAMBDA" and folded not in f.LAMBDAS:
+                raise Refused(arrow_hint(name), *self._word(child, "->"))
+            self._node(child, scope, alias=label, argument=True)
+
+    def _sizes(self, folded: str, name: str, node: dict[str, Any], arguments: Sequence[dict[str, Any]]) -> None:
+        """A function that makes a value of a given size gets a constant one, within the bound."""
+        sized = f.SIZED.get(folded)
+        for place in () if sized is None else sized.sizes:
+            if place >= len(arguments):
+                continue
+            size = _whole(arguments[place]["expression"])
+            if size is None or abs(size) > f.MOST_SIZE:
+                found = "not a constant" if size is None else f"{size:,}"
+                raise Refused(
+                    f"{name} makes a value as large as it is told: the size must be a constant of at most "
+                    f"{f.MOST_SIZE:,}, found {found}",
+                    *self._word(node, name),
+                )
+
+    def _lambda(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        variables = _variables(node["lhs"])
+        if variables is None:
+            raise Refused(arrow_hint("the expression"), *self._word(node, "->"))
+        for name in variables:
+            if (name,) in self.names.known or name in RESERVED:
+                raise Refused(
+                    f"the variable {name!r} has the name of a field; call it otherwise", *self._word(node, name)
+                )
+        self._node(node["expr"], (*scope, *variables))
+
+    def _column_ref(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
+        names = [str(name) for name in node["column_names"]]
+        if names[0] in scope:
+            return
+        if len(names) > 1:
+            self.names.of_block(names[0], names[1])
+        for size in (2, 1):
+            name = self.names.known.get(tuple(names[:size]))
+            if name is not None and (size == 1 or len(names) >= size):
+                self.uses.add(name.written)
+                node["column_names"] = [name.column, *names[size:]]
+                return
+        raise Refused(unknown_name(names, self.names.known, self.text), *self._word(node, ".".join(names)))
+
+    def _compared(self, node: dict[str, Any], sides: Sequence[dict[str, Any]]) -> None:
+        """Refuse a comparison with NULL, and one of a text with a number, which would be converted in silence."""
+        for side in sides:
+            if side.get("class") == "CONSTANT" and (side.get("literal") or {}).get("kind") == "NULL_LITERAL":
+                if "DISTINCT" in str(node["type"]):
+                    continue
+                raise Refused(
+                    "a comparison with null is never true; write `is null` or `is not null`", *self._word(side, "null")
+                )
+        kinds = [(side, self._plain_kind(side)) for side in sides]
+        texts = [side for side, kind in kinds if kind == "text"]
+        numbers = [side for side, kind in kinds if kind == "number"]
+        columns = [side for side, kind in kinds if kind in {"text", "number"} and side.get("class") == "COLUMN_REF"]
+        if texts and numbers and columns:
+            raise Refused(self._mixed(texts[0], numbers[0]), *self._word(columns[0]))
+
+    def _mixed(self, text: dict[str, Any], number: dict[str, Any]) -> str:
+        hint = ""
+        if text.get("class") == "CONSTANT":
+            hint = "; a number stands without quotes"
+        elif number.get("class") == "CONSTANT":
+            hint = "; a text stands in single quotes, and x::double turns a text into a number"
+        return f"compares a text ({self._source(text)}) with a number ({self._source(number)}){hint}"
+
+    def _plain_kind(self, side: dict[str, Any]) -> str | None:
+        if side.get("class") == "CONSTANT":
+            kind = (side.get("literal") or {}).get("kind")
+            return {"INTEGER": "number", "NUMERIC": "number", "STRING": "text"}.get(str(kind))
+        if side.get("class") == "COLUMN_REF":
+            name = self.names.known.get(tuple(str(part) for part in side["column_names"]))
+            return None if name is None else name.kind
+        return None
+
+    def _source(self, node: dict[str, Any]) -> str:
+        word, _ = self._word(node)
+        return word
+
+    def _word(self, node: dict[str, Any], word: str = "") -> tuple[str, int | None]:
+        """The words of a node as the author wrote them, and the character where they begin."""
+        start, length = node.get("query_location", _NOWHERE), node.get("query_location_length", 0)
+        if start == _NOWHERE:
+            return word, self._find(word) if word else None
+        begin = max(0, int(start) - _BEFORE)
+        text = word or self.bytes[begin : begin + int(length)].decode(errors="replace")
+        return text, self._characters(int(start))
+
+    def _characters(self, position: int) -> int:
+        return len(self.bytes[: max(0, position - _BEFORE)].decode(errors="replace"))
+
+    def _find(self, word: str) -> int | None:
+        place = self.text.lower().find(word.lower())
+        return None if place < 0 else place
+
+
+def _variables(node: dict[str, Any]) -> list[str] | None:
+    """The names of a lambda's variables: one, or several in brackets."""
+    if node.get("class") == "COLUMN_REF" and len(node["column_names"]) == 1:
+        return [str(node["column_names"][0])]
+    if node.get("class") == "FUNCTION" and node.get("function_name") == "row":
+        inner = [_variables(argument["expression"]) for argument in node["arguments"]]
+        return None if any(each is None for each in inner) else [name for each in inner for name in each or ()]
+    return None
+
+
+def _whole(node: dict[str, Any]) -> int | None:
+    """A whole constant, with its sign."""
+    if node.get("class") == "CONSTANT" and (node.get("literal") or {}).get("kind") == "INTEGER":
+        try:
+            return int(node["literal"]["text"])
+        except ValueError:
+            return None
+    if node.get("class") == "FUNCTION" and node.get("function_name") == "-" and len(node["arguments"]) == 1:
+        inner = _whole(node["arguments"][0]["expression"])
+        return None if inner is None else -inner
+    return None
+
+
+def _of_time(arguments: Sequence[dict[str, Any]]) -> bool:
+    """Whether an argument is a span of time, which is always finite."""
+    return any(str(argument["expression"].get("function_name", "")).startswith("to_") for argument in arguments)
+
+
+def _says_something(key: str, value: Any) -> bool:
+    if key == "order_bys":
+        return bool((value or {}).get("orders"))
+    return value not in ("", [], None, False, _NOWHERE)
+
+
+def _words(key: str) -> str:
+    return key.removeprefix("OPERATOR_").replace("_", " ").upper()
