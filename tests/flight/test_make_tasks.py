@@ -3,9 +3,11 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError, OutputError
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.garmin import read_log
@@ -234,3 +236,19 @@ def test_real_recordings(tmp_path, task, first, second):
     assert [log.windows for log in counts.logs] == [n - length + 1 for n in rows]
     assert [log.tasks + sum(log.left_out.values()) for log in counts.logs] == [log.windows for log in counts.logs]
     assert len({record["id"] for record in read(counts.tasks_path)}) == counts.tasks
+
+
+@pytest.mark.parametrize("tail", [131_072, 131_073, 524_288])
+def test_a_log_whose_end_is_nul_is_read_up_to_it_and_said(tmp_path, tail):
+    """The power went while the log was written: what stands before the tail is a log like any other."""
+    log = write_log(tmp_path / "flight.csv", [0, 1, 2, 3])
+    whole = make_tasks([log], "S1", tmp_path / "whole")
+    log.write_bytes(log.read_bytes() + b"\0" * tail)
+    cut = make_tasks([log], "S1", tmp_path / "cut")
+    assert cut.tasks == whole.tasks > 0
+    assert (tmp_path / "cut" / "tasks.jsonl").read_bytes() == (tmp_path / "whole" / "tasks.jsonl").read_bytes()
+    assert [counts.nul_tail for counts in cut.logs] == [tail]
+    done = CliRunner().invoke(
+        main, ["flight", "make-tasks", str(log), "--out", str(tmp_path / "told")], standalone_mode=False
+    )
+    assert f"its last {tail:,} bytes, which are NUL" in done.stderr

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from adjudge.protocols.flight.finish import TaskNumbers
 
 _WIDTH, _BARS = 460, 50
+_FEW_TICKS = {"tickCount": 3}
 _GRADE_COLOURS = ("#2a9d8f", "#8ab17d", "#e9c46a", "#c0392b")
 
 
@@ -30,6 +31,10 @@ def build(task: TaskNumbers, layout: Layout) -> list[Spec]:
 
 def _chart(task: TaskNumbers, name: str, title: str, **body: Any) -> Spec:
     return chart(f"{name}{task.suffix.replace('/', '_')}", f"{title}, task {task.task}", **body)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _by_model(task: TaskNumbers) -> Spec:
@@ -46,7 +51,7 @@ def _violations(task: TaskNumbers, layout: Layout) -> Spec:
             rows += [
                 {
                     "model": model,
-                    "family": family.replace("_", " "),
+                    "family": _words(family),
                     "severity": kind.upper(),
                     "rate": float(kinds[ATOM_KINDS.index(kind)] / samples) if samples else None,
                 }
@@ -60,14 +65,14 @@ def _violations(task: TaskNumbers, layout: Layout) -> Spec:
         description="Failed atoms per sample, by verifier family and severity; all panels share one scale.",
         data={"values": rows},
         columns=3,
-        facet={"field": "family", "type": "nominal", "title": None},
+        facet={"field": "family", "type": "nominal", "title": None, "sort": [_words(name) for name in FAMILIES]},
         spec={
             "width": 150,
             "height": {"step": 20},
             "mark": "bar",
             "encoding": {
                 "y": _by_model(task),
-                "x": {"field": "rate", "type": "quantitative", "title": "failed atoms a sample"},
+                "x": {"field": "rate", "type": "quantitative", "title": "failed atoms a sample", "axis": _FEW_TICKS},
                 "color": {"field": "severity", "type": "nominal", "scale": colours},
             },
         },
@@ -109,6 +114,7 @@ def _tail_risk(task: TaskNumbers) -> Spec:
                 ends = {"low": found.low, "high": found.high if found.high is not None else found.value}
                 rows.append({"model": numbers.model, "percentile": f"P{name[-2:]}", "value": found.value, **ends})
     axis = {"type": "quantitative", "title": "mean absolute error of a sample (raw units)", "scale": {"type": "symlog"}}
+    axis["axis"] = {"tickCount": 5}
     return _chart(
         task,
         "tail_risk",
@@ -138,7 +144,7 @@ def _error_scores(task: TaskNumbers) -> Spec:
             if count
         ]
     header = {"labelAngle": 0, "labelAlign": "left"}
-    share = {"field": "share", "type": "quantitative", "title": "share", "axis": {"format": ".0%", "tickCount": 3}}
+    share = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": ".0%", **_FEW_TICKS}}
     return _chart(
         task,
         "error_scores",
@@ -160,7 +166,7 @@ def _rubric(task: TaskNumbers) -> Spec:
     rows = [
         {
             "model": numbers.model,
-            "dimension": dimension.replace("_", " "),
+            "dimension": _words(dimension),
             "grade": grade,
             "share": numbers.total(f"grade.{dimension}.{grade}") / numbers.total("n"),
         }
@@ -180,7 +186,7 @@ def _rubric(task: TaskNumbers) -> Spec:
             "field": "dimension",
             "type": "nominal",
             "title": None,
-            "sort": [name.replace("_", " ") for name in DIMENSIONS],
+            "sort": [_words(name) for name in DIMENSIONS],
         },
         spec={
             "width": 200,
@@ -192,7 +198,7 @@ def _rubric(task: TaskNumbers) -> Spec:
                     "field": "share",
                     "type": "quantitative",
                     "title": None,
-                    "axis": {"format": ".0%"},
+                    "axis": {"format": ".0%", **_FEW_TICKS},
                     "scale": {"domain": [0, 1]},
                 },
                 "color": {"field": "grade", "type": "nominal", "scale": colours, "sort": list(GRADES)},

@@ -35,9 +35,17 @@ _NO_REFERENCE = "no eligible sample has a reference"
 _NOTHING_READ = "no answer has a reference to compare with"
 
 
-def _score(name: str, formula: str, *, headline: bool = True, null: str = _NONE_ELIGIBLE) -> Metric:
+def _score(name: str, formula: str, *, title: str = "", headline: bool = True, null: str = _NONE_ELIGIBLE) -> Metric:
     return Metric(
-        name, low=0.0, high=100.0, better="higher", headline=headline, formula=formula, interval=_BOOTSTRAP, null=null
+        name,
+        title,
+        low=0.0,
+        high=100.0,
+        better="higher",
+        headline=headline,
+        formula=formula,
+        interval=_BOOTSTRAP,
+        null=null,
     )
 
 
@@ -113,7 +121,12 @@ METRICS = (
         "total_score",
         "0.2 · availability + 0.3 · constraint + 0.5 · error, mean over eligible samples with a reference",
     ),
-    _score("total_score_all", "total score with 0 for every ineligible sample ÷ all samples", null=_NO_SAMPLES),
+    _score(
+        "total_score_all",
+        "total score with 0 for every ineligible sample ÷ all samples",
+        title="total score, ineligible 0",
+        null=_NO_SAMPLES,
+    ),
     _score(
         "*_score_all",
         "the same score with 0 for every ineligible sample ÷ all samples",

@@ -130,19 +130,21 @@ def _rubric(task: TaskNumbers) -> Section:
 
 
 def priors(confidence: Mapping[str, Mapping[str, Any]]) -> Section:
-    """The confidence prior of every model, which no score reads."""
+    """The confidence prior of every model on the tasks that have one; no score reads it."""
+    scores = {model: prior["confidence_m"] for model, prior in sorted(confidence.items())}
+    tasks = [task for task in TASKS if any(of[f"{task}_score"] is not None for of in scores.values())]
     return Section(
         "confidence_prior",
         "Confidence prior",
-        ["model", *TASKS, "source", "version"],
+        ["model", *tasks, "source", "version"],
         [
             [
                 model,
-                *(prior["confidence_m"][f"{task}_score"] for task in TASKS),
-                str(prior["calculation_source"]),
-                str(prior["version"]),
+                *(of[f"{task}_score"] for task in tasks),
+                str(confidence[model]["calculation_source"]),
+                str(confidence[model]["version"]),
             ]
-            for model, prior in sorted(confidence.items())
+            for model, of in scores.items()
         ],
         note="As given; no score reads it.",
     )
