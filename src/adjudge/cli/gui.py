@@ -80,35 +80,24 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
 
 
 @gui.command(cls=_Files)
-@click.option("--records", multiple=True, required=True, help="ScreenSpot-style records; several files may follow.")
-@click.option("--space", type=_SPACE, required=True, help="The space of boxes and answers.")
-@click.option("--bbox", type=_BBOX, required=True, help="The order of a box's four numbers.")
-@click.option("--k", "ks", default="1,3,5", show_default=True, help="The k of oracle@k, by comma.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout and nothing else.")
-@click.option("-o", "--output", type=PATH, help="Write the JSON to a file.")
-def grounding(
-    records: tuple[str, ...], space: str, bbox: str, ks: str, seed: int, as_json: bool, output: Path | None
-) -> int:
+@click.option("--records", multiple=True, help="ScreenSpot-style records; several files may follow.")
+@click.option("--space", type=_SPACE, help="The space of boxes and answers.")
+@click.option("--bbox", type=_BBOX, help="The order of a box's four numbers.")
+@click.option("--k", help="The k of oracle@k, by comma [1,3,5].")
+@click.option("--slice", "slices", multiple=True, metavar="KEY", help="A key to slice by; repeat [platform, ui_type].")
+@click.option("--model", help="The model's name in the run [model].")
+@click.option("--rules", multiple=True, help="Add the rule set of an installed package; repeat.")
+@run_options
+@click.pass_context
+def grounding(ctx: click.Context, /, **flags: Any) -> int:
     """Judge grounding: point in box, oracle@k over candidates, IoU of boxes."""
-    from adjudge.protocols.gui.grounding import grounding as judge
-    from adjudge.provenance.canonical import pretty
-
-    try:
-        wanted = [int(word) for word in ks.split(",")]
-    except ValueError:
-        raise ConfigError(f"--k is {ks!r}, expected whole numbers by comma, such as 1,3,5") from None
-    result = judge(records, space, bbox, wanted, seed=seed)
-    data = pretty(result)
-    if output is not None:
-        write_file(output, data)
-    if as_json:
-        print_bytes(data)
-        return 0
-    click.echo(f"{result['num_records']} records, {result['missing_answers']} without an answer")
-    for name, estimate in result["estimates"].items():
-        say(f"{name}: {_shown(estimate)}", err=False)
-    return 0
+    settings, run_flags = settings_and_run_flags(ctx, flags, needs=("records", "space", "bbox"))
+    if isinstance(settings.get("k"), str):
+        try:
+            settings["k"] = [int(word) for word in settings["k"].split(",")]
+        except ValueError:
+            raise ConfigError(f"--k is {settings['k']!r}, expected whole numbers by comma, such as 1,3,5") from None
+    return evaluate_and_show("gui", settings, **run_flags)
 
 
 @gui.command(cls=_Files)
@@ -223,13 +212,6 @@ def _labels(files: tuple[str, ...]) -> list[str]:
     """File names without their ending, or whole paths where two names are the same."""
     stems = [Path(path).stem for path in files]
     return stems if len(set(stems)) == len(stems) else list(files)
-
-
-def _shown(estimate: dict[str, Any]) -> str:
-    if estimate["value"] is None:
-        return f"n/a ({estimate['why']})"
-    ends = "" if estimate["low"] is None else f" [{estimate['low']:.4f}, {estimate['high']:.4f}]"
-    return f"{estimate['value']:.4f}{ends}, n={estimate['n']}"
 
 
 def _put(output: Path | None, data: bytes) -> None:

@@ -71,8 +71,8 @@ class GuiBatch:
 
     def places(self, row: int) -> tuple[str, str, str]:
         """The target, the boxes and the predicted point of a step, for people; empty where there is none."""
-        boxes = "; ".join(_numbers(box, "[]") for box in self.boxes[self.box_row == row].tolist())
-        return _numbers(self.target[:2, row], "()"), boxes, _numbers(self.point[:2, row], "()")
+        boxes = "; ".join(shown_numbers(box, "[]") for box in self.boxes[self.box_row == row].tolist())
+        return shown_numbers(self.target[:2, row], "()"), boxes, shown_numbers(self.point[:2, row], "()")
 
     @cached_property
     def has_coordinates(self) -> Mask:
@@ -149,7 +149,7 @@ class GuiBatch:
         return present(self.element)
 
 
-def _numbers(values: Iterable[float], brackets: str) -> str:
+def shown_numbers(values: Iterable[float], brackets: str) -> str:
     """Coordinates as people write them; nothing where one is missing."""
     known = [f"{value:.4g}" for value in values if not np.isnan(value)]
     return f"{brackets[0]}{', '.join(known)}{brackets[1]}" if known else ""

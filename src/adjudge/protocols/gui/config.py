@@ -63,3 +63,30 @@ def config_of(options: Mapping[str, Any]) -> GuiConfig:
     config.model = config.model or config.backend
     config.types = sorted({name.strip().lower() for name in config.types if name.strip()})
     return config
+
+
+class GroundingConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Everything that changes a number of a grounding run."""
+
+    records: list[str]
+    space: str
+    bbox: str
+    k: list[int] = msgspec.field(default_factory=lambda: [1, 3, 5])
+    slices: list[str] = msgspec.field(default_factory=lambda: ["platform", "ui_type"])
+    model: str = "model"
+    rules: list[str] = []
+    seed: int = 0
+    resamples: int = 2000
+
+
+def grounding_config_of(options: Mapping[str, Any]) -> GroundingConfig:
+    """The checked configuration."""
+    config = configured("gui", options, GroundingConfig)
+    if not config.records:
+        raise ConfigError("no records were given (--records FILE …)")
+    check_choices(config, {"space": SPACES, "bbox": BOXES})
+    check_resamples(config.resamples)
+    config.k, config.slices = sorted(set(config.k)), list(dict.fromkeys(config.slices))
+    if not config.k or config.k[0] < 1:
+        raise ConfigError("k is 1 or more")
+    return config

@@ -230,6 +230,8 @@ def eval_json(run: Run, about: dict[str, Any] | None = None) -> bytes:
             f"is a run of protocol {run.manifest.protocol}; an evaluation JSON comes from gui", file=str(run.path)
         )
     metrics = run.metrics
+    if "dsl_mode" not in metrics:
+        raise InputError("is a grounding run; an evaluation JSON comes from episodes", file=str(run.path))
     nested = ("metrics_by_action_type", "metrics_by_scenario", "metrics_by_platform")
     return pretty(
         {

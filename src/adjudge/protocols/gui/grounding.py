@@ -1,154 +1,290 @@
-"""Grounding: whether a model's point, box or candidates find the recorded element."""
+"""Grounding: records of a box to find and a model's answer, as rows, as a batch, and the rules on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from adjudge.errors import ConfigError, InputError
-from adjudge.protocols.gui.spaces import EDGE, Floats, as_boxes, inside, outside_words, to_corners, upside_down
-from adjudge.readers.blocks import blocks
-from adjudge.readers.gui.model import BOXES, SPACES
+from adjudge.errors import InputError
+from adjudge.evidence.rule import Finding, Rule
+from adjudge.protocols.gui.batch import shown_numbers
+from adjudge.protocols.gui.spaces import (
+    EDGE,
+    Floats,
+    Mask,
+    as_boxes,
+    divisors,
+    inside,
+    others,
+    outside_words,
+    to_corners,
+    upside_down,
+)
+from adjudge.readers.blocks import Block
+from adjudge.readers.gui.model import Shape
 from adjudge.readers.gui.screenspot import GroundingRecord, grounding_record
-from adjudge.readers.shape import AS_IT_IS
-from adjudge.readers.sources import open_source
-from adjudge.stats import bootstrap
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import wilson
+
+EXPECTED = "expected a grounding record: `bbox`, and `point`, `pred` or `candidates`"
+FEWEST_OUTSIDE = 2
+_LISTS = pa.list_(pa.float64())
+FLAGS = ("by_position", "clipped", "ranked")
+"""Named by its position, a box clipped, candidates given."""
+COLUMNS = ("boxes", "point", "answer_box", "candidates", "screen")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """One record, judged: the rank of the first candidate that hits (0 is the best), and the IoU of the answer."""
+class GroundingReader:
+    """Reads records: boxes clipped to the screen, answers as points and boxes; without an id the position is the name."""
 
-    answered: bool
-    hit: bool
-    rank: int | None
-    candidates: int
-    iou: float | None
-    groups: dict[str, str | None]
+    def __init__(self, space: str, bbox: str, keys: tuple[str, ...]) -> None:
+        self.space, self.bbox, self.keys = space, bbox, keys
+        self._at_line: Counter[tuple[int, int]] = Counter()
 
+    def read(self, block: Block) -> pa.Table:
+        """A row a record."""
+        rows = block.each(lambda line, text: self._row(block, line, text), EXPECTED)
+        clipped = [row for row in rows if row["clipped"]]
+        other = Counter(space for row in clipped for space in row.pop("fits"))
+        for row in rows:
+            row.pop("fits", None)
+        if (
+            len(clipped) >= FEWEST_OUTSIDE
+            and 2 * len(clipped) > len(rows)
+            and other
+            and max(other.values()) == len(clipped)
+        ):
+            likely = " or ".join(space for space, count in other.items() if count == len(clipped))
+            what = f"{len(clipped)} of {len(rows)} boxes reach beyond --space {self.space}; they fit {likely}"
+            raise InputError(f"{what}. Nothing was judged; give the space they are in.", file=block.path)
+        return pa.Table.from_pylist(rows, schema=self.schema)
 
-def grounding(
-    paths: Sequence[str], space: str, bbox: str, ks: Iterable[int] = (1, 3, 5), *, seed: int = 0
-) -> dict[str, Any]:
-    """Top-1 hit, oracle@k and mean IoU over records, with intervals and by platform and kind of element."""
-    if space not in SPACES or bbox not in BOXES:
-        raise ConfigError(f"space is one of {', '.join(SPACES)} and bbox one of {', '.join(BOXES)}")
-    wanted = sorted(set(ks))
-    if not wanted or wanted[0] < 1:
-        raise ConfigError("k is 1 or more")
-    found = [item for path in paths for item in _read(path, space, bbox)]
-    groups = {
-        f"by_{name}": {
-            value: _numbers([item for item in found if item.groups[name] == value], wanted, seed, f"{name}={value}")
-            for value in sorted({str(item.groups[name]) for item in found if item.groups[name] is not None})
-        }
-        for name in ("platform", "ui_type")
-    }
-    return {"schema_version": "1.0", "space": space, "bbox": bbox, **_numbers(found, wanted, seed, "all"), **groups}
-
-
-def _numbers(found: Sequence[_Found], ks: Sequence[int], seed: int, stream: str) -> dict[str, Any]:
-    n = len(found)
-    with_candidates = [item for item in found if item.candidates]
-    ious = [item.iou for item in found if item.iou is not None]
-    estimates: dict[str, Estimate] = {"top1_hit_rate": wilson(sum(item.hit for item in found), n)}
-    for k in ks:
-        hits = sum(item.rank is not None and item.rank < k for item in found)
-        estimates[f"oracle_at_{k}"] = (
-            wilson(hits, n) if with_candidates else Estimate.null("no record has candidates", method="wilson")
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of a record."""
+        return pa.schema(
+            [
+                *(("key", pa.string()), ("file", pa.int32()), ("line", pa.int64())),
+                *((name, pa.bool_()) for name in FLAGS),
+                *((name, _LISTS) for name in COLUMNS),
+                *((f"slice:{key}", pa.string()) for key in self.keys),
+            ]
         )
-    estimates["mean_iou"] = (
-        bootstrap.mean(ious, seed=seed, stream=f"gui/iou/{stream}")
-        if ious
-        else Estimate.null("no answer is a box", method="bootstrap")
-    )
-    return {
-        "num_records": n,
-        "missing_answers": sum(not item.answered for item in found),
-        "metrics": {name: estimate.value for name, estimate in estimates.items()},
-        "estimates": {name: estimate.to_dict() for name, estimate in estimates.items()},
-    }
 
-
-def _read(path: str, space: str, bbox: str) -> list[_Found]:
-    lines: dict[str, int] = {}
-
-    def read(line: int, text: bytes) -> _Found:
-        record = grounding_record(text)
-        name = str(record.id)
-        if name in lines:
-            raise InputError(
-                f"id {name!r} stands here a second time; first at line {lines[name]}", file=path, line=line
-            )
-        lines[name] = line
+    def _row(self, block: Block, line: int, text: bytes) -> dict[str, Any]:
+        record, values = grounding_record(text, self.keys)
+        position = line + self._at_line[block.file, line]  # records of one document share its line
+        self._at_line[block.file, line] += 1
+        screen = np.full(2, np.nan) if record.img_size is None else np.array(record.img_size, dtype=float)
         try:
-            return _judge(record, space, bbox)
+            given, corners = self._recorded(record, screen)
         except ValueError as error:
-            raise InputError(f"{error}; expected a grounding record", file=path, line=line) from None
+            raise Shape(str(error)) from None
+        answer = record.point if record.point is not None else record.pred
+        ranked = record.candidates or ([] if answer is None else [answer])
+        best = answer if answer is not None else (ranked[0] if ranked else None)
+        clipped = not np.array_equal(given, corners)
+        return {
+            "key": f"record {position}" if record.id is None else str(record.id),
+            "file": block.file,
+            "line": line,
+            "by_position": record.id is None,
+            "clipped": clipped,
+            "ranked": bool(record.candidates),
+            "fits": others(self.space, given.reshape(-1), screen) if clipped else (),
+            "boxes": corners.ravel().tolist(),
+            "point": None if best is None else self._centre(best),
+            "answer_box": None if best is None or len(best) != 4 else self._corners([best]).ravel().tolist(),
+            "candidates": [value for candidate in ranked for value in self._centre(candidate)],
+            "screen": None if record.img_size is None else screen.tolist(),
+            **{f"slice:{key}": value for key, value in values.items()},
+        }
 
-    with open_source(path) as source:
-        pieces = blocks(source, 0, AS_IT_IS)
-        return [judged for block in pieces for judged in block.each(read, "expected a grounding record")]
+    def _recorded(self, record: GroundingRecord, screen: Floats) -> tuple[Floats, Floats]:
+        """The recorded boxes as they are, and as much of them as lies on the screen."""
+        boxes = as_boxes(record.bbox)
+        if not boxes:
+            raise ValueError("bbox is empty, so there is nothing to find")
+        given = self._corners(boxes)
+        high = np.tile(divisors(self.space, screen.reshape(2, 1))[:, 0], 2)
+        corners = np.clip(given, 0.0, np.where(np.isnan(high), np.inf, high))
+        gone = (corners[:, 0] >= corners[:, 2]) & (given[:, 0] < given[:, 2])
+        gone |= (corners[:, 1] >= corners[:, 3]) & (given[:, 1] < given[:, 3])
+        if gone.any():
+            raise ValueError(outside_words(self.space, given[int(np.flatnonzero(gone)[0])], screen) + " (--space)")
+        return given, corners
 
+    def _corners(self, boxes: list[list[float]]) -> Floats:
+        given = np.array(boxes, dtype=float).reshape(-1, 4)
+        corners, bad = to_corners(given, self.bbox)
+        if bad.any():
+            raise Shape(upside_down(given[int(np.flatnonzero(bad)[0])], self.bbox))
+        return corners
 
-def _judge(record: GroundingRecord, space: str, order: str) -> _Found:
-    screen = (
-        np.full((2, 1), np.nan) if record.img_size is None else np.array(record.img_size, dtype=float).reshape(2, 1)
-    )
-    boxes = _corners(as_boxes(record.bbox), order, space, screen)
-    if not boxes.size:
-        raise ValueError("bbox is empty, so there is nothing to find")
-    answer = record.point if record.point is not None else record.pred
-    ranked = record.candidates or ([] if answer is None else [answer])
-    best = answer if answer is not None else (ranked[0] if ranked else None)
-    hits = [_hits(candidate, boxes, order, space, screen) for candidate in ranked]
-    shape = None if best is None or len(best) != 4 else _corners([best], order, space, screen)
-    return _Found(
-        answered=best is not None,
-        hit=best is not None and _hits(best, boxes, order, space, screen),
-        rank=hits.index(True) if True in hits else None,
-        candidates=len(record.candidates or ()),
-        iou=None if shape is None else max(iou(shape[0], box) for box in boxes),
-        groups={"platform": record.platform, "ui_type": record.ui_type},
-    )
-
-
-def _corners(boxes: list[list[float]], order: str, space: str, screen: Floats) -> Floats:
-    given = np.array(boxes, dtype=float).reshape(-1, 4)
-    corners, bad = to_corners(given, order)
-    if bad.any():
-        raise ValueError(upside_down(given[int(np.flatnonzero(bad)[0])], order))
-    for corner in corners:
-        _refuse_outside(corner, space, screen)
-    return corners
-
-
-def _hits(answer: list[float], boxes: Floats, order: str, space: str, screen: Floats) -> bool:
-    """Whether a point, or the centre of a box, lies in one of the boxes, edges included."""
-    if len(answer) == 4:
-        left, top, right, bottom = _corners([answer], order, space, screen)[0]
-        x, y = (left + right) / 2, (top + bottom) / 2
-    else:
-        _refuse_outside(np.array(answer, dtype=float), space, screen)
-        x, y = answer
-    over = (boxes[:, 0] - EDGE <= x) & (x <= boxes[:, 2] + EDGE) & (boxes[:, 1] - EDGE <= y) & (y <= boxes[:, 3] + EDGE)
-    return bool(over.any())
-
-
-def _refuse_outside(values: Floats, space: str, screen: Floats) -> None:
-    if not inside(space, values.reshape(-1, 1), screen)[0]:
-        raise ValueError(outside_words(space, values, screen[:, 0]) + " (--space)")
+    def _centre(self, answer: list[float]) -> list[float]:
+        """A point, or the centre of a box."""
+        if len(answer) == 2:
+            return list(answer)
+        left, top, right, bottom = self._corners([answer])[0].tolist()
+        return [(left + right) / 2, (top + bottom) / 2]
 
 
-def iou(first: Floats, second: Floats) -> float:
+@dataclass
+class GroundingBatch:
+    """Records as columns; lists of numbers stay lists, a record has any number of boxes and candidates."""
+
+    space: str
+    columns: dict[str, pa.Array]
+
+    @property
+    def n(self) -> int:
+        """Records in the batch."""
+        return len(self.columns["boxes"])
+
+    def _wide(self, name: str, width: int) -> Floats:
+        """A column of lists of one length, shaped (length, records), NaN for null."""
+        values = np.full((self.n, width), np.nan)
+        column = self.columns[name]
+        values[column.is_valid().to_numpy(zero_copy_only=False)] = column.flatten().to_numpy().reshape(-1, width)
+        return values.T
+
+    @cached_property
+    def point(self) -> Floats:
+        """The model's first answer."""
+        return self._wide("point", 2)
+
+    @cached_property
+    def answered(self) -> Mask:
+        """Which records have an answer."""
+        known: Mask = ~np.isnan(self.point[0])
+        return known
+
+    @cached_property
+    def screen(self) -> Floats:
+        """The size of each record's picture."""
+        return self._wide("screen", 2)
+
+    @cached_property
+    def in_space(self) -> Mask:
+        """Which answers lie in the declared space."""
+        return inside(self.space, self.point, self.screen)
+
+    @cached_property
+    def _boxes(self) -> tuple[Floats, NDArray[np.int64]]:
+        boxes = self.columns["boxes"]
+        rows = np.repeat(np.arange(self.n), boxes.value_lengths().to_numpy() // 4)
+        return boxes.flatten().to_numpy().reshape(-1, 4), rows
+
+    def boxes_of(self, row: int) -> str:
+        """The boxes of a record, for people."""
+        corners, rows = self._boxes
+        return "; ".join(shown_numbers(box, "[]") for box in corners[rows == row].tolist())
+
+    @cached_property
+    def hit(self) -> Mask:
+        """Which answers lie in a recorded box, edges included."""
+        return self._hits(self.point, np.arange(self.n)) & self.in_space
+
+    @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """The place of the first candidate that hits, 0 being the best; −1 for none."""
+        candidates = self.columns["candidates"]
+        counts = candidates.value_lengths().to_numpy() // 2
+        rows = np.repeat(np.arange(self.n), counts)
+        place = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        hit = self._hits(candidates.flatten().to_numpy().reshape(-1, 2).T, rows)
+        ranks = np.full(self.n, -1, dtype=np.int64)
+        first, where = np.unique(rows[hit], return_index=True)
+        ranks[first] = place[hit][where]
+        return ranks
+
+    def _hits(self, points: Floats, rows: NDArray[np.int64]) -> Mask:
+        """Whether each point lies in a box of its record."""
+        corners, box_row = self._boxes
+        order = np.searchsorted(box_row, np.arange(self.n + 1))
+        found = np.zeros(rows.size, dtype=bool)
+        for place, row in enumerate(rows.tolist()):
+            boxes = corners[order[row] : order[row + 1]]
+            low, high = boxes[:, :2] - EDGE, boxes[:, 2:] + EDGE
+            found[place] = bool(((points[:, place] >= low) & (points[:, place] <= high)).all(axis=1).any())
+        return found
+
+    @cached_property
+    def iou(self) -> Floats:
+        """The best intersection over union of the answer's box, NaN where the answer is no box."""
+        answers = self._wide("answer_box", 4)
+        corners, rows = self._boxes
+        values = np.full(self.n, np.nan)
+        for row in np.flatnonzero(~np.isnan(answers[0])).tolist():
+            values[row] = max(iou(answers[:, row], box) for box in corners[rows == row])
+        return values
+
+
+def iou(first: Any, second: Any) -> float:
     """Intersection over union of two boxes; 0 for two boxes without area."""
     across = min(first[2], second[2]) - max(first[0], second[0])
     down = min(first[3], second[3]) - max(first[1], second[1])
     overlap = max(across, 0.0) * max(down, 0.0)
     areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second))
     return float(overlap / (areas - overlap)) if areas > overlap else 0.0
+
+
+@dataclass(frozen=True)
+class GroundingContext:
+    """What the rules depend on: nothing but that they are these."""
+
+
+def grounding_rules() -> list[Rule]:
+    """The rules on one record: there is an answer, in the space, in the box."""
+
+    def answered(batch: GroundingBatch) -> Finding:
+        failed = ~batch.answered[None]
+        return Finding(failed, failed)
+
+    def in_space(batch: GroundingBatch) -> Finding:
+        failed = (batch.answered & ~batch.in_space)[None]
+        screens = batch.screen
+        details = {
+            (0, row): outside_words(batch.space, batch.point[:, row], screens[:, row])
+            for row in np.flatnonzero(failed[0]).tolist()
+        }
+        return Finding(failed, failed, details=details)
+
+    def hits(batch: GroundingBatch) -> Finding:
+        failed = (batch.answered & ~batch.hit)[None]
+        details = {
+            (0, row): f"the point is {shown_numbers(batch.point[:, row], '()')}, the box {batch.boxes_of(row)}"
+            for row in np.flatnonzero(failed[0]).tolist()
+        }
+        return Finding(failed, failed, details=details)
+
+    needs = ("grounding.answer",)
+    return [
+        Rule(
+            code="grounding.answer",
+            title="there is an answer",
+            passed="there is an answer",
+            failed="there is no answer",
+            check=answered,
+        ),
+        Rule(
+            code="grounding.space",
+            title="the answer lies in the declared space",
+            needs=needs,
+            passed="the answer lies in the declared space",
+            failed="{why}",
+            check=in_space,
+        ),
+        Rule(
+            code="grounding.hit",
+            title="the point lies in the recorded box, edges included",
+            needs=needs,
+            passed="the point lies in the recorded box",
+            failed="the point does not lie in the recorded box. {why}",
+            check=hits,
+        ),
+    ]

@@ -102,6 +102,29 @@ METRICS = (
     _mean("mean_episode_progress", "share of right action types of an episode, mean over episodes"),
     _mean("mean_episode_step_score", "step score of an episode, mean over episodes"),
     _mean("mean_episode_full_score", "share of fully correct steps of an episode, mean over episodes"),
+    share(
+        "top1_hit_rate",
+        headline=True,
+        formula="grounding records whose first answer lies in the box ÷ records",
+        interval="Wilson",
+        null="without records",
+    ),
+    share(
+        "oracle_at_*",
+        "oracle at {}",
+        headline=True,
+        formula="records of which one of the first k candidates lies in the box ÷ records",
+        interval="Wilson",
+        null="no record has candidates",
+    ),
+    share(
+        "mean_iou",
+        "mean IoU",
+        headline=True,
+        formula="intersection over union of the answer's and the recorded box, mean over answers that are boxes",
+        interval="bootstrap over records",
+        null="no answer is a box",
+    ),
 )
 
 SOM = "elements are judged, not points (SoM mode)"

@@ -19,6 +19,8 @@ _COLOURS = ("#009E73", "#D55E00", "#7f7f7f", "#56B4E9")
 
 def overlay(run: Run, episode: str) -> dict[str, Any]:
     """The specification of one episode's picture."""
+    if "episode" not in run.column_names:
+        raise RunError(f"{run.path} is a grounding run; it has no episodes to draw")
     rows = pq.read_table(run.path / SAMPLES, filters=pc.field("episode") == episode).to_pylist()
     if not rows:
         known = run.samples.column("episode").unique().to_pylist()

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.base import Input, Judged, Measured, Partition
+from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.gui import samples as columns
 from adjudge.protocols.gui.batch import GuiBatch, GuiReader
@@ -86,4 +86,10 @@ class GuiPlan(BatchPlan):
         return finish(partials, self.settings, self.types)
 
 
-plan = GuiPlan
+def plan(options: Mapping[str, Any]) -> Plan:
+    """Episodes with predictions, or grounding records."""
+    if "records" in options:
+        from adjudge.protocols.gui.grounding_plan import GroundingPlan
+
+        return GroundingPlan(options)
+    return GuiPlan(options)

@@ -17,6 +17,8 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
     """The record of one row of samples.parquet."""
     del run
     cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
+    if "episode" not in row:
+        return _of_grounding(row, atoms, cited)
     said = {name: row[f"said_{name}"] for name in _PARTS}
     boxes = row["boxes"]
     return {
@@ -32,5 +34,21 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "predicted": said if row["status"] == "answered" else None,
         "distance": row["distance"],
         "raw_response": output["response"],
+        "evidence": [{name: getattr(atom, name) for name in _OF_ATOM} for atom in atoms],
+    }
+
+
+def _of_grounding(row: dict[str, Any], atoms: Sequence[Atom], cited: set[int]) -> dict[str, Any]:
+    """A grounding record: the boxes to find and the answer."""
+    boxes = row["boxes"]
+    return {
+        "sample_id": row["sample"],
+        "model_name": row["model"],
+        **{
+            name: row[name] for name in ("bucket", "verdict", "clipped", "by_position", "point", "answer_box", "screen")
+        },
+        "boxes": [boxes[k : k + 4] for k in range(0, len(boxes), 4)],
+        "slices": {name.removeprefix("slice:"): value for name, value in row.items() if name.startswith("slice:")},
+        "cites": [atom.id for atom in atoms if atom.position in cited],
         "evidence": [{name: getattr(atom, name) for name in _OF_ATOM} for atom in atoms],
     }

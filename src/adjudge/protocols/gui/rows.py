@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
+from adjudge.protocols.gui.schemas import EVALUATION, OPTIONAL, REQUIRED
 from adjudge.protocols.gui.spaces import Floats, as_boxes, to_corners, upside_down
 from adjudge.readers.action_dsl import Action as SpokenAction
 from adjudge.readers.action_dsl import Unparsed, parse, reported_success
@@ -32,18 +33,31 @@ from adjudge.readers.gui.model import (
     Prediction,
     SingleStep,
 )
+from adjudge.readers.gui.screenspot import GroundingRecord
 
 _NAME = ("episode_id", "id", "annotation_id")
 _SPACE = "--space … --bbox …"
 
 ROLES = {
     "episodes": Role(
-        formats.EPISODE_KEYS, (_NAME, ("steps", "bbox")), f"adjudge gui --episodes FILE --predictions … {_SPACE}"
+        formats.EPISODE_KEYS,
+        (_NAME, ("steps", "operation", "element_id")),
+        f"adjudge gui --episodes FILE --predictions … {_SPACE}",
     ),
     "predictions": Role(
         formats.PREDICTION_KEYS,
-        (_NAME, ("step",), ("action", "raw", "gpt_action")),
+        (_NAME, ("step", "step_index"), ("action", "raw", "type", "gpt_action", "predicted_operation", "pred_action")),
         f"adjudge gui --episodes … --predictions FILE {_SPACE}",
+    ),
+    "records": Role(
+        {**dict.fromkeys(GroundingRecord.__struct_fields__), "platform": None, "ui_type": None},
+        (("bbox",), ("point", "pred", "candidates")),
+        f"adjudge gui grounding --records FILE {_SPACE}",
+    ),
+    "evaluation": Role(
+        dict.fromkeys((*EVALUATION, *REQUIRED, *OPTIONAL)),
+        (("metrics", "action_type_accuracy"),),
+        "adjudge gui validate FILE",
     ),
     "outcomes": Role(
         Outcome, (("episode_id",), ("success",)), f"adjudge gui --episodes … --predictions … --outcomes FILE {_SPACE}"

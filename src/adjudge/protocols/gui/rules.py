@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.gui.batch import ANSWERED, UNMATCHED, GuiBatch, present, same
+from adjudge.protocols.gui.grounding import GroundingContext, grounding_rules
 from adjudge.protocols.gui.spaces import EDGE, Mask, outside_words
 from adjudge.readers.gui.model import DRAG, ON_ELEMENT, POINTING, WITH_KEY, WITH_OPTIONAL_TEXT, WITH_TEXT, Milestone
 
@@ -29,8 +30,10 @@ class GuiContext:
     text: str
 
 
-def build(context: GuiContext) -> list[Rule]:
+def build(context: GuiContext | GroundingContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
+    if isinstance(context, GroundingContext):
+        return grounding_rules()
     return [
         _parse(),
         _space(),

@@ -9,6 +9,7 @@ import msgspec
 from adjudge.readers.gui.model import Episode, Outcome, Prediction
 
 VERSION = "1.0"
+EVALUATION = ("schema_version", "config_path", "backend", "dsl_mode", "metrics", "migration_notes")
 COUNTS = ("num_episodes", "num_steps", "coord_error_count")
 REQUIRED = (
     "num_episodes",

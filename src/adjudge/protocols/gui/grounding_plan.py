@@ -1,0 +1,214 @@
+"""The plan of a grounding run: from records to judged batches, partials and numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.errors import InputError
+from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.table import Evidence
+from adjudge.evidence.vocabulary import BUCKETS, Severity
+from adjudge.protocols.base import Input, Judged, Measured, Named, Partition
+from adjudge.protocols.common.columns import coded
+from adjudge.protocols.common.plan import BatchPlan
+from adjudge.protocols.gui.batch import shown_numbers
+from adjudge.protocols.gui.config import grounding_config_of
+from adjudge.protocols.gui.grounding import COLUMNS, EXPECTED, FLAGS, GroundingBatch, GroundingContext, GroundingReader
+from adjudge.protocols.gui.spaces import Floats, Mask
+from adjudge.readers.gui.screenspot import GroundingRecord
+from adjudge.readers.keys import tree_of
+from adjudge.runs.section import Column, Section
+from adjudge.stats import bootstrap
+from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import wilson
+
+VERDICTS = ("hit", "missed", "no answer")
+BATCH_ROWS = 32_768
+LISTED = 20
+_PREFIX = "slice:"
+
+
+@dataclass
+class Partial:
+    """What is counted of the records of a batch, a value a record."""
+
+    hit: Mask
+    rank: NDArray[np.int64]
+    iou: Floats
+    answered: Mask
+    outside: Mask
+    by_position: Mask
+    clipped: Mask
+    ranked: Mask
+    slices: dict[str, list[str | None]]
+    misses: list[tuple[str, str, str]]
+    digest: bytes
+
+
+class GroundingPlan(BatchPlan):
+    """One configured evaluation of grounding."""
+
+    source = "the stored answers give"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.settings = grounding_config_of(options)
+        self.config = msgspec.to_builtins(self.settings)
+        self.use_rules("gui", GroundingContext(), self.settings.rules)
+        self.use_digests(without=("records", "model"), rules=self.rules)
+
+    def inputs(self) -> Sequence[Input]:
+        """The records, keyed by id."""
+        settings = self.settings
+        reader = GroundingReader(settings.space, settings.bbox, tuple(settings.slices))
+        keys = {**(tree_of(GroundingRecord) or {}), **dict.fromkeys(settings.slices)}
+        return [Input("records", tuple(settings.records), None, EXPECTED, limited=True, read=reader.read, keys=keys)]
+
+    def judge(self, partition: Partition) -> Iterator[Judged]:
+        """Batches of records in the order of their ids."""
+        rows = partition.tables["records"].sort_by("key").combine_chunks()
+        keys = rows.column("key").to_pylist()
+        again = next((place for place in range(1, len(keys)) if keys[place] == keys[place - 1]), None)
+        if again is not None:
+            first, second = sorted(
+                (rows.column("file")[k].as_py(), rows.column("line")[k].as_py()) for k in (again - 1, again)
+            )
+            what = f"id {keys[again]!r} stands here a second time; first at line {first[1]}"
+            raise InputError(what, file=partition.files[second[0]], line=second[1])
+        for start in range(0, rows.num_rows, BATCH_ROWS):
+            part = rows.slice(start, BATCH_ROWS)
+            batch = self.restore(part)
+            evidence = self.graph.evaluate(batch)
+            model = coded(np.zeros(batch.n, dtype=np.int8), (self.settings.model,))
+            table = pa.table(
+                {"sample": part.column("key"), "model": model, **self.decided(batch, evidence)}
+                | {name: part.column(name) for name in (*FLAGS, *COLUMNS)}
+                | {f"{_PREFIX}{name}": part.column(f"{_PREFIX}{name}") for name in self.settings.slices}
+            )
+            yield Judged(table, evidence, pa.table({"response": pa.nulls(batch.n, pa.string())}), batch)
+
+    def restore(self, samples: pa.Table) -> GroundingBatch:
+        """The records as they were."""
+        return GroundingBatch(self.settings.space, {name: samples.column(name).combine_chunks() for name in COLUMNS})
+
+    def decided(self, batch: GroundingBatch, evidence: Evidence) -> dict[str, pa.Array]:
+        """Verdict, bucket and citations: a record fails for what failed, and holds by all that was applied."""
+        critical = evidence.failed(Severity.CRITICAL)
+        passed = ~critical.any(axis=0)
+        verdict = np.where(passed, 0, np.where(batch.answered, 1, 2))
+        bucket = np.array([BUCKETS.index(name) for name in ("passed", "failed", "missing")])[verdict]
+        return {
+            "bucket": coded(bucket, BUCKETS),
+            "verdict": coded(verdict, VERDICTS),
+            "cites": pack_citations(critical | passed),
+        }
+
+    def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
+        """What one batch adds to the numbers."""
+        del evidence
+        batch = self.restore(samples) if batch is None else batch
+        names = samples.column("sample").to_pylist()
+        missed = np.flatnonzero(batch.answered & ~batch.hit)[:LISTED].tolist()
+        return Partial(
+            hit=batch.hit,
+            rank=batch.rank,
+            iou=batch.iou,
+            answered=batch.answered,
+            outside=batch.answered & ~batch.in_space,
+            **{name: samples.column(name).to_numpy() for name in FLAGS},
+            slices={key: samples.column(f"{_PREFIX}{key}").to_pylist() for key in self.settings.slices},
+            misses=[(names[row], batch.boxes_of(row), shown_numbers(batch.point[:, row], "()")) for row in missed],
+            digest=hashlib.sha256("\n".join(names).encode()).digest(),
+        )
+
+    def finish(self, partials: Sequence[Partial]) -> Measured:
+        """Top-1 hit, oracle@k and mean IoU, of all records and by every slice."""
+        every: dict[str, NDArray[Any]] = {
+            name: np.concatenate([getattr(p, name) for p in partials])
+            for name in ("hit", "rank", "iou", "answered", "outside", *FLAGS)
+        }
+        n = every["hit"].size
+        named = self._estimates(every, np.ones(n, dtype=bool), "")
+        for key in self.settings.slices:
+            values = [value for p in partials for value in p.slices[key]]
+            for value in sorted({value for value in values if value is not None}):
+                named += self._estimates(every, np.array([other == value for other in values]), f"{key}={value}")
+        missing = int(n - every["answered"].sum())
+        whole = {name: estimate.value for name, where, estimate in named if not where}
+        return Measured(
+            estimates=named,
+            buckets={},
+            metrics={"num_records": n, "missing_answers": missing, **whole},
+            top={
+                "space": self.settings.space,
+                "bbox": self.settings.bbox,
+                "comparable": [{"name": "top1_hit_rate", "column": "bucket", "equals": "passed", "kind": "binary"}],
+                "dataset_columns": ["boxes"],
+            },
+            notes=_notes(every),
+            sections=_sections(named, [miss for p in partials for miss in p.misses]),
+            digests={"dataset": hashlib.sha256(b"".join(p.digest for p in partials)).hexdigest()},
+        )
+
+    def _estimates(self, every: Mapping[str, NDArray[Any]], chosen: Mask, where: str) -> list[Named]:
+        n = int(chosen.sum())
+        rank, ious = every["rank"][chosen], every["iou"][chosen]
+        ious = ious[~np.isnan(ious)]
+        ranked = every["ranked"][chosen].any()
+        named = [Named("top1_hit_rate", where, wilson(int(every["hit"][chosen].sum()), n))]
+        for k in self.settings.k:
+            oracle = wilson(int(((rank >= 0) & (rank < k)).sum()), n)
+            none = Estimate.null("no record has candidates", method="wilson")
+            named.append(Named(f"oracle_at_{k}", where, oracle if ranked else none))
+        mean = (
+            bootstrap.mean(
+                ious, seed=self.settings.seed, stream=f"gui/iou/{where or 'all'}", resamples=self.settings.resamples
+            )
+            if ious.size
+            else Estimate.null("no answer is a box", method="bootstrap")
+        )
+        return [*named, Named("mean_iou", where, mean)]
+
+
+def _notes(every: Mapping[str, NDArray[Any]]) -> list[str]:
+    n = every["hit"].size
+    said = {
+        "clipped": "records have a box that reaches beyond the screen; it was clipped",
+        "by_position": "records have no id and are named by their position",
+        "outside": "answers lie outside the declared space and miss",
+    }
+    notes = [f"{int(every[name].sum())} of {n} {what}" for name, what in said.items() if every[name].any()]
+    without = int(n - every["answered"].sum())
+    return [*notes, f"{without} of {n} records have no answer and count as missed"] if without else notes
+
+
+def _sections(named: Sequence[Named], misses: Sequence[tuple[str, str, str]]) -> list[Section]:
+    hits = [(where, estimate) for name, where, estimate in named if name == "top1_hit_rate" and where]
+    hits.sort(key=lambda item: (item[1].value or 0.0, item[0]))
+    rows = [(where.partition("=")[0], where.partition("=")[2], estimate.n, estimate) for where, estimate in hits]
+    return [
+        Section(
+            "where_it_misses",
+            "Where grounding misses, the lowest hit rate first",
+            ("by", "value", "records", Column("top-1 hit rate", "%")),
+            rows,
+            place="first",
+            empty="No record has a value of the slices.",
+        ),
+        Section(
+            "missed_records",
+            "Missed records",
+            ("record", "box", "point"),
+            sorted(misses)[:LISTED],
+            note="The first by name; samples.parquet has all.",
+            terminal=5,
+            empty="Every answer hits.",
+        ),
+    ]
