@@ -26,7 +26,7 @@ def test_the_primary_metrics_are_headlines(missed):
 
 def test_where_the_agent_misses_comes_first_and_adds_up(missed):
     table = missed.metrics["sections"][0]
-    rows = {row[0]: row[1:7] for row in table["rows"]}
+    rows = {row[0]: row[2:8] for row in table["rows"]}
     assert table["place"] == "first"
     assert rows == {
         "click": [2, 1, 1, 0, 0, 0],
@@ -34,7 +34,7 @@ def test_where_the_agent_misses_comes_first_and_adds_up(missed):
         "done": [2, 0, 0, 1, 0, 1],
         "all": [5, 1, 2, 1, 0, 1],
     }
-    assert all(row[1] == sum(row[2:7]) for row in table["rows"])
+    assert all(row[2] == sum(row[3:8]) for row in table["rows"])
     assert summary(missed).index("Where the agent misses: 4 of 5 steps") < summary(missed).index("Estimates")
 
 

@@ -185,13 +185,17 @@ def _raters(
         judge = [estimates.get((measure, f"judge={name}")) for measure in judged] if reference is not None else []
         rows.append((name, mean, farthest, None if farthest is None else others[farthest], *judge))
     rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, row[0]))
-    titles = [Column(measure.replace("_", " "), "%") for measure in judged] if reference is not None else []
+    titles = (
+        [Column(measure.removesuffix("_rate").replace("_", " "), "%") for measure in judged]
+        if reference is not None
+        else []
+    )
     against = f" The last columns are each rater against {reference}." if reference is not None else ""
     return Section(
         "raters",
         "Raters, the one that agrees least with the others first",
-        ("rater", "mean κ with the others", "farthest from", "κ with that one", *titles),
+        ("rater", "mean κ", "farthest from", "κ with it", *titles),
         rows,
-        note=f"κ is agreement beyond chance.{against}",
+        note=f"κ is agreement beyond chance; the mean is over the other raters.{against}",
         place="first",
     )

@@ -40,20 +40,21 @@ def _where_it_misses(whole: Partial, types: tuple[str, ...]) -> Section:
         n, right, full, missing, unparsed = (
             int(counts[PLACE[name]]) for name in ("n", "right", "full", "missing", "unparsed")
         )
-        rows.append((types[kind], n, full, right - full, n - right - missing - unparsed, unparsed, missing, full / n))
-    rows.sort(key=lambda row: (row[2] - row[1], row[0]))
-    total = [sum(row[place] for row in rows) for place in range(1, 7)]
-    rows.append(("all", *total, total[1] / total[0]))
+        rows.append((types[kind], full / n, n, full, right - full, n - right - missing - unparsed, unparsed, missing))
+    rows.sort(key=lambda row: (row[3] - row[2], row[0]))
+    total = [sum(row[place] for row in rows) for place in range(2, 8)]
+    rows.append(("all", total[1] / total[0], *total))
     lost = total[0] - total[1]
     return Section(
         "where_it_misses",
         f"Where the agent misses: {lost:,} of {total[0]:,} steps",
         (
-            *("recorded", "steps", "correct", "off target or argument", "wrong type", "unparsed", "missing"),
-            Column("fully correct", "%"),
+            *("recorded", Column("fully correct", "%"), "steps", "correct"),
+            *("off target", "wrong type", "unparsed", "missing"),
         ),
         rows,
-        note="Every step once, by its recorded type; the type that loses most steps first.",
+        note="Every step once, by its recorded type; the type that loses most steps first. Off target: the type is right, the "
+        "place or the argument is not.",
         place="first",
     )
 
