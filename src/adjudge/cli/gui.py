@@ -97,7 +97,7 @@ def grounding(ctx: click.Context, /, **flags: Any) -> int:
             settings["k"] = [int(word) for word in settings["k"].split(",")]
         except ValueError:
             raise ConfigError(f"--k is {settings['k']!r}, expected whole numbers by comma, such as 1,3,5") from None
-    return evaluate_and_show("gui", settings, **run_flags)
+    return evaluate_and_show("gui", settings, run_flags)
 
 
 @gui.command(cls=_Files)
