@@ -192,7 +192,8 @@ def generated(folder: Path, data: Sequence[str], size: int) -> Path:
 
 def _bytes_an_atom(run: Path) -> float:
     printed = cost([ADJUDGE, "query", str(run), "select count(*) as n from evidence", "--format", "json"]).printed
-    return sum(path.stat().st_size for path in (run / "evidence").iterdir()) / int(json.loads(printed)["n"])
+    (row,) = json.loads(printed)
+    return sum(path.stat().st_size for path in (run / "evidence").iterdir()) / int(row["n"])
 
 
 def _digests(run: Path) -> dict[str, str]:

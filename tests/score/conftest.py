@@ -28,7 +28,7 @@ def judge(tmp_path):
         nonlocal count
         count += 1
         how = {key: options.pop(key) for key in ("workers", "limit") if key in options}
-        config = {"logs": [str(log) for log in logs], **options}
+        config = {"logs": [str(log) for log in logs], "resamples": 100, **options}
         return adjudge.evaluate("score", config, out=tmp_path / f"run-{count}", report=False, **how)
 
     return evaluate

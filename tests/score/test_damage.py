@@ -61,7 +61,7 @@ def hurt(rng, path):
 @pytest.mark.parametrize("name", WRITERS)
 def test_damaged_logs(tmp_path, judge, name):
     rng = random.Random(name)  # noqa: S311 -- reproducible damage
-    for round_ in range(25):
+    for round_ in range(6):
         folder = tmp_path / str(round_)
         folder.mkdir()
         path = WRITERS[name](folder)
@@ -74,7 +74,7 @@ def test_damaged_logs(tmp_path, judge, name):
 
 def test_damaged_records(tmp_path, judge):
     rng = random.Random(5)  # noqa: S311 -- reproducible damage
-    for round_ in range(60):
+    for round_ in range(16):
         rows = [json.dumps(RECORD | {"id": f"q{i}"}).encode() for i in range(3)]
         rows.insert(rng.randrange(4), damaged(rng, json.loads(json.dumps(RECORD))))
         path = tmp_path / f"{round_}.jsonl"
