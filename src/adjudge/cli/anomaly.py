@@ -284,7 +284,12 @@ def checklist(config_file: str, code: tuple[str, ...], out: Path, force: bool, t
     from adjudge.runs.run import Run
 
     settings = configuration(config_file, {"code": code})
-    flags = dict.fromkeys(("limit", "workers", "cluster")) | {"gates": (), "as_json": False, "quiet": True}
+    flags = dict.fromkeys(("limit", "workers", "cluster")) | {
+        "gates": (),
+        "as_json": False,
+        "quiet": True,
+        "report": True,
+    }
     exit_code = _evaluate(settings, {**flags, "out": out, "force": force})
     if exit_code == 0:
         _reproduced(out, 0.02, None, trust_code=trust_code, quiet=True)
