@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from adjudge.errors import StatsError
-from adjudge.stats.selective import Blocks, areas, risk_coverage, selective_areas
+from adjudge.stats.selective import Blocks, area_of_counts, areas, risk_coverage, selective_areas
 
 ROWS = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40).map(
     lambda rows: (np.array([c / 8 for c, _ in rows]), np.array([y for _, y in rows]))
@@ -176,3 +176,14 @@ def test_large_tie_blocks_by_harmonic_numbers_are_those_by_row(errors):
     k = np.arange(50_000 - errors + 1, 50_001)
     best = math.fsum((k - (50_000 - errors)) / k) / 50_000
     assert found.e_aurc == pytest.approx(by_row - best, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize("area", ["aurc", "augrc"])
+def test_the_area_of_counts_is_that_of_their_rows(area):
+    rng = np.random.default_rng(11)
+    confidence = rng.integers(0, 12, 200) / 12
+    correct = rng.random(200) < confidence
+    blocks = np.unique(confidence)[::-1]
+    right, wrong = ([int(((confidence == c) & (correct == kind)).sum()) for c in blocks] for kind in (True, False))
+    (value,) = area_of_counts(np.array([[*right, *wrong]], dtype=float), area)
+    assert value == pytest.approx(getattr(areas(confidence, correct), area), rel=1e-12)

@@ -1,4 +1,4 @@
-"""Frame: a table of a run that becomes Arrow, pandas or Polars; neither of the two is imported before it is asked for."""
+"""Frame: a table of a run that becomes an Arrow, pandas or Polars table; pandas and Polars are imported only then."""
 
 from __future__ import annotations
 
@@ -83,10 +83,6 @@ class Estimates(Frame, Mapping[tuple[str, str], Estimate]):
 
     def __len__(self) -> int:
         return len(self._by_key)
-
-    def __call__(self) -> Mapping[tuple[str, str], Estimate]:
-        """The mapping alone."""
-        return self._by_key
 
     __hash__ = None  # type: ignore[assignment]
 
