@@ -109,7 +109,7 @@ def test_latency_by_cache_state_where_states_are_mixed(run):
 
 def test_a_metric_that_is_none_gets_the_near_ones(run):
     with pytest.raises(
-        adjudge.ConfigError, match="there is no metric 'slip_rate' to compare; did you mean 'fake_slip_rate'"
+        adjudge.ConfigError, match=r"there is no metric 'slip_rate' to compare \(did you mean 'fake_slip_rate'"
     ):
         adjudge.compare(f"{run.path}::{A}", f"{run.path}::{B}", metrics=["slip_rate"])
 

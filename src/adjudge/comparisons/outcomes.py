@@ -179,7 +179,7 @@ def chosen(runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[Outcome], li
 def near(name: str, names: Iterable[str]) -> str:
     """The names that may have been meant, as the end of a message."""
     close = difflib.get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:
