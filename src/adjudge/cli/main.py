@@ -28,6 +28,7 @@ _OWN = {
     "run": "run any installed protocol from a configuration file",
     "schema": "print the JSON Schemas of what adjudge reads and writes",
     "sign": "sign a run with an SSH key",
+    "view": "open a run's page in the browser",
     "verify": "recompute every number of a run from its tables",
 }
 _PROTOCOLS = {

@@ -19,6 +19,13 @@ _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in rep
 @click.option("--format", "kind", type=click.Choice(_FORMATS), help="Format, where the file's ending does not say.")
 @click.option("--chart", help="Which chart (png, svg, pdf) [the first].")
 @click.option("--list-charts", is_flag=True, help="Print the names of the run's charts.")
+@click.option(
+    "--explore",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Whether the page holds the samples.",
+)
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @unverified_option
 def report(
@@ -27,6 +34,7 @@ def report(
     kind: str | None,
     chart: str | None,
     list_charts: bool,
+    explore: str,
     force: bool,
     unverified: bool,
 ) -> int:
@@ -63,7 +71,7 @@ def report(
         for run in loaded:
             say("\n".join(str(item["name"]) for item in run.charts), err=False)
         return 0
-    _put(target, render(loaded, chosen, chart))
+    _put(target, render(loaded, chosen, chart, explore=explore == "on"))
     return 0
 
 

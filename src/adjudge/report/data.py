@@ -14,6 +14,7 @@ import msgspec
 
 from adjudge.report import numbers, view
 from adjudge.report.contract import contracts
+from adjudge.report.explore import block_digest
 from adjudge.report.samples import rendered, rows_of
 from adjudge.report.sections import sections
 from adjudge.runs.query import query
@@ -27,8 +28,8 @@ WORST, PASSED, ESTIMATES, MODES, MODELS = 40, 3, 3000, 400, 100
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
 
-def data_block(run: Run) -> dict[str, Any]:
-    """The whole block, as plain JSON data."""
+def data_block(run: Run, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The whole block, as plain JSON data; with the digest of the `samples` that the page explores."""
     block = {
         "schema": SCHEMA,
         "title": view.title(run),
@@ -50,6 +51,8 @@ def data_block(run: Run) -> dict[str, Any]:
     tables = [section.block() for section in sections(run)]
     if tables:
         block["sections"] = tables
+    if samples is not None:
+        block["explore"] = {"n": samples["n"], "total": samples["total"], "sha256": block_digest(samples)}
     stamped = contracts(run)
     if stamped:
         block["contracts"] = stamped

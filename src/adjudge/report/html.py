@@ -23,6 +23,7 @@ from adjudge.errors import RunError
 from adjudge.report import numbers
 from adjudge.report.charts import Drawing, svgs
 from adjudge.report.data import data_block, digest, encode
+from adjudge.report.explore import explorer, packed, unpacked_digest
 from adjudge.report.pictures import pictures
 from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
@@ -30,22 +31,25 @@ from adjudge.runs.writer import MANIFEST, REPORT
 
 _BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _PICTURE = re.compile(rb'<img class="sample"[^>]*>')
+_PACKED = re.compile(rb'<script type="text/plain" id="samples-data">([^<]*)</script>')
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
 _SHOWN = 20
 _WIDE = 620
 
 
-def render(run: Run) -> bytes:
-    """The page."""
-    return write(run)[0]
+def render(run: Run, *, explore: bool = True) -> bytes:
+    """The page, with or without the explorer of samples."""
+    return write(run, explore=explore)[0]
 
 
-def write(run: Run) -> tuple[bytes, str]:
+def write(run: Run, *, explore: bool = True) -> tuple[bytes, str]:
     """The page and the digest of the data block it embeds, for the manifest."""
-    block = data_block(run)
+    samples = explorer(run) if explore else None
+    block = data_block(run, samples)
     names = [row["picture"] for row in block["worst"]["rows"] if "picture" in row]
-    return _page(block, _drawings(block), pictures(run, names)), digest(block)
+    drawn = _page(block, _drawings(block), pictures(run, names), b"" if samples is None else packed(samples))
+    return drawn, digest(block)
 
 
 def block_of(page: bytes) -> dict[str, Any]:
@@ -73,8 +77,12 @@ def check(run: Run) -> tuple[list[str], list[str]]:
     problems = []
     if run.manifest.digests.get("report_data") != digest(shown):
         problems.append(f"{MANIFEST}: digest report_data is not that of the data block in {REPORT}")
-    expected = data_block(run)
+    samples = explorer(run) if "explore" in shown else None
+    expected = data_block(run, samples)
     problems += _differences(shown, expected)
+    held = _PACKED.search(page)
+    if samples is not None and (held is None or unpacked_digest(held[1]) != shown["explore"].get("sha256")):
+        problems.append(f"{REPORT}: the samples to explore are not those of its data block")
     made_with = run.manifest.environment
     if made_with.get("adjudge") != version("adjudge"):
         unchecked = f"the words and figures of {REPORT}, which adjudge {made_with.get('adjudge')} wrote"
@@ -133,8 +141,8 @@ def _short(value: Any) -> str:
 
 
 def _without_charts(page: bytes) -> bytes:
-    """The page without what is drawn from its block, and without pictures, which are no part of the run."""
-    return _PICTURE.sub(b"", _CHART.sub(b"", page))
+    """The page without what is drawn or packed from the run, and without pictures, which are no part of it."""
+    return _PACKED.sub(b"", _PICTURE.sub(b"", _CHART.sub(b"", page)))
 
 
 def _drawings(block: dict[str, Any]) -> list[Drawing]:
@@ -146,14 +154,22 @@ def _undrawn(block: dict[str, Any]) -> bytes:
     return _page(block, [Drawing(b"")] * len(block["charts"]))
 
 
-def _page(block: dict[str, Any], drawings: Sequence[Drawing], shown: Mapping[str, str] | None = None) -> bytes:
+def _page(
+    block: dict[str, Any],
+    drawings: Sequence[Drawing],
+    shown: Mapping[str, str] | None = None,
+    samples: bytes = b"-",
+) -> bytes:
+    """The report; `samples` are packed, and as good as anything where the page is only compared."""
     figures = [_figure(chart, drawn) for chart, drawn in zip(block["charts"], drawings, strict=True)]
-    return page("report.html.j2", block, charts=figures, pictures=shown or {})
+    explored = samples.decode() if "explore" in block else ""
+    scripts = ("report.js", "explore.js") if explored else ("report.js",)
+    return page("report.html.j2", block, scripts, charts=figures, pictures=shown or {}, packed=explored)
 
 
-def page(template: str, block: dict[str, Any], **parts: Any) -> bytes:
+def page(template: str, block: dict[str, Any], scripts: Sequence[str] = ("report.js",), **parts: Any) -> bytes:
     """A self-contained page that shows a data block and embeds it."""
-    style, script = _resource("report.css"), _resource("report.js")
+    style, script = _resource("report.css"), "\n".join(map(_resource, scripts))
     policy = "; ".join(
         [
             "default-src 'none'",

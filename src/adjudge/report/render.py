@@ -16,14 +16,14 @@ ENDINGS = ("html", "md", "tex", "csv", *FORMATS, "txt")
 """What a report can be, by the ending of its file."""
 
 
-def render(runs: Sequence[Run], kind: str, chart: str | None = None) -> bytes:
+def render(runs: Sequence[Run], kind: str, chart: str | None = None, *, explore: bool = True) -> bytes:
     """The bytes of a report: html, md, tex, csv, txt, or a chart as png, svg or pdf."""
     if kind in FORMATS:
         return draw(runs[0], chart, kind)
     if kind == "html":
         from adjudge.report.html import render as page
 
-        return page(runs[0])
+        return page(runs[0], explore=explore)
     if kind == "md":
         from adjudge.report.markdown import markdown
 

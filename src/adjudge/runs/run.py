@@ -78,6 +78,11 @@ class Run:
         return Frame(lambda: _open(self.path / SAMPLES).read())
 
     @cached_property
+    def samples_count(self) -> int:
+        """How many samples there are."""
+        return int(_open(self.path / SAMPLES).metadata.num_rows)
+
+    @cached_property
     def column_names(self) -> tuple[str, ...]:
         """The columns of samples.parquet."""
         return tuple(_open(self.path / SAMPLES).schema_arrow.names)

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 
 FEW_FLIGHTS = 10
 
+GRID = {
+    "rows": list(FIELDS),
+    "columns": {"shown": "shown", "predicted": "answer", "true": "gold"},
+    "predicted": "predicted",
+    "true": "true",
+}
+"""How the page lays out the lists of a sample: a row a field, a column each for what was shown, predicted and true."""
+
 
 @dataclass(frozen=True)
 class TaskNumbers:
@@ -140,6 +148,7 @@ def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -
     }
     common = {
         "task": ", ".join(task.task for task in tasks),
+        "grid": GRID,
         "library": library.name,
         "comparable": comparable(config.scores),
         "dataset_columns": list(DATASET_COLUMNS),

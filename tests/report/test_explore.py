@@ -1,0 +1,169 @@
+"""The explorer of samples on the page: what it holds, filters, sorts, opens and links; nothing runs, nothing is requested."""
+
+import json
+import time
+
+import pytest
+
+import adjudge
+from adjudge.protocols.base import protocol
+from adjudge.report import explore, html
+from adjudge.report.explain import explain
+
+PROTOCOLS = ("anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The pages of the examples, each made when it is asked for."""
+    made = {}
+
+    def page(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            run = adjudge.evaluate(name, protocol(name).example(folder, 0), out=folder / "run", report=False)
+            (run.path / "page.html").write_bytes(html.render(run))
+            made[name] = run
+        return made[name]
+
+    return page
+
+
+def ready(browser, path, **options):
+    browser.open(path, **options)
+    end = time.monotonic() + 30
+    while browser.run("document.getElementById('explorer').dataset.ready") != "true":
+        assert time.monotonic() < end, "the explorer does not come up"
+        time.sleep(0.05)
+    browser.run("document.documentElement.style.scrollBehavior = 'auto'")
+
+
+def counted(browser):
+    return int(browser.run("document.getElementById('explore-count').textContent.split(' ')[0].replaceAll(',', '')"))
+
+
+def rows(browser):
+    return browser.run(
+        "[...document.querySelectorAll('.xbody .xrow')].map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+
+
+def press(browser, key):
+    browser.run(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: {json.dumps(key)}, bubbles: true}}))")
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_can_be_explored(browser, pages, name):
+    run = pages(name)
+    ready(browser, run.path / "page.html")
+    samples = run.samples.to_arrow().select(["sample", "model", "bucket"]).to_pylist()
+    assert counted(browser) == len(samples)
+    bucket = next(row["bucket"] for row in samples if row["bucket"] is not None)
+    browser.run(
+        "(() => { const box = document.querySelector('select[data-filter-name=bucket]'); if (box) "
+        f"{{ box.value = {json.dumps(bucket)}; box.dispatchEvent(new Event('change')); }} }})()"
+    )
+    several = len({row["bucket"] for row in samples}) > 1
+    assert counted(browser) == sum(row["bucket"] == bucket for row in samples) if several else len(samples)
+    press(browser, "j")
+    title = browser.run("document.querySelector('.xdetail h3').textContent")
+    first = rows(browser)[0]
+    assert title.startswith(first[0])
+    link = browser.run("location.hash")
+    press(browser, "Escape")
+    assert browser.run("document.querySelector('.xdetail').hidden")
+    ready(browser, run.path / "page.html", width=420)
+    browser.run(f"location.hash = {json.dumps(link)}")
+    time.sleep(0.3)
+    assert browser.run("document.querySelector('.xdetail h3').textContent") == title
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.complaints() == []
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in browser.requests())
+
+
+def test_search_sort_and_the_other_models(browser, pages):
+    run = pages("flight")
+    ready(browser, run.path / "page.html")
+    press(browser, "/")
+    assert browser.run("document.activeElement.id") == "explore-search"
+    browser.run(
+        "(() => { const box = document.getElementById('explore-search'); box.value = 'F01-0000 magpie'; "
+        "box.dispatchEvent(new Event('input')); })()"
+    )
+    assert counted(browser) == 1
+    browser.run("document.querySelector('.xbody .xrow').click()")
+    others = browser.run(
+        "[...document.querySelectorAll('.others button')].map((button) => button.firstChild.textContent.trim())"
+    )
+    assert len(others) == 4
+    browser.run("document.querySelector('.others button').click()")
+    assert others[0] in browser.run("document.querySelector('.xdetail h3').textContent")
+    browser.run("document.querySelector('.xdetail .close').click()")
+    browser.run(
+        "(() => { const box = document.getElementById('explore-search'); box.value = ''; box.dispatchEvent(new Event('input')); })()"
+    )
+    browser.run("document.querySelector('.xhead [data-name=total] button').click()")
+    values = [float(row[4]) for row in rows(browser)[:10]]
+    assert values == sorted(values)
+
+
+def test_messages_are_those_of_explain(browser, pages):
+    run = pages("flight")
+    ready(browser, run.path / "page.html")
+    browser.run("location.hash = 'sample=F01-0000&model=magpie-h'")
+    time.sleep(0.3)
+    shown = browser.run(
+        "[...document.querySelectorAll('.xdetail .atoms li')].map((line) => line.childNodes[1].textContent.trim())"
+    )
+    text = " ".join(explain(run, "F01-0000", "magpie-h", everything=True).split())
+    assert len(shown) > 3
+    assert all(message in text for message in shown), shown
+    assert browser.run("document.querySelectorAll('.xdetail tbody tr').length") == 19
+
+
+def test_a_hostile_run_shows_text_only(browser, tmp_path):
+    names = ["<img src=x onerror=alert(1)>", "\u202eevil", "Model", "model", "m\u0007"]
+    answers = ["<script>document.title='owned'</script>", "x" * 1_000_000, "\u001b[2J", '{"a": 1}', "&amp;"]
+    lines = [
+        json.dumps({"id": f"</script>{place}", "model": model, "score": place % 2, "answer": answer})
+        for place in range(30)
+        for model, answer in zip(names, answers, strict=True)
+    ]
+    (tmp_path / "scores.jsonl").write_text("\n".join(lines))
+    run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
+    page = tmp_path / "page.html"
+    page.write_bytes(html.render(run))
+    ready(browser, page)
+    assert counted(browser) == 150
+    press(browser, "j")
+    assert browser.run("document.title") != "owned"
+    assert browser.run("document.querySelectorAll('#explorer img, #explorer script').length") == 0
+    assert browser.complaints() == []
+
+
+def test_verify_covers_what_the_page_packs(pages, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    run = adjudge.evaluate("stability", protocol("stability").example(folder, 0), out=tmp_path / "run")
+    page = run.path / "report.html"
+    held = html._PACKED.search(page.read_bytes())
+    block = explore.explorer(run)
+    assert explore.unpacked_digest(held[1]) == explore.block_digest(block)
+    block["columns"]["bucket"]["words"] = block["columns"]["bucket"]["words"][::-1]
+    page.write_bytes(page.read_bytes().replace(held[1], explore.packed(block)))
+    problems, _ = html.check(adjudge.load_run(run.path))
+    assert any("samples to explore" in problem for problem in problems)
+
+
+def test_what_is_too_much_for_a_page_is_left_out_and_said(pages, monkeypatch):
+    run = pages("flight")
+    monkeypatch.setattr(explore, "SAMPLES", 500)
+    block = explore.explorer(run)
+    assert (block["n"], block["total"]) == (500, run.samples_count)
+    assert "the part that the hash of their ids puts first" in html.render(run).decode()
+
+
+def test_a_short_page_without_samples(pages):
+    short = html.render(pages("stability"), explore=False).decode()
+    assert "samples-data" not in short
+    assert 'id="explorer"' not in short
