@@ -251,7 +251,7 @@ def demo(tmp_path_factory) -> dict[str, Run]:
     """Every protocol on the example that the demo judges, one answer of each replaced by one that tries to be a script."""
     folder = tmp_path_factory.mktemp("demo")
     found = {}
-    for name in ("anomaly", "consistency", "flight", "gui", "score", "stability", "triage"):
+    for name in ("anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage"):
         data = folder / name
         data.mkdir()
         config = protocol(name).example(data, 0)
