@@ -136,7 +136,7 @@ def one_by_one(method, rows):
     return read_rows, errors
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(episodes, min_size=1, max_size=4), st.integers(0, 3), st.sampled_from(["xyxy", "xywh"]))
 def test_an_episode_is_the_same_in_any_block(rows, seed, bbox):
     method = reader(bbox, (*TYPES, "nothing")).episodes
@@ -145,7 +145,7 @@ def test_an_episode_is_the_same_in_any_block(rows, seed, bbox):
     assert together in errors if errors else together == alone
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(predictions, min_size=1, max_size=4), st.integers(0, 3))
 def test_a_prediction_is_the_same_in_any_block(rows, seed):
     method = reader().predictions
