@@ -151,6 +151,16 @@ def test_what_is_not_finite_neither_passes_nor_fails(judge, expression):
     assert atoms["a.n"][0] == "not_applicable"
 
 
+def test_a_message_has_the_unit_that_its_fields_share(judge):
+    rules = """
+        adjudge: 1
+        fields: {total: {type: number, unit: EUR}, parts: "list(number)"}
+        rules:
+          a.sum: {observed: total - list_sum(parts), severity: {critical: 1}, failed: "differs by {observed} {unit}"}
+    """
+    assert atoms_of(judge(rules, [{"total": 10, "parts": [4, 4]}]), "s000")["a.sum"] == ("fail", "differs by 2 EUR")
+
+
 def test_lenient_takes_numbers_in_quotes(judge):
     rules = """
         adjudge: 1

@@ -334,7 +334,7 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
     conditions += [Condition(_given(name), f"there is no {'.'.join(name)}") for name in rule.uses if len(name) == 2]
     conditions.append(Condition(known, NO_VALUE))
     fields = [name[0] for name in rule.uses if name[0] in compiled.file.fields and len(name) == 1]
-    units = list(dict.fromkeys(compiled.file.fields[name].unit for name in fields))
+    units = list(dict.fromkeys(unit for name in fields if (unit := compiled.file.fields[name].unit)))
     title = text.title or " ".join((text.check or text.observed).split())
     measured = " (observed {observed} {unit})" if rule.observed >= 0 else ""
     return Rule(
