@@ -207,3 +207,13 @@ def test_the_recipe_for_a_plain_shell_works_under_bash_e(write, pair, run, tmp_p
     command = f"adjudge() {{ {sys.executable} -c 'from adjudge.cli.main import run; run()' \"$@\"; }}\n{recipe}"
     done = subprocess.run(["bash", "-e", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "worse, or a gate failed"), done.stderr
+
+
+def test_query_prints_one_json_document_or_lines(write, pair, run, cli):
+    path, _ = run({"pairs": [write("pairs.jsonl", [pair("a", **CLEAN), pair("b", **CLEAN)])]})
+    sql = "select sample, why from samples order by sample"
+    expected = [{"sample": name, "why": "auditor_ok"} for name in "ab"]
+    assert json.loads(cli("query", str(path), sql, "--format", "json").stdout) == expected
+    assert json.loads(cli("query", str(path), f"{sql} limit 0", "--format", "json").stdout) == []
+    lines = cli("query", str(path), sql, "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == expected
