@@ -183,3 +183,24 @@ def test_null_agents_show_what_a_judge_that_knows_nothing_is_worth(judged):
     assert value(run, "agent_stricter") == 0.0
     drawn = judged("null:random", name="random", limit=None)
     assert {"laxer", "unsupported"} <= set(refused(drawn))
+
+
+def test_a_judge_over_several_tasks_in_one_run(judge_url, tmp_path):
+    from adjudge.protocols.flight.generate import generate
+
+    made = {
+        task: generate(tmp_path / task, seed=3, task=task, flights=2, seconds=8, force=True) for task in ("S1", "M3")
+    }
+    config = {
+        "task": "S1,M3",
+        "outputs": [str(path) for paths in made.values() for path in paths.outputs.values()],
+        "reference": [str(paths.reference) for paths in made.values()],
+        "resamples": 100,
+    }
+    options = {"url": judge_url, "cache": str(tmp_path / "cache")}
+    rules = adjudge.evaluate("flight", config, out=tmp_path / "rules", report=False)
+    asked = {**config, "agent": "llm:faithful", "agent_options": options}
+    run = adjudge.evaluate("flight", asked, out=tmp_path / "run", report=False)
+    adjudge.verify(run)
+    assert verdicts(run) == verdicts(rules)
+    assert {record["agent_output"]["decided_by"] for record in run.records()} == {"agent", "not asked"}

@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -19,9 +20,6 @@ from adjudge.collect.request import MAX_ANSWER, Image, Reply, Request, ToolUse, 
 from adjudge.collect.subject import Subject
 from adjudge.collect.tools import Tool
 from adjudge.errors import ConfigError
-
-if TYPE_CHECKING:
-    import httpx
 
 TOOL_ROUNDS = 8
 _SHOWN = 300
@@ -69,6 +67,16 @@ def public_url(url: str) -> str:
     return urlunsplit((parts.scheme, place + (f":{parts.port}" if parts.port else ""), parts.path, "", ""))
 
 
+def http_library(asking: str) -> Any:
+    """httpx, or httpx2, which has the same names, whichever is installed."""
+    for name in ("httpx", "httpx2"):
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise ConfigError(f"{asking} needs httpx or httpx2; install one with: pip install 'adjudge[collect]'")
+
+
 class ChatSubject(Subject):
     """A chat model. The key goes into one header and is held nowhere else."""
 
@@ -86,12 +94,7 @@ class ChatSubject(Subject):
         max_tokens: int | None = None,
         json_schema: dict[str, Any] | None = None,
     ) -> None:
-        try:
-            import httpx
-        except ImportError:
-            raise ConfigError(
-                f"subject openai:{name} needs httpx; install it with: pip install 'adjudge[collect]'"
-            ) from None
+        httpx = http_library(f"openai:{name}")
         if not name:
             raise ConfigError("subject openai: names no model (openai:MODEL)")
         if base_url is None:
@@ -111,8 +114,8 @@ class ChatSubject(Subject):
         self._loopback = _is_loopback(parts.hostname or "")
         self._key, self._tools = key, {tool.name: tool for tool in tools}
         self._json_mode, self._max_tokens, self._json_schema = json_mode, max_tokens, json_schema
-        self._clients: list[httpx.AsyncClient] = []
-        self._idle: list[httpx.AsyncClient] = []
+        self._clients: list[Any] = []
+        self._idle: list[Any] = []
 
     def identity(self) -> dict[str, Any]:
         """Model, address without credentials, and everything that shapes the request."""
@@ -148,8 +151,7 @@ class ChatSubject(Subject):
 
         A pool looks at all its connections for every request, which at 64 costs several times the request itself.
         """
-        import httpx
-
+        httpx = http_library(self._name)
         headers = {"content-type": "application/json", "accept": "application/json"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
@@ -157,7 +159,7 @@ class ChatSubject(Subject):
         self._clients = [
             httpx.AsyncClient(
                 headers=headers,
-                timeout=None,  # noqa: S113 -- the runner bounds the whole call, a slow stream included
+                timeout=None,
                 limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
                 trust_env=not self._loopback,
                 verify=context,
@@ -179,7 +181,7 @@ class ChatSubject(Subject):
         finally:
             self._idle.append(client)
 
-    async def _chat(self, client: httpx.AsyncClient, request: Request) -> Reply:
+    async def _chat(self, client: Any, request: Request) -> Reply:
         """While the model calls tools, they are run and their results sent, up to TOOL_ROUNDS or --max-iterations times."""
         messages = _messages(request)
         used: list[ToolUse] = []
@@ -253,9 +255,8 @@ class ChatSubject(Subject):
             body["tools"] = [tool.definition for tool in self._tools.values()]
         return msgspec.json.encode(body)
 
-    async def _post(self, client: httpx.AsyncClient, body: bytes) -> _Completion:
-        import httpx
-
+    async def _post(self, client: Any, body: bytes) -> _Completion:
+        httpx = http_library(self._name)
         answer = bytearray()
         try:
             async with client.stream("POST", self._url, content=body) as response:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
 from adjudge.runs.run import Run
@@ -127,6 +128,7 @@ def _block(run: Run, most: int) -> dict[str, Any]:
         "failed": columns.failed,
         "unchecked": columns.unchecked,
         "reasons": list(columns.reasons),
+        "not_asked": NOT_ASKED,
         "codes": list(layout.codes),
         "rules": [{key: rule[key] for key in _RULE_KEYS if key in rule} for rule in layout.rules],
         "grid": run.metrics.get("grid"),

@@ -229,7 +229,7 @@
       if (outcome === "n" || outcome === "e") {
         const atoms = data.unchecked[position], index = atoms.s.indexOf(row);
         const why = index < 0 || atoms.w[index] < 0 ? "no reason given" : data.reasons[atoms.w[index]];
-        unchecked.set(why, (unchecked.get(why) || 0) + 1);
+        if (why !== data.not_asked) unchecked.set(why, (unchecked.get(why) || 0) + 1);
       }
     });
     const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
