@@ -45,6 +45,23 @@ def test_a_page_is_quiet_asks_for_nothing_sorts_and_turns_dark(pages, browser, n
     assert browser.run("document.title").startswith("adjudge · ")
 
 
+@pytest.mark.parametrize("name", [*PROTOCOLS, "comparison"])
+def test_on_a_phone_no_row_hides_a_number_behind_the_edge(pages, browser, name):
+    browser.open(pages[name], width=360)
+    assert browser.run("document.documentElement.scrollWidth") <= 360
+    hidden = """[...document.querySelectorAll('table.flow, table.tiles')].filter(t => t.offsetWidth)
+        .filter(t => t.parentElement.scrollWidth > t.parentElement.clientWidth + 1).map(t => t.textContent.slice(0, 80))"""
+    assert browser.run(hidden) == []
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_two_notes_are_in_sight_and_all_are_there(pages, demo, browser, name):
+    browser.open(pages[name])
+    listed = "[...document.querySelectorAll('section.warnings li')]"
+    assert sorted(browser.run(f"{listed}.map(li => li.textContent)")) == sorted(view.warnings(demo[name]))
+    assert browser.run(f"{listed}.filter(li => !li.closest('details')).length") <= 2
+
+
 @pytest.mark.parametrize("name", [*(name for name in PROTOCOLS if name != "anomaly"), "comparison"])
 def test_a_script_in_an_answer_is_shown_as_text(pages, browser, hostile, name):
     browser.open(pages[name])

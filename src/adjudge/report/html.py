@@ -242,8 +242,15 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(bar=bar, delta=delta, legend=legend, whisker=whisker)
-    environment.filters.update(count=numbers.count, size=numbers.size, pretty=_pretty)
+    environment.filters.update(
+        count=numbers.count, size=numbers.size, pretty=_pretty, weightiest_first=_weightiest_first
+    )
     return environment
+
+
+def _weightiest_first(notes: Sequence[str]) -> list[str]:
+    """Notes in their order, but those about what was not checked anywhere, which change no number, last."""
+    return sorted(notes, key=lambda note: "nowhere applicable" in note)
 
 
 def _pretty(value: Any) -> str:
