@@ -20,6 +20,11 @@ def coded(values: NDArray[Any], words: Sequence[str], width: type[np.signedinteg
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; nothing is copied where it is so already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def codes(samples: pa.Table, name: str, words: Sequence[str]) -> NDArray[np.int8]:
     """A column of words as codes; null is −1."""
     column = samples.column(name).combine_chunks()

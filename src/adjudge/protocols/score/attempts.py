@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.protocols.common.columns import floats
+from adjudge.protocols.common.columns import floats, one_array
 from adjudge.protocols.score.judge import VERDICTS
 from adjudge.readers.logs.record import STATUSES
 
@@ -36,13 +36,13 @@ class Partial(NamedTuple):
 
 def partial_of(samples: pa.Table, checks: Sequence[str], slices: Sequence[str]) -> Partial:
     """The columns that the measures read, from the stored samples."""
-    items = samples.column("item").combine_chunks()
+    items = one_array(samples.column("item"))
     changes = pc.not_equal(items.slice(1), items.slice(0, max(len(items) - 1, 0))).to_numpy(zero_copy_only=False)
     first = np.append(np.ones(min(len(items), 1), dtype=bool), changes)
     words: dict[str, list[str]] = {}
     columns: dict[str, NDArray[Any]] = {"item": np.cumsum(first) - 1, "trial": samples.column("trial").to_numpy()}
     for name in (*_WORDS, *(f"meta.{key.removeprefix('meta.')}" for key in slices)):
-        column = samples.column(name).combine_chunks()
+        column = one_array(samples.column(name))
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         words[name] = coded.dictionary.to_pylist()
         columns[name] = coded.indices.fill_null(-1).to_numpy().astype(np.int32)
@@ -62,7 +62,8 @@ def partial_of(samples: pa.Table, checks: Sequence[str], slices: Sequence[str]) 
 
 def _dataset(samples: pa.Table, first: NDArray[np.bool_]) -> int:
     """The sum of the digests of items with input and target: the same for every order and partition."""
-    rows = samples.select(["item", "input_hash", "target"]).filter(pa.array(first)).combine_chunks()
+    rows = samples.select(["item", "input_hash", "target"])
+    rows = rows if first.all() else rows.filter(pa.array(first)).combine_chunks()
     parts = [pc.fill_null(rows.column(name), "").cast(pa.binary()) for name in rows.column_names]
     texts = pc.binary_join_element_wise(*parts, b"\x1f").to_numpy()
     digests = b"".join([hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest() for text in texts])

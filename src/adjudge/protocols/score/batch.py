@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
+from adjudge.protocols.common.columns import one_array
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import Group
 from adjudge.readers.logs.record import MISSING, NO_KIND, TYPES
@@ -69,7 +70,7 @@ def rows_of(partition: Partition, config: ScoreConfig) -> Iterator[Rows]:
     edges = _edges(starts, table.num_rows)
     for low, high in itertools.pairwise(edges):
         part = table.slice(low, high - low).combine_chunks()
-        tasks = part.column("task").combine_chunks()
+        tasks = one_array(part.column("task"))
         bound = [
             (np.nan if name in graded else 1.0) if config.pass_at is None else config.pass_at
             for name in tasks.dictionary.to_pylist()
@@ -79,9 +80,9 @@ def rows_of(partition: Partition, config: ScoreConfig) -> Iterator[Rows]:
 
 def sample_names(items: pa.ChunkedArray, trials: NDArray[np.int32]) -> pa.Array:
     """The name of every attempt: the item, with its trial where it is not the first or the item's own name looks so."""
-    names = items.combine_chunks()
+    names = one_array(items)
     numbered = trials != 1
-    if pc.any(pc.match_substring_regex(names, r"#\d+$")).as_py():
+    if pc.any(pc.match_substring(names, "#")).as_py() and pc.any(pc.match_substring_regex(names, r"#\d+$")).as_py():
         numbered |= np.array([bool(_NUMBERED.search(name)) for name in names.to_pylist()])
     if not numbered.any():
         return names
@@ -204,7 +205,7 @@ def _labelled(table: pa.Table, truth: pa.Table, files: tuple[str, ...]) -> pa.Ta
 
 def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Which rows differ from the one before, from the second row on."""
-    array = column.combine_chunks()
+    array = one_array(column)
     flags = pc.not_equal(array.slice(1), array.slice(0, max(len(array) - 1, 0)))
     return np.asarray(flags.to_numpy(zero_copy_only=False), dtype=bool)
 
@@ -222,7 +223,7 @@ def _edges(starts: NDArray[np.intp], rows: int) -> list[int]:
 def column_of(table: pa.Table, name: str) -> pa.Array:
     """A column of the records, empty where no source has it."""
     if name in table.column_names:
-        return table.column(name).combine_chunks()
+        return one_array(table.column(name))
     kind = (
         pa.bool_()
         if name.endswith("_passed")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from adjudge.protocols.common.columns import one_array
 from adjudge.readers.logs.record import NUMBER, SCORED
 
 _SEPARATOR = "\x1f"
@@ -63,10 +64,11 @@ def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
     pairs, place = _distinct(parts, n)
     models, tasks = model.dictionary.to_pylist(), task.dictionary.to_pylist()
     groups = [Group(models[m], tasks[t], trial, bool(g), fill).name for m, t, trial, g in pairs.tolist()]
-    ids = table.column("id").combine_chunks()
+    ids = one_array(table.column("id"))
     if tasks != [""]:
         text = task.dictionary_decode()
-        ids = pc.if_else(pc.equal(text, ""), ids, pc.binary_join_element_wise(text, ids, "/"))
+        named = pc.binary_join_element_wise(text, ids, "/")
+        ids = pc.if_else(pc.equal(text, ""), ids, named) if "" in tasks else named
     return pa.table(
         {
             "key": ids,
@@ -88,5 +90,5 @@ def _distinct(parts: list[NDArray[Any]], n: int) -> tuple[NDArray[np.int64], NDA
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    array = column.combine_chunks()
+    array = one_array(column)
     return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -11,7 +12,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
@@ -157,11 +157,12 @@ class ScoreRows:
             n = len(values)
             return np.array(values, dtype=np.float64), np.full(n, BOOLEAN, np.int8), np.full(n, SCORED, np.int8)
         # Letters and words are few: each is read once.
-        keys = [(value.__class__, value) for value in values]
+        keys = values if kinds == {str} else [(value.__class__, value) for value in values]
         lines = dict(zip(reversed(keys), reversed(block.lines.tolist()), strict=True))
         places = {key: place for place, key in enumerate(lines)}
-        distinct = [number_of(value, block, line, "score") for (_, value), line in lines.items()]
-        place = np.array([places[key] for key in keys])
+        words = [key if kinds == {str} else key[1] for key in lines]
+        distinct = [number_of(word, block, line, "score") for word, line in zip(words, lines.values(), strict=True)]
+        place = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
         return (
             np.array([score.value for score in distinct])[place],
             np.array([score.kind for score in distinct], dtype=np.int8)[place],
@@ -277,10 +278,10 @@ class ScoreRows:
 
 def _words(values: Sequence[Any]) -> pa.DictionaryArray:
     """A column of few different words."""
-    first = values[0] if len(values) else ""
-    if len(values) and values.count(first) == len(values):
-        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(values), dtype=np.int32)), pa.array([str(first)]))
-    return pa.array([value if type(value) is str else str(value) for value in values], pa.string()).dictionary_encode()
+    try:
+        return pa.array(values, pa.string()).dictionary_encode()
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return pa.array([str(value) for value in values], pa.string()).dictionary_encode()
 
 
 @functools.cache
@@ -306,7 +307,7 @@ def _decoded(block: Block) -> dict[str, Sequence[Any]]:
         rows = []
     if len(rows) != len(block):
         rows = block.decode(_ROWS, EXPECTED)
-    columns = dict(zip(rows[0].__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True))
+    columns = {name: list(map(attrgetter(name), rows)) for name in rows[0].__struct_fields__}
     return {name: column for name, column in columns.items() if name == "id" or not _all_none(column)}
 
 
@@ -317,7 +318,8 @@ def _all_none(column: Sequence[Any]) -> bool:
 def _json_texts(values: Sequence[msgspec.Raw | None]) -> pa.Array:
     """A column of JSON as it stands."""
     texts = pa.array([None if value is None else bytes(value) for value in values], pa.binary()).cast(pa.string())
-    return pc.if_else(pc.equal(texts, "null"), None, texts)
+    absent = pc.equal(texts, "null")
+    return pc.if_else(absent, None, texts) if pc.any(absent).as_py() else texts
 
 
 def _names(values: Sequence[Any]) -> pa.Array:
@@ -334,7 +336,7 @@ def _texts(values: Sequence[Any]) -> pa.Array:
         texts = pa.array(values, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         return pa.array([text_of(value) for value in values], pa.string())
-    if pc.max(pc.utf8_length(texts)).as_py() <= TEXT_LIMIT:
+    if pc.max(pc.binary_length(texts)).as_py() <= TEXT_LIMIT or pc.max(pc.utf8_length(texts)).as_py() <= TEXT_LIMIT:
         return texts
     return pa.array([text_of(value) for value in values], pa.string())
 

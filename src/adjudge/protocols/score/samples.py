@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.protocols.common.columns import WORD, coded, codes, floats
+from adjudge.protocols.common.columns import WORD, coded, codes, floats, one_array
 from adjudge.protocols.score.batch import Rows, ScoreBatch, column_of, sample_names
 from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARSED, content_hash
 
@@ -52,7 +52,7 @@ def table_of(
             "sample": sample_names(items, trials),
             "model": sorted_words(table.column("model")),
             **decided,
-            "item": items.combine_chunks(),
+            "item": one_array(items),
             "task": sorted_words(table.column("task")),
             "trial": pa.array(trials),
             "status": coded(batch.status, STATUSES),
@@ -108,7 +108,7 @@ def restore(samples: pa.Table, checks: Sequence[str]) -> ScoreBatch:
 
 def sorted_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """A dictionary column with the words that are used, sorted, so that equal values give equal bytes."""
-    array = column.combine_chunks()
+    array = one_array(column)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     words = array.dictionary.to_pylist()
@@ -129,7 +129,7 @@ def _clusters(rows: Rows) -> pa.Array:
 
 def _targets(column: pa.Array) -> pa.Array:
     """Targets as they are where they are short; a long one by its beginning and digest."""
-    if column.null_count == len(column) or not pc.any(pc.greater(pc.utf8_length(column), LONGEST_TARGET)).as_py():
+    if column.null_count == len(column) or pc.max(pc.utf8_length(column)).as_py() <= LONGEST_TARGET:
         return column
     return pa.array(
         [
