@@ -7,6 +7,7 @@ import pytest
 
 import adjudge
 from adjudge.protocols.base import protocol
+from adjudge.protocols.flight import finish
 from adjudge.protocols.flight.partials import MOST_COMPARED
 from adjudge.report import data
 
@@ -33,6 +34,22 @@ def test_more_models_than_anybody_compares_are_a_note_and_no_pairs(run):
     assert any(note in text for text in run.metrics["notes"])
     assert len(run.metrics["buckets"]) == data.MODELS + 11
     assert adjudge.verify(run.path).problems == []
+
+
+def test_more_models_than_have_a_profile_are_a_note_and_every_one_has_its_estimates(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(finish, "MOST_DETAILED", 7)
+    names = ("task", "outputs", "reference", "resamples")
+    config = {name: run.manifest.config[name] for name in names}
+    short = adjudge.evaluate("flight", config, out=tmp_path / "run", report=False)
+    models = len(run.metrics["buckets"]) - 1
+    assert len(short.metrics["model_profiles"]) == len(short.metrics["task_summary"]["models"]) == 7
+    assert any(f"show the first 7 of {models} models by name" in note for note in short.metrics["notes"])
+    values = [[(e["name"], e["slice"], e["value"]) for e in one.metrics["estimates"]] for one in (run, short)]
+    assert values[0] == values[1]
+    assert short.metrics["task_summary"]["all"] == run.metrics["task_summary"]["all"]
+    for profile, whole in zip(short.metrics["model_profiles"], run.metrics["model_profiles"], strict=False):
+        assert profile == whole
+    assert adjudge.verify(short.path).problems == []
 
 
 def test_the_page_folds_the_models_that_nobody_reads(run):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import adjudge
 from adjudge.cli.main import main
 from adjudge.cli.yaml_files import read_yaml
 from adjudge.errors import ConfigError, InputError
@@ -129,6 +130,24 @@ def test_more_models_than_a_run_takes(tmp_path, lower):
         standalone_mode=False,
     )
     assert done.exception is None
+
+
+@pytest.mark.parametrize("protocol_name", ["triage", "score"])
+def test_a_key_with_more_values_than_a_run_is_sliced_by(tmp_path, lower, protocol_name):
+    answers = {"triage": {"prediction": "real"}, "score": {"score": 1.0}}[protocol_name]
+    records = [{"id": f"s{k}", "label": "real", "meta": {"source": f"v{k}"}, **answers} for k in range(4)]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    role = {
+        "triage": {"results": [[str(tmp_path / "records.jsonl")]]},
+        "score": {"logs": [str(tmp_path / "records.jsonl")]},
+    }
+    config = {**role[protocol_name], "slices": ["meta.source"]}
+    lower("slices", 3)
+    with pytest.raises(ConfigError, match="the records have 4 values of it; at most 3 values"):
+        adjudge.evaluate(protocol_name, config, out=tmp_path / "run", report=False)
+    assert not (tmp_path / "run").exists()
+    lower("slices", 4)
+    assert adjudge.evaluate(protocol_name, config, out=tmp_path / "run", report=False).path.exists()
 
 
 @pytest.mark.parametrize(

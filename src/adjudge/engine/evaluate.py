@@ -92,6 +92,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         writer.clear_scratch()
         clock.lap("judge")
         measured = plan.finish(partials)
+        partials.clear()
         document, broken = metrics_document(chosen, plan, measured, counted, (*plan.default_gates(), *options.gates))
         if broken:
             raise PromiseBroken(broken)
@@ -131,7 +132,6 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         )
         clock.lap("write")
         manifest.timings = clock.laps
-        partials.clear()
         path = writer.commit(manifest)
         if options.report is not None:
             try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,56 @@ import msgspec
 
 from adjudge.errors import ConfigError
 
+_PIECE = 1000
+"""Entries that are formatted at once: a document of millions of numbers is never held twice."""
+
 
 def canonical(value: Any) -> bytes:
     """JSON with sorted keys and no spaces; a number that JSON cannot carry is a ConfigError, never NaN in a file."""
-    _refuse_nan(value, "$")
+    _refuse_nan(value)
     return msgspec.json.encode(value, order="sorted")
 
 
 def pretty(value: Any) -> bytes:
     """The JSON that stands in the run directory: readable, one byte sequence for one value, a newline at the end."""
-    _refuse_nan(value, "$")
+    _refuse_nan(value)
+    return b"".join([*_pieces(value, 2, b"\n"), b"\n"])
+
+
+def _pieces(value: Any, depth: int, margin: bytes) -> Iterator[bytes]:
+    """A value as indented JSON: the entries of a small dict one by one down to `depth`, those of a large one in pieces.
+
+    `margin` is the line break before the value's closing bracket.
+    """
+    named = isinstance(value, dict) and bool(value) and all(type(key) is str for key in value)
+    if named and len(value) > _PIECE:
+        entries = iter(value.items())
+        parts = iter(lambda: dict(islice(entries, _PIECE)), {})
+        yield from _joined(b"{", parts, b"}", margin)
+    elif named and depth:
+        for number, (key, item) in enumerate(value.items()):
+            yield (b"," if number else b"{") + margin + b"  " + _indented(key) + b": "
+            yield from _pieces(item, depth - 1, margin + b"  ")
+        yield margin + b"}"
+    elif isinstance(value, list) and len(value) > _PIECE:
+        lists = (value[start : start + _PIECE] for start in range(0, len(value), _PIECE))
+        yield from _joined(b"[", lists, b"]", margin)
+    else:
+        yield _indented(value).replace(b"\n", margin)
+
+
+def _joined(start: bytes, parts: Iterable[Any], end: bytes, margin: bytes) -> Iterator[bytes]:
+    """Dicts or lists as one, without the brackets of each."""
+    for number, part in enumerate(parts):
+        yield b"," if number else start
+        yield _indented(part)[1:-2].replace(b"\n", margin)
+    yield margin + end
+
+
+def _indented(value: Any) -> bytes:
+    """Numbers as Python writes them, which are the shortest that read back the same."""
     plain = json.loads(msgspec.json.encode(value))
-    return (json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return msgspec.json.format(json.dumps(plain, ensure_ascii=False, allow_nan=False).encode(), indent=2)
 
 
 def digest(value: Any) -> str:
@@ -42,12 +82,28 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _refuse_nan(value: Any, where: str) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{where} is {value}, which JSON cannot carry; a number that does not exist is null")
+def _refuse_nan(value: Any) -> None:
+    if not _finite(value):
+        where, number = _not_finite(value, "$")
+        raise ConfigError(f"{where} is {number}, which JSON cannot carry; a number that does not exist is null")
+
+
+def _finite(value: Any) -> bool:
+    """Whether no number in a value is NaN or infinite."""
+    if isinstance(value, float):
+        return math.isfinite(value)
     if isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_nan(item, f"{where}.{key}")
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            _refuse_nan(item, f"{where}[{index}]")
+        return all(map(_finite, value.values()))
+    return all(map(_finite, value)) if isinstance(value, list | tuple) else True
+
+
+def _not_finite(value: Any, where: str) -> tuple[str, float]:
+    """The place of the first number that is not finite, and the number."""
+    if isinstance(value, float):
+        return where, value
+    entries = (
+        ((f"{where}.{key}", item) for key, item in value.items())
+        if isinstance(value, dict)
+        else ((f"{where}[{index}]", item) for index, item in enumerate(value))
+    )
+    return next(_not_finite(item, place) for place, item in entries if not _finite(item))

@@ -16,6 +16,7 @@ BOUNDS = {
     "expansion": (1000, "times its size that a compressed file may unpack to, beyond the first 256 MB"),
     "blank_lines": (1_000_000, "blank lines in a row"),
     "models": (2_000, "models, or configurations and trials, in one run"),
+    "slices": (2_000, "values of a key that a run is sliced by"),
 }
 """Every bound of the input: its number, and what it counts."""
 
@@ -35,6 +36,12 @@ def raise_bounds(settings: tuple[str, ...]) -> None:
         if name not in BOUNDS:
             raise ConfigError(f"--max {setting!r}: there is no bound {name!r}; there are {', '.join(BOUNDS)}")
         os.environ[_PREFIX + name.upper()] = str(_number(name, text))
+
+
+def refuse_many_slices(key: str, values: int) -> None:
+    """A key with nearly as many values as there are records, such as an id, is none to slice by."""
+    if values > bound("slices"):
+        raise ConfigError(f"--slice {key}: the records have {values:,} values of it; {beyond('slices')}")
 
 
 def beyond(name: str) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjudge.evidence.layout import Layout
 from adjudge.protocols.common.charts import Spec, chart, intervals, tooltip
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.partials import PLACE
@@ -21,9 +20,9 @@ _FEW_TICKS = {"tickCount": 3}
 _GRADE_COLOURS = ("#2a9d8f", "#8ab17d", "#e9c46a", "#c0392b")
 
 
-def build(task: TaskNumbers, layout: Layout) -> list[Spec]:
+def build(task: TaskNumbers) -> list[Spec]:
     """Every chart of a task, in the order of the report."""
-    found = [_violations(task, layout), _field_errors(task), _tail_risk(task), _error_scores(task)]
+    found = [_violations(task), _field_errors(task), _tail_risk(task), _error_scores(task)]
     if "rubric_score" in task.models[0].estimates:
         found.append(_rubric(task))
     return found
@@ -38,19 +37,19 @@ def _words(name: str) -> str:
 
 
 def _by_model(task: TaskNumbers) -> Spec:
-    return {"field": "model", "type": "nominal", "sort": list(task.whole.models), "title": None}
+    return {"field": "model", "type": "nominal", "sort": [numbers.model for numbers in task.detailed], "title": None}
 
 
-def _violations(task: TaskNumbers, layout: Layout) -> Spec:
+def _violations(task: TaskNumbers) -> Spec:
     rows: list[dict[str, Any]] = []
     whole = task.whole
-    for index, model in enumerate(whole.models):
+    for index, numbers in enumerate(task.detailed):
         samples = whole.sums[index, :, PLACE["n"]].sum()
-        for family in FAMILIES:
-            kinds = whole.atoms[index][layout.positions_of(family)].sum(axis=0)
+        for place, family in enumerate(FAMILIES):
+            kinds = whole.atoms[index, place]
             rows += [
                 {
-                    "model": model,
+                    "model": numbers.model,
                     "family": _words(family),
                     "severity": kind.upper(),
                     "rate": float(kinds[ATOM_KINDS.index(kind)] / samples) if samples else None,
@@ -107,7 +106,7 @@ def _field_errors(task: TaskNumbers) -> Spec:
 
 def _tail_risk(task: TaskNumbers) -> Spec:
     rows = []
-    for numbers in task.models:
+    for numbers in task.detailed:
         for name in ("mae_p95", "mae_p99"):
             found = numbers.estimates[name]
             if found.value is not None:
@@ -136,7 +135,7 @@ def _tail_risk(task: TaskNumbers) -> Spec:
 
 def _error_scores(task: TaskNumbers) -> Spec:
     rows = []
-    for numbers in task.models:
+    for numbers in task.detailed:
         counts, _ = np.histogram(numbers.scores("error"), bins=_BARS, range=(0.0, 100.0))
         rows += [
             {"model": numbers.model, "score": (bar + 0.5) * 100 / _BARS, "share": count / int(counts.sum())}
@@ -170,7 +169,7 @@ def _rubric(task: TaskNumbers) -> Spec:
             "grade": grade,
             "share": numbers.total(f"grade.{dimension}.{grade}") / numbers.total("n"),
         }
-        for numbers in task.models
+        for numbers in task.detailed
         for dimension in DIMENSIONS
         for grade in GRADES
     ]

@@ -16,7 +16,8 @@ from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import ModelNumbers
-from adjudge.protocols.flight.partials import MOST_COMPARED, PLACE, Partial, merge, pooled
+from adjudge.protocols.flight.model_values import split_values
+from adjudge.protocols.flight.partials import MOST_COMPARED, MOST_DETAILED, PLACE, Partial, merge, pooled
 from adjudge.protocols.flight.rankings import comparison
 from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.references import OTHER_TASK
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from adjudge.protocols.flight.config import FlightConfig
 
 FEW_FLIGHTS = 10
+MANY_MODELS = "all models"
+"""The name of the random numbers that more than `MOST_DETAILED` models share: each is then resampled in the same way."""
 
 GRID = {
     "rows": list(FIELDS),
@@ -48,6 +51,11 @@ class TaskNumbers:
     summary: dict[str, Any]
     profiles: tuple[dict[str, Any], ...]
     ranking: dict[str, Any] | None
+
+    @property
+    def detailed(self) -> tuple[ModelNumbers, ...]:
+        """The models that have a summary and a profile, and so stand in the sections and charts."""
+        return self.models[: len(self.profiles)]
 
     @property
     def task(self) -> str:
@@ -76,7 +84,7 @@ def finish(
         where = f"task={task.task}" if several else ""
         measured.estimates.append(Named("data_eligibility_rate", where, task.ceiling))
         measured.sections += sections.of_task(task, config, library)
-        measured.charts += charts.build(task, layouts[task.task])
+        measured.charts += charts.build(task)
         measured.notes += _notes(task, config, library, layouts[task.task])
     if config.match == "line":
         measured.notes.append("rows were matched by line number (--match line), not by id")
@@ -98,15 +106,22 @@ def finish(
 
 
 def _task(whole: Partial, config: FlightConfig, layout: Layout, library: Library, suffix: str) -> TaskNumbers:
-    models = tuple(ModelNumbers(whole, index, config, f"{model}{suffix}") for index, model in enumerate(whole.models))
+    few = len(whole.models) <= MOST_DETAILED
+    values = split_values(whole.values, len(whole.models))
+    models = tuple(
+        ModelNumbers(whole, index, values[index], config, f"{model if few else MANY_MODELS}{suffix}")
+        for index, model in enumerate(whole.models)
+    )
     for numbers in models:
         numbers.measure()
-    summaries = [Summary(numbers, layout, library) for numbers in models]
-    of_models = {numbers.model: summary.task_summary() for numbers, summary in zip(models, summaries, strict=True)}
+    summaries = [Summary(numbers, layout, library) for numbers in models[:MOST_DETAILED]]
+    of_models = {summary.numbers.model: summary.task_summary() for summary in summaries}
     if len(models) == 1:
         of_all = next(iter(of_models.values()))
     else:
-        of_all = Summary(ModelNumbers(pooled(whole), 0, config, "all"), layout, library).task_summary()
+        together = pooled(whole)
+        numbers = ModelNumbers(together, 0, split_values(together.values, 1)[0], config, "all")
+        of_all = Summary(numbers, layout, library).task_summary()
     eligibility = {numbers.model: numbers.estimates["eligibility_rate"].value for numbers in models}
     return TaskNumbers(
         whole=whole,
@@ -161,13 +176,10 @@ def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -
             "model_profiles": list(first.profiles),
             "comparison": first.ranking,
         }
-    models = dict.fromkeys(numbers.model for task in tasks for numbers in task.models)
-    of_model = {
-        model: {
-            profile["task"]: profile for task in tasks for profile in task.profiles if profile["model_name"] == model
-        }
-        for model in sorted(models)
-    }
+    of_model: dict[str, dict[str, Any]] = {}
+    for task in tasks:
+        for profile in task.profiles:
+            of_model.setdefault(profile["model_name"], {})[profile["task"]] = profile
     return {
         **common,
         "tasks": [task.task for task in tasks],
@@ -175,7 +187,7 @@ def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -
         "comparisons": {task.task: task.ranking for task in tasks},
         "model_profiles": [
             {"model_name": model, "tasks": profiles, "confidence_prior": config.prior(model)}
-            for model, profiles in of_model.items()
+            for model, profiles in sorted(of_model.items())
         ],
     }
 
@@ -240,6 +252,11 @@ def _notes(task: TaskNumbers, config: FlightConfig, library: Library, layout: La
         )
     if len(whole.models) > MOST_COMPARED:
         notes.append(f"{of_task}{len(whole.models):,} models are not compared in pairs; at most {MOST_COMPARED} are")
+    if len(task.models) > len(task.profiles):
+        notes.append(
+            f"{of_task}summaries, profiles, sections and charts show the first {len(task.profiles)} of {len(task.models):,} "
+            "models by name; every model has its estimates"
+        )
     shaped = int(whole.codes[:, layout.codes.index("numeric_validity.array_shape")].sum())
     answers = int(whole.sums[:, :, PLACE["answered"]].sum())
     if answers > 1 and shaped == answers * len(FIELDS) * TASKS[task.task].steps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, error_score
+from adjudge.protocols.flight.model_values import Values
 from adjudge.protocols.flight.partials import EXCEEDANCE, PLACE, SCORES, Partial
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats import bootstrap
@@ -202,10 +204,10 @@ METRICS = (
 class ModelNumbers:
     """The estimates of one model on one task; `label` names its streams of random numbers."""
 
-    def __init__(self, whole: Partial, index: int, config: FlightConfig, label: str) -> None:
+    def __init__(self, whole: Partial, index: int, values: Values, config: FlightConfig, label: str) -> None:
         self.whole, self.index, self.config, self.label = whole, index, config, label
         self.model = whole.models[index]
-        self.sums, self.values = whole.sums[index], whole.values[index]
+        self.sums, self.values = whole.sums[index], values
         self.clustered = whole.clustered
         self.estimates: dict[str, Estimate] = {}
 
@@ -269,7 +271,7 @@ class ModelNumbers:
         if not use.any():
             return Estimate.null("there is nothing to take a share of", method="Wilson")
         if self.clustered:
-            return cluster_wilson(hits[use].astype(int), trials[use].astype(int))
+            return _clustered_share(hits[use].astype(np.int64).tobytes(), trials[use].astype(np.int64).tobytes())
         return wilson(int(hits.sum()), int(trials.sum()))
 
     def _quantile(self, column: Floats, q: float) -> Estimate:
@@ -355,6 +357,12 @@ class ModelNumbers:
             ratio,
             **{name: None if end is None else 1.0 - end for name, end in _upside_down(ratio).items()},
         )
+
+
+@lru_cache(maxsize=1 << 14)
+def _clustered_share(hits: bytes, trials: bytes) -> Estimate:
+    """The share of hits by flight, as 64-bit numbers; of many models on the same samples most shares are the same ones."""
+    return cluster_wilson(np.frombuffer(hits, dtype=np.int64), np.frombuffer(trials, dtype=np.int64))
 
 
 def _upside_down(estimate: Estimate) -> dict[str, float | None]:

@@ -19,6 +19,14 @@ from adjudge.protocols.flight.batch import FlightBatch
 from adjudge.protocols.flight.ceiling import Ceiling, ceiling_of
 from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
+from adjudge.protocols.flight.model_values import (
+    COUNTED,
+    BatchValues,
+    merge_values,
+    pool_values,
+    rows_by_model,
+    values_of,
+)
 from adjudge.protocols.flight.rare_atoms import RareAtoms
 from adjudge.protocols.flight.rules import FAMILIES
 
@@ -31,6 +39,8 @@ EXCEEDANCE = (50, 70, 90)
 NAMED_IDS = 20
 MOST_COMPARED = 64
 """Models; pairs grow with their square."""
+MOST_DETAILED = 500
+"""Models with a summary and a profile; every model has its estimates."""
 
 # Columns summed by model and flight.
 COLUMNS = (
@@ -55,23 +65,12 @@ COLUMNS = (
     "sum.persistence",
     "count.persistence",
 )
+ATOM_FAMILIES = (*FAMILIES, "protocol")
 PLACE = {name: index for index, name in enumerate(COLUMNS)}
 FIELD_SUMS = ("absolute", "squared", "count", "persistence", "persistence_count")
 PAIR_SUMS = ("only_first", "only_second", "both", "total", "total_squared")
 """What is summed of two models on the same samples; `total` is the difference of their total scores, ineligible as 0."""
 _STORED = ("completeness", *SCORES, "rubric", "mae", "rmse", "normalised_mae", "beside_persistence", "persistence_mae")
-
-
-@dataclass
-class Values:
-    """The values of one model that quantiles and distributions need.
-
-    `columns` have a row a sample with a reference, `flight` is its place among the partial's flights. Scores with few
-    distinct values are counted by value.
-    """
-
-    columns: dict[str, NDArray[Any]]
-    counted: dict[str, Counter[float]]
 
 
 @dataclass
@@ -82,11 +81,11 @@ class Partial:
     models: tuple[str, ...]
     flights: tuple[str | None, ...]
     sums: Floats
-    atoms: Ints
-    codes: Ints
+    atoms: NDArray[np.integer[Any]]
+    codes: NDArray[np.integer[Any]]
     fields: Floats
     pairs: Floats
-    values: list[Values]
+    values: BatchValues
     ceiling: Ceiling
     samples_digest: bytes
     matched: int
@@ -142,14 +141,11 @@ def partial(
         models=tuple(str(found[i]) for i in order),
         flights=tuple(flights),
         sums=_sums(judged, _columns(judged, rare)),
-        atoms=rare.atoms(judged.model, judged.models),
+        atoms=rare.atoms(judged.model, judged.models, ATOM_FAMILIES),
         codes=rare.codes(judged.model, judged.models),
         fields=_fields(batch, judged),
         pairs=_pairs(judged),
-        values=[
-            _values(judged, judged.model == index, len(flights) == 1 and flights[0] is None)
-            for index in range(judged.models)
-        ],
+        values=_values(judged, len(flights) == 1 and flights[0] is None),
         ceiling=ceiling_of(batch, judged.flight, judged.flights, judge_gold),
         samples_digest=_digest(samples),
         matched=int((judged.has_reference & answered_rows).sum()),
@@ -191,11 +187,11 @@ def merge(partials: Sequence[Partial]) -> Partial:
         models=first.models,
         flights=flights,
         sums=sums,
-        atoms=np.sum([part.atoms for part in partials], axis=0),
-        codes=np.sum([part.codes for part in partials], axis=0),
-        fields=np.sum([part.fields for part in partials], axis=0),
+        atoms=sum((part.atoms for part in partials), start=np.zeros_like(first.atoms, dtype=np.int64)),
+        codes=sum((part.codes for part in partials), start=np.zeros_like(first.codes, dtype=np.int64)),
+        fields=sum((part.fields for part in partials), start=np.zeros_like(first.fields)),
         pairs=pairs,
-        values=[_merged([part.values[index] for part in partials], places) for index in range(len(first.models))],
+        values=merge_values([part.values for part in partials], places),
         ceiling=ceiling,
         samples_digest=digest.digest(),
         matched=sum(part.matched for part in partials),
@@ -209,22 +205,8 @@ def merge(partials: Sequence[Partial]) -> Partial:
 
 def pooled(whole: Partial) -> Partial:
     """All models of a task as one, for what is said of the task as a whole."""
-    values = Values(
-        {name: np.concatenate([one.columns[name] for one in whole.values]) for name in whole.values[0].columns},
-        {name: sum((one.counted[name] for one in whole.values), Counter[float]()) for name in whole.values[0].counted},
-    )
     sums = {name: getattr(whole, name).sum(axis=0, keepdims=True) for name in ("sums", "atoms", "codes", "fields")}
-    return replace(whole, models=("all",), values=[values], **sums)
-
-
-def _merged(values: Sequence[Values], places: Sequence[NDArray[Any]]) -> Values:
-    """The values of one model from all partials, their flights numbered anew."""
-    columns = {name: np.concatenate([one.columns[name] for one in values]) for name in values[0].columns}
-    columns["flight"] = np.concatenate(
-        [place[one.columns["flight"]] for one, place in zip(values, places, strict=True)]
-    )
-    counted = {name: sum((one.counted[name] for one in values), Counter[float]()) for name in values[0].counted}
-    return Values(columns, counted)
+    return replace(whole, models=("all",), values=pool_values(whole.values), **sums)
 
 
 def _columns(judged: Batch, rare: RareAtoms) -> dict[str, NDArray[Any]]:
@@ -279,43 +261,40 @@ def _sums(judged: Batch, columns: dict[str, NDArray[Any]]) -> Floats:
     return sums.reshape(judged.models, judged.flights, -1)
 
 
-def _values(judged: Batch, mask: Mask, keep_rows: bool) -> Values:
-    """The values of one model; those of every sample's normalised errors only where no flights can be resampled."""
+def _values(judged: Batch, keep_rows: bool) -> BatchValues:
+    """The values of all models; those of every sample's normalised errors only where no flights can be resampled."""
     stored = judged.columns
-    with_error = mask & ~np.isnan(stored["mae"])
     names = (
         "mae",
         "rmse",
         "total",
         *(("normalised_mae", "beside_persistence", "persistence_mae") if keep_rows else ()),
     )
-    columns: dict[str, NDArray[Any]] = {name: stored[name][with_error] for name in names}
-    columns |= {"eligible": judged.eligible[with_error], "flight": judged.flight[with_error].astype(np.int32)}
-    return Values(
-        columns,
-        {name: _counted(stored[name][mask]) for name in ("completeness", "availability", "constraint", "rubric")},
-    )
-
-
-def _counted(values: Floats) -> Counter[float]:
-    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    return Counter(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+    columns: dict[str, NDArray[Any]] = {name: stored[name] for name in names}
+    columns |= {"eligible": judged.eligible, "flight": judged.flight.astype(np.int32)}
+    return values_of(judged.model, ~np.isnan(stored["mae"]), columns, {name: stored[name] for name in COUNTED})
 
 
 def _fields(batch: FlightBatch, judged: Batch) -> Floats:
     """(models, 19, FIELD_SUMS) over eligible samples; persistence over the cells where a state was shown."""
     sums = np.zeros((judged.models, len(FIELDS), len(FIELD_SUMS)))
-    of_models = [slice(None) if judged.models == 1 else judged.model == index for index in range(judged.models)]
+    one_by_one = judged.models <= MOST_COMPARED
+    of_models: list[Any] = [slice(None)]
+    if one_by_one and judged.models > 1:
+        of_models = list(rows_by_model(judged.model, judged.models))
     errors, still = batch.errors, batch.persistence_errors
     for step, place in np.ndindex(len(errors), len(FIELDS)):  # one field at a time stays in the cache
         measured = ~np.isnan(errors[step, place]) & judged.eligible
         error = np.where(measured, errors[step, place], 0.0)
         shown = measured & np.isfinite(still[step, place])
         persistence = np.where(shown, still[step, place], 0.0)
-        for index, rows in enumerate(of_models):
-            sums[index, place] += [
-                values[rows].sum() for values in (error, error * error, measured, persistence, shown)
-            ]
+        columns = (error, error * error, measured, persistence, shown)
+        if one_by_one:
+            for index, rows in enumerate(of_models):
+                sums[index, place] += [values[rows].sum() for values in columns]
+        else:
+            for kind, values in enumerate(columns):
+                sums[:, place, kind] += np.bincount(judged.model, weights=values, minlength=judged.models)
     return sums
 
 

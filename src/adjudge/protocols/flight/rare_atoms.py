@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,22 +31,24 @@ class RareAtoms:
         self.severity = evidence.severity.ravel()[flat]
         self.code = evidence.code.ravel()[flat]
 
-    def atoms(self, model: Ints, n_models: int) -> Ints:
-        """(models, positions, kinds): how many atoms are of each kind."""
-        width = self.evidence.layout.width
+    def atoms(self, model: Ints, n_models: int, families: Sequence[str]) -> NDArray[np.int32]:
+        """(models, families, kinds): how many atoms are of each kind; every position is of one of the families."""
+        layout, width = self.evidence.layout, len(families)
+        family = np.array([families.index(position.rule["family"]) for position in layout.positions])
         critical = (self.outcome == FAIL) & (self.severity == CRITICAL)
         kind = np.where(critical, ATOM_KINDS.index("critical"), _KIND_OF_OUTCOME[self.outcome])
-        place = (model[self.sample] * width + self.position) * len(ATOM_KINDS) + kind
+        place = (model[self.sample] * width + family[self.position]) * len(ATOM_KINDS) + kind
         counts = np.bincount(place, minlength=n_models * width * len(ATOM_KINDS))
         counts = counts.reshape(n_models, width, len(ATOM_KINDS))
-        counts[:, :, 0] = np.bincount(model, minlength=n_models)[:, None] - counts.sum(axis=2)
-        return counts
+        atoms = np.bincount(model, minlength=n_models)[:, None] * np.bincount(family, minlength=width)
+        counts[:, :, 0] = atoms - counts.sum(axis=2)
+        return counts.astype(np.int32)
 
-    def codes(self, model: Ints, n_models: int) -> Ints:
+    def codes(self, model: Ints, n_models: int) -> NDArray[np.int32]:
         """(models, codes): how many atoms failed under each code."""
         failed, n_codes = self.outcome == FAIL, len(self.evidence.layout.codes)
         place = model[self.sample[failed]] * n_codes + self.code[failed]
-        return np.bincount(place, minlength=n_models * n_codes).reshape(n_models, n_codes)
+        return np.bincount(place, minlength=n_models * n_codes).reshape(n_models, n_codes).astype(np.int32)
 
     def family(self, name: str) -> tuple[Mask, Mask]:
         """Per sample: whether an atom of the family passed or failed, and whether any failed."""

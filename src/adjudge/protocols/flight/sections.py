@@ -42,7 +42,7 @@ def _titled(task: TaskNumbers, name: str, title: str) -> tuple[str, str]:
 def _tail_risk(task: TaskNumbers) -> Section:
     names = ("mae_p95", "mae_p99", "rmse_p95", "rmse_p99", "error_under_50_rate")
     rows: list[list[Cell]] = []
-    for numbers, profile in zip(task.models, task.profiles, strict=True):
+    for numbers, profile in zip(task.detailed, task.profiles, strict=True):
         risky = profile["tail_risk"]["high_risk"]
         rows.append([numbers.model, *(numbers.estimates.get(name) for name in names), risky["count"], risky["rate"]])
     return Section(
@@ -112,7 +112,7 @@ def _fields(task: TaskNumbers) -> Section:
 
 def _rubric(task: TaskNumbers) -> Section:
     rows: list[list[Cell]] = []
-    for numbers in task.models:
+    for numbers in task.detailed:
         for dimension in DIMENSIONS:
             grades = [numbers.total(f"grade.{dimension}.{grade}") for grade in GRADES]
             n = numbers.total("n")
@@ -153,10 +153,11 @@ def priors(confidence: Mapping[str, Mapping[str, Any]]) -> Section:
 def comprehensive(tasks: Sequence[TaskNumbers], config: FlightConfig) -> Section:
     """Every model on every task, one row a model and task."""
     rows: list[list[Cell]] = []
-    for model in sorted({numbers.model for task in tasks for numbers in task.models}):
+    of_tasks = [{numbers.model: numbers for numbers in task.detailed} for task in tasks]
+    for model in sorted(set().union(*of_tasks)):
         prior = config.prior(model)
-        for task in tasks:
-            numbers = next((numbers for numbers in task.models if numbers.model == model), None)
+        for task, of_task in zip(tasks, of_tasks, strict=True):
+            numbers = of_task.get(model)
             if numbers is None:
                 continue
             cells: list[Cell] = [numbers.estimates.get(name) for name, _, _ in COMPREHENSIVE]

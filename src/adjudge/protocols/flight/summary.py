@@ -15,13 +15,12 @@ from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import TAIL, ModelNumbers
-from adjudge.protocols.flight.partials import EXCEEDANCE, FIELD_SUMS
+from adjudge.protocols.flight.partials import ATOM_FAMILIES, EXCEEDANCE, FIELD_SUMS
 from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats.error_measures import quantile_values
 
 PERCENTILES = (5, 10, 25, 75, 90, 95, 99)
-WITH_PROTOCOL = (*FAMILIES, "protocol")
 
 
 def distribution(values: NDArray[np.float64]) -> dict[str, float | int | None]:
@@ -143,8 +142,8 @@ class Summary:
         """Failed atoms by family and severity, with rates over the atoms that were checked."""
         atoms = self.numbers.whole.atoms[self.numbers.index]
         found = {}
-        for family in WITH_PROTOCOL:
-            kinds = dict(zip(ATOM_KINDS, atoms[self.layout.positions_of(family)].sum(axis=0).tolist(), strict=True))
+        for family, row in zip(ATOM_FAMILIES, atoms, strict=True):
+            kinds = dict(zip(ATOM_KINDS, row.tolist(), strict=True))
             failed = kinds["warning"] + kinds["critical"]
             found[family] = {**kinds, "violations": failed, "rate": _share(failed, kinds["pass"] + failed)}
         return found
@@ -153,7 +152,7 @@ class Summary:
     def failure_modes(self) -> dict[str, Any]:
         """Failed atoms by rule code, and their distribution over the families."""
         by_code = dict(zip(self.layout.codes, self.numbers.whole.codes[self.numbers.index].tolist(), strict=True))
-        families: dict[str, int] = dict.fromkeys(WITH_PROTOCOL, 0)
+        families: dict[str, int] = dict.fromkeys(ATOM_FAMILIES, 0)
         for code, count in by_code.items():
             family = code.partition(".")[0]
             families[family] = families.get(family, 0) + count

@@ -23,6 +23,7 @@ from adjudge.protocols.gui.batch import shown_numbers
 from adjudge.protocols.gui.config import grounding_config_of
 from adjudge.protocols.gui.grounding import COLUMNS, EXPECTED, FLAGS, GroundingBatch, GroundingContext, GroundingReader
 from adjudge.protocols.gui.spaces import Floats, Mask
+from adjudge.readers.bounds import refuse_many_slices
 from adjudge.readers.gui.screenspot import GroundingRecord
 from adjudge.readers.keys import tree_of
 from adjudge.runs.section import Column, Section
@@ -138,7 +139,9 @@ class GroundingPlan(BatchPlan):
         named = self._estimates(every, np.ones(n, dtype=bool), "")
         for key in self.settings.slices:
             values = [value for p in partials for value in p.slices[key]]
-            for value in sorted({value for value in values if value is not None}):
+            distinct = sorted({value for value in values if value is not None})
+            refuse_many_slices(key, len(distinct))
+            for value in distinct:
                 named += self._estimates(every, np.array([other == value for other in values]), f"{key}={value}")
         missing = int(n - every["answered"].sum())
         whole = {name: estimate.value for name, where, estimate in named if not where}

@@ -17,6 +17,7 @@ from adjudge.protocols.score.judge import VERDICTS
 from adjudge.protocols.score.measure import Block, macro, measure
 from adjudge.protocols.score.samples import DATASET_COLUMNS
 from adjudge.provenance.canonical import digest
+from adjudge.readers.bounds import refuse_many_slices
 from adjudge.stats.metric import Metric, share
 
 _RATE = "Wilson; with the design effect of the clusters where an item was tried several times or the log names clusters"
@@ -250,6 +251,7 @@ def _blocks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> 
             yield f"trial={model}|{trial}", Block(attempts, own, config, f"{model}|{trial}")
     for name in config.slices:
         key = f"meta.{name.removeprefix('meta.')}"
+        refuse_many_slices(key, len(attempts.words[key]))
         parts = sorted(attempts.split(rows, key), key=lambda part: (-part[1].size, part[0]))
         for value, own in parts[:SLICE_VALUES]:
             yield f"slice={model},{key}={value}", Block(attempts, own, config, f"{model}/{key}={value}")

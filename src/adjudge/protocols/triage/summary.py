@@ -32,6 +32,7 @@ from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, alia
 from adjudge.protocols.triage.notes import judged, notes
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
+from adjudge.readers.bounds import refuse_many_slices
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
@@ -299,6 +300,7 @@ def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[st
         for (_, slice_key, value), block in whole.blocks.items():
             if slice_key == key:
                 sizes[value] = sizes.get(value, 0) + sum(int(counts.sum()) for counts in block.counts.values())
+        refuse_many_slices(key, len(sizes))
         shown = sorted(sizes, key=lambda value: (-sizes[value], value))[:SLICE_VALUES]
         by_key[key] = {"values": {value: sizes[value] for value in shown}, "left_out": len(sizes) - len(shown)}
         for name in sorted(whole.configurations):
