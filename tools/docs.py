@@ -1,7 +1,7 @@
 """The documentation's commands and generated pages: run and compared by a test, written again by `make docs`.
 
 A block that opens with ```console holds commands after `$ ` and their output, both streams together; one that opens with
-```python FILE is a script that is written to that file first. The blocks of a page run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
+```python FILE or ```yaml FILE is written to that file first. The blocks of a page run in order in one fresh folder. Generated pages (the CLI and rule references) are rendered from the code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 _REFERENCE = re.compile(r"(<!-- reference of (\w+): [^>]*-->).*?(<!-- /reference -->)", re.DOTALL)
 _IMPORTS = re.compile(r"(<!-- imports: [^>]*-->).*?(<!-- /imports -->)", re.DOTALL)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_BLOCK = re.compile(r"^```(?:console|python (?P<file>\S+))\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?:console|(?:python|yaml) (?P<file>\S+))\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> list[Path]:

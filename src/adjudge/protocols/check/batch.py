@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.protocols.base import Partition
-from adjudge.protocols.check.compiled import Compiled
+from adjudge.protocols.check.compiled import WHOLE, Compiled
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.rows import ANSWERED, MISSING, NO_METHOD
 from adjudge.protocols.check.rulefile import Field
-from adjudge.protocols.check.sandbox import Column, Sandbox
+from adjudge.protocols.check.sandbox import Column, Sandbox, Validated
 from adjudge.protocols.check.values import place_name
 from adjudge.protocols.common.matched import numbered, rows_at, taken, texts_by_row
 
@@ -91,6 +91,11 @@ class CheckBatch:
         read = compiled.read
         table = pa.table({name.column: self.columns[name.column] for name in read})
         return self.sandbox.evaluate(table, [(name.column, name.sql) for name in read], compiled.expressions)
+
+    @cached_property
+    def validated(self) -> Validated:
+        """What every assertion of the schema says of every sample."""
+        return self.sandbox.validate(self.columns[WHOLE], [each.request() for each in self.compiled.file.schema])
 
     def truth(self, place: int) -> tuple[Mask, Mask]:
         """Where an expression is true, and where it has a value."""
@@ -172,6 +177,8 @@ class _Reader:
         columns: dict[str, pa.ChunkedArray] = {}
         for written, name in self.compiled.names.known.items():
             columns[name.column] = self._column(written, name, outputs, gold, previous, n)
+        if self.compiled.file.schema:
+            columns[WHOLE] = outputs.column(WHOLE)
         columns["id"] = pa.chunked_array([samples])
         columns["model"] = pa.chunked_array([pa.array(list(self.groups) * (n // len(self.groups)), pa.string())])
         absent = np.flatnonzero(output_rows < 0)

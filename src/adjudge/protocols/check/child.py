@@ -157,7 +157,114 @@ def _evaluate(connection: Any, header: dict[str, Any], data: bytes) -> tuple[dic
         connection.unregister("batch")
 
 
-_DO = {"parse": _parse, "render": _render, "bind": _bind, "evaluate": _evaluate}
+# Schemas: jsonschema-rs decides one keyword at one place; what is absent or of another kind is told apart here.
+
+ABSENT, OTHER, PASSED, FAILED, BROKEN = range(5)
+KINDS = {"": object, "number": (int, float), "text": str, "list": list, "object": dict}
+SHOWN = 80
+_validators: dict[str, Any] = {}
+
+
+def _validator(schema: dict[str, Any]) -> Any:
+    """A compiled schema, whose patterns run in linear time."""
+    import jsonschema_rs  # only where a rule file has a schema
+
+    text = json.dumps(schema)
+    if text not in _validators:
+        options = jsonschema_rs.RegexOptions()
+        _validators[text] = jsonschema_rs.Draft202012Validator(schema, pattern_options=options).is_valid
+    return _validators[text]
+
+
+def _build(_: Any, header: dict[str, Any], __: bytes) -> tuple[dict[str, Any], None]:
+    """Why each schema cannot be used; empty where it can."""
+    why = []
+    for schema in header["schemas"]:
+        try:
+            _validator(schema)
+            why.append("")
+        except (ValueError, OverflowError) as error:
+            why.append(str(error).partition("\n")[0] or "it is no schema")
+    return {"why": why}, None
+
+
+def _validate(_: Any, header: dict[str, Any], data: bytes) -> tuple[dict[str, Any], pa.Table]:
+    """The state of every assertion on every answer, and why it fails."""
+    texts = pa.ipc.open_stream(pa.py_buffer(data)).read_all().column(0).to_pylist()
+    asked = [(KINDS[each["about"]], _validator(each["schema"]), each) for each in header["assertions"]]
+    by_steps: dict[tuple[Any, ...], list[int]] = {}
+    for slot, (*_, each) in enumerate(asked):
+        by_steps.setdefault(tuple(each["steps"]), []).append(slot)
+    states = [bytearray(len(texts)) for _ in asked]
+    words: list[list[str | None]] = [[None] * len(texts) for _ in asked]
+    for row, text in enumerate(texts):
+        if text is None:
+            continue
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            answer = BROKEN
+        for steps, slots in by_steps.items():
+            places = [] if answer is BROKEN else _places(answer, steps)
+            for slot in slots:
+                broken = (BROKEN, "the answer is nested too deep, or holds a number that is too long")
+                states[slot][row], words[slot][row] = (
+                    broken if answer is BROKEN else _state(places, *asked[slot]) if places else (ABSENT, None)
+                )
+    columns: dict[str, Any] = {f"s{slot}": pa.array(memoryview(each), pa.uint8()) for slot, each in enumerate(states)}
+    columns |= {f"w{slot}": pa.array(each, pa.string()) for slot, each in enumerate(words)}
+    return {}, pa.table(columns)
+
+
+def _places(answer: Any, steps: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """Every place that steps lead to, with its value: a key, the number of an item, or None for every item."""
+    places = [("$", answer)]
+    for step in steps:
+        further = []
+        for place, value in places:
+            if isinstance(step, str) and isinstance(value, dict) and step in value:
+                further.append((f"{place}.{step}", value[step]))
+            elif isinstance(step, int) and isinstance(value, list) and step < len(value):
+                further.append((f"{place}[{step}]", value[step]))
+            elif step is None and isinstance(value, list):
+                further += [(f"{place}[{index}]", item) for index, item in enumerate(value)]
+        places = further
+    return places
+
+
+def _state(places: list[tuple[str, Any]], kind: Any, is_valid: Any, asked: dict[str, Any]) -> tuple[int, str | None]:
+    """What an assertion says of all its places, and of the first that fails, how it is."""
+    state, failing = OTHER, []
+    for place, value in places:
+        if kind is not object and (not isinstance(value, kind) or isinstance(value, bool)):
+            continue
+        state = PASSED
+        try:
+            if not is_valid(value):
+                failing.append((place, value))
+        except (ValueError, OverflowError, RecursionError) as error:
+            return BROKEN, f"{place} cannot be validated: {type(error).__name__}"
+    if not failing:
+        return state, None
+    place, value = failing[0]
+    more = f" (and {len(failing) - 1} places more)" if len(failing) > 1 else ""
+    return FAILED, f"{place} {_how(value, asked)}{more}"
+
+
+def _how(value: Any, asked: dict[str, Any]) -> str:
+    keyword = asked["keyword"]
+    if keyword == "required":
+        return f"lacks {', '.join(name for name in asked['names'] if name not in value)}"
+    if keyword in {"minLength", "maxLength"}:
+        return f"has {len(value)} characters"
+    if keyword in {"minItems", "maxItems"}:
+        return f"has {len(value)} items"
+    text = ", ".join(value) if isinstance(value, dict) else json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return f"has the keys {text or '(none)'}" if isinstance(value, dict) else f"is {text}"
+
+
+_DO = {"build": _build, "validate": _validate, "parse": _parse, "render": _render, "bind": _bind, "evaluate": _evaluate}
 
 if __name__ == "__main__":
     main(int(sys.argv[1]), int(sys.argv[2]))

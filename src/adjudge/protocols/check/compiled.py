@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.check.document import Way
@@ -14,6 +15,8 @@ from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.check.types import FieldType
 
 SQL = {"truth": "BOOLEAN", "number": "DOUBLE"}
+WHOLE = "whole"
+"""The internal column of the answer itself as JSON text."""
 _TEXT = FieldType("text")
 
 
@@ -58,6 +61,15 @@ class Compiled:
     def fields(self) -> list[Field]:
         """The declared fields, in order."""
         return list(self.file.fields.values())
+
+    def field_columns(self, letter: str) -> list[str]:
+        """The internal columns of all fields."""
+        return [f"{letter}{place}" for place in range(len(self.fields))]
+
+    @property
+    def answer_columns(self) -> list[str]:
+        """The internal columns of an answer: all fields, and the answer itself where a schema reads it."""
+        return [*self.field_columns("c"), *([WHOLE] if self.file.schema else [])]
 
     def uses_of(self, block: str) -> list[Field]:
         """The fields that rules read of `gold` or of the `previous` sample."""
@@ -134,7 +146,7 @@ def compiled_or_wrong(file: RuleFile, sandbox: Sandbox) -> tuple[Compiled, list[
         if each.pattern:
             ready.patterns[each.name] = len(ready.expressions)
             ready.expressions.append((_pattern_sql(each, ready.names), SQL["truth"]))
-    wrong += _unusable_patterns(ready, sandbox)
+    wrong += _unusable_patterns(ready, sandbox) + _unusable_schemas(file, sandbox)
     used = {name for rule in ready.rules for name in rule.uses} | {(name,) for name in ready.patterns}
     ready.read = [name for name in ready.names.known.values() if name.written in used]
     return ready, wrong
@@ -173,6 +185,21 @@ def _unusable_patterns(ready: Compiled, sandbox: Sandbox) -> list[ConfigError]:
         )
         for name, kind in zip(names, kinds, strict=True)
         if "error" in kind
+    ]
+
+
+def _unusable_schemas(file: RuleFile, sandbox: Sandbox) -> list[ConfigError]:
+    """What jsonschema-rs does not take: a value that its keyword cannot have, or a pattern that needs backtracking."""
+    if not file.schema:
+        return []
+    if find_spec("jsonschema_rs") is None:
+        return [file.document.error(("schema",), "needs jsonschema-rs: pip install 'adjudge[check]'", key=True)]
+    why = sandbox.build([dict(each.schema) for each in file.schema])
+    hint = "; look-arounds and back-references are not taken"
+    return [
+        file.document.error(each.way, f"cannot be used: {text}{hint if 'regex' in text else ''}")
+        for each, text in zip(file.schema, why, strict=True)
+        if text
     ]
 
 

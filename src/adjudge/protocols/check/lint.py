@@ -14,15 +14,16 @@ from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch
-from adjudge.protocols.check.compiled import Compiled, column_type, compiled_or_wrong
+from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type, compiled_or_wrong
 from adjudge.protocols.check.document import Document
 from adjudge.protocols.check.hints import KEYWORDS, quoted
+from adjudge.protocols.check.paths import EVERY
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rows import ANSWERED, block_columns
 from adjudge.protocols.check.rulefile import Field, RuleFile, SelfTest
 from adjudge.protocols.check.rules import CheckContext, build
 from adjudge.protocols.check.sandbox import Sandbox
-from adjudge.protocols.check.values import Mistyped, column, value_of
+from adjudge.protocols.check.values import Mistyped, as_json, column, value_of
 
 Counts = Mapping[str, Mapping[str, int]]
 
@@ -139,6 +140,8 @@ def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandb
             columns[name.column] = pa.chunked_array([pa.array([f"test {test.number}" for test in tests], pa.string())])
     blocks = block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
     columns |= {name: pa.chunked_array([values]) for name, values in blocks.items()}
+    if compiled.file.schema:
+        columns[WHOLE] = pa.chunked_array([pa.array([as_json(_answer(test, compiled)) for test in tests], pa.string())])
     return CheckBatch(
         compiled=compiled,
         sandbox=sandbox,
@@ -148,6 +151,36 @@ def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandb
         mistyped={name: np.array(rows, dtype=np.intp) for name, rows in mistyped.items()},
         details=details,
     )
+
+
+def _answer(test: SelfTest, compiled: Compiled) -> dict[str, Any]:
+    """The answer that has the values of a self-test at the paths of their fields."""
+    answer: dict[str, Any] = {}
+    for name, value in test.row.items():
+        each = compiled.file.fields.get(name)
+        if each is None:
+            answer[name] = value
+        elif each.path.many:
+            cut = each.path.steps.index(EVERY)
+            for place, item in enumerate(value if isinstance(value, list) else []):
+                _put(answer, (*each.path.steps[:cut], place, *each.path.steps[cut + 1 :]), item)
+        else:
+            _put(answer, each.path.steps, value)
+    return answer
+
+
+def _put(holder: Any, steps: Sequence[str | int | None], value: Any) -> None:
+    """Put a value at the end of steps, with the objects and lists on the way."""
+    for step, following in zip(steps, [*steps[1:], EVERY], strict=True):
+        last = following is EVERY
+        inner: Any = value if last else [] if isinstance(following, int) else {}
+        if isinstance(holder, list) and isinstance(step, int):
+            holder += [None] * (step + 1 - len(holder))
+            if last or holder[step] is None:
+                holder[step] = inner
+        elif isinstance(holder, dict) and (last or step not in holder):
+            holder[step] = inner
+        holder = holder[step]
 
 
 def _test_column(
@@ -192,7 +225,7 @@ def _warn_names(compiled: Compiled, findings: Findings) -> None:
     file = compiled.file
     used = {name[-1] for rule in compiled.rules for name in rule.uses} | set(file.slices) | {file.cluster}
     for name, each in file.fields.items():
-        checked = each.one_of or each.range is not None or each.pattern
+        checked = each.one_of or each.range is not None or each.pattern or file.schema
         if name not in used and not checked and file.rules:
             text = "no rule reads this field; that it is there and of its type is checked all the same"
             findings.warnings.append(str(file.document.error(("fields", name), text, key=True)))

@@ -13,6 +13,7 @@ from adjudge.protocols.check.hints import RESERVED
 from adjudge.protocols.check.parts import Parts, is_number, near, shown
 from adjudge.protocols.check.paths import Path, parse_path
 from adjudge.protocols.check.rulefile import Field, Limits, Range, RuleFile, RuleText, SelfTest
+from adjudge.protocols.check.schema import assertions
 from adjudge.protocols.check.types import FieldType, parse_type
 from adjudge.verdict.gates import Gate
 
@@ -24,6 +25,7 @@ KEYS = (
         "about",
         "extract",
         "fields",
+        "schema",
         "meta",
         "input",
         "rules",
@@ -61,7 +63,7 @@ RULE_KEYS = (
     "optional",
 )
 TEST_KEYS = ("name", "row", "gold", "meta", "input", "previous", "fails", "not_applicable")
-FAMILIES = ("answer", "field", "place")
+FAMILIES = ("answer", "field", "place", "schema")
 """Families of rules that are ours."""
 PLACES, MOST_PLACES = 8, 100
 _CODE = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
@@ -86,6 +88,7 @@ class _Reader(Parts):
         fields = self._fields()
         meta, given = self._kinds("meta"), self._kinds("input")
         rules = self._rules(fields)
+        self.schema = assertions(self.document)
         if not fields:
             raise self.document.error(
                 (), "`fields` is missing or empty; a field is `total: {path: $.total, type: number}`"
@@ -102,6 +105,7 @@ class _Reader(Parts):
             meta=meta,
             input=given,
             rules=rules,
+            schema=self.schema,
             scores=self._scores(rules),
             gates=tuple(self._gate(place, text) for place, text in enumerate(self.list_of(("gates",)))),
             slices=tuple(
@@ -347,8 +351,14 @@ class _Reader(Parts):
             raise self.wrong(way, "a self-test is {row: {FIELD: VALUE}, fails: [RULE]}")
         self.known(test, TEST_KEYS, way)
         for block in ("row", "gold", "previous"):
-            self.known(test.get(block) or {}, tuple(fields), (*way, block), "field")
-        codes = (*rules, *(f"field.{name}" for name in ("present", "type", "one_of", "range", "pattern")), *_OURS)
+            more = {str(each.steps[0]) for each in self.schema if each.steps} if block == "row" else set()
+            self.known(test.get(block) or {}, (*fields, *sorted(more - set(fields))), (*way, block), "field")
+        codes = (
+            *rules,
+            *(f"field.{name}" for name in ("present", "type", "one_of", "range", "pattern")),
+            *_OURS,
+            *{each.code for each in self.schema},
+        )
         lists: dict[str, tuple[str, ...]] = {}
         for key in ("fails", "not_applicable"):
             lists[key] = self.words((*way, key), test.get(key, []))

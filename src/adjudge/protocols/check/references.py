@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from adjudge.errors import InputError
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.check.rows import EXPECTED, block_columns, field_columns, json_object, key_column, with_cut
+from adjudge.protocols.check.rows import EXPECTED, block_columns, json_object, key_column, with_cut
 from adjudge.protocols.check.values import Answers
 from adjudge.readers.blocks import Block
 from adjudge.readers.wording import in_words
@@ -62,7 +62,7 @@ class ReferenceReader:
             "key": key_column(block, [record.id for record in records], by_line=self.by_line, hint=expected),
             "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
             "line": pa.array(block.lines),
-            **dict(zip(field_columns(self.compiled, "g"), self.answers.columns(rows), strict=True)),
+            **dict(zip(self.compiled.field_columns("g"), self.answers.columns(rows), strict=True)),
             **block_columns(self.names, records),
         }
         return with_cut(columns, self.compiled)

@@ -67,6 +67,8 @@ def key_tree(compiled: Compiled, *, reference: bool) -> dict[str, Any]:
             known[block] = {name.written[1]: None for name in names}
     if reference or compiled.file.extract == "none":
         known |= dict.fromkeys(str(each.path.first) for each in compiled.fields)
+    if compiled.file.extract == "none":
+        known |= dict.fromkeys(compiled.file.schema_keys)
     if reference:
         known["gold"] = dict.fromkeys(str(each.path.first) for each in compiled.fields)
     return known
@@ -80,7 +82,7 @@ class OutputReader:
 
     def __init__(self, compiled: Compiled, *, repairs: bool, by_line: bool) -> None:
         self.compiled, self.by_line = compiled, by_line
-        self.answers = Answers(compiled.fields)
+        self.answers = Answers(compiled.fields, whole=bool(compiled.file.schema), left_out=compiled.file.beside)
         self.names = [*compiled.keys("meta"), *compiled.keys("input")]
         kind: Any = OutputWithBlocks if self.names else Output
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
@@ -115,7 +117,7 @@ class OutputReader:
         """The columns on the answers in texts that a run stores."""
         found, rows = self._answers(texts, [None] * len(texts))
         columns = self.answers.columns(rows)
-        return pa.table({**found.columns(), **dict(zip(field_columns(self.compiled, "c"), columns, strict=True))})
+        return pa.table({**found.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
 
     def _at_once(self, texts: Sequence[str | None], found: _Found) -> list[Any]:
         """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
@@ -207,7 +209,8 @@ class OutputReader:
         for row, record in enumerate(records):
             converted = self.answers.convert(record)
             error = record.get("error")
-            if error is not None and converted.values == self.answers.nothing:
+            empty = all(value is None for value in converted.values[: len(self.answers.fields)])
+            if error is not None and empty:
                 found.refuse(row, ERRORED, str(error)[:200])
                 rows.append(self.answers.nothing)
             else:
@@ -246,7 +249,7 @@ class OutputReader:
             "response": texts,
             "characters": characters.cast(pa.int64()),
             **found.columns(),
-            **dict(zip(field_columns(self.compiled, "c"), self.answers.columns(rows), strict=True)),
+            **dict(zip(self.compiled.answer_columns, self.answers.columns(rows), strict=True)),
             **block_columns(self.names, outputs),
         }
         return with_cut(columns, self.compiled)
@@ -317,11 +320,6 @@ def with_cut(columns: dict[str, Any], compiled: Compiled) -> pa.Table:
         source = columns.get(compiled.label(compiled.file.sequence).column)
         columns["cut"] = columns["key"] if source is None else source.cast(pa.string()).fill_null("")
     return pa.table(columns)
-
-
-def field_columns(compiled: Compiled, letter: str) -> list[str]:
-    """The internal columns of all fields."""
-    return [f"{letter}{place}" for place in range(len(compiled.fields))]
 
 
 def key_column(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 from adjudge.protocols.check.document import Document
 from adjudge.protocols.check.paths import Path
+from adjudge.protocols.check.schema import Assertion
 from adjudge.protocols.check.types import FieldType
 from adjudge.verdict.gates import Gate
 
@@ -97,6 +98,7 @@ class RuleFile:
     meta: dict[str, FieldType]
     input: dict[str, FieldType]
     rules: dict[str, RuleText]
+    schema: tuple[Assertion, ...] = ()
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
     slices: tuple[str, ...] = ()
@@ -104,3 +106,15 @@ class RuleFile:
     sequence: str = ""
     order: str = ""
     tests: tuple[SelfTest, ...] = ()
+
+    @property
+    def schema_keys(self) -> list[str]:
+        """The keys of an answer that the schema names."""
+        return list(dict.fromkeys(str(each.steps[0]) for each in self.schema if each.steps))
+
+    @property
+    def beside(self) -> set[str]:
+        """Keys of a record that is an answer itself, but that are no part of the answer unless the schema names them."""
+        return (
+            {"id", "model", "error", "meta", "input"}.difference(self.schema_keys) if self.extract == "none" else set()
+        )

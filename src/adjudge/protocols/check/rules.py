@@ -16,6 +16,7 @@ from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.check.batch import CheckBatch, Mask, answered, place_names
 from adjudge.protocols.check.compiled import Compiled, CompiledRule
 from adjudge.protocols.check.rulefile import Field, Limits, Range
+from adjudge.protocols.check.schema_rules import schema_rules
 
 _TYPED = ("field.present", "field.type")
 NO_VALUE = "the expression has no value here (NULL, or not a finite number)"
@@ -43,6 +44,7 @@ def build(context: CheckContext) -> list[Rule]:
     rules += [_range([each for each in single if each.range is not None])] if any(each.range for each in single) else []
     patterns = [each for each in compiled.fields if each.pattern]
     rules += [_pattern(patterns, compiled)] if patterns else []
+    rules += schema_rules(compiled.file.schema)
     return [*rules, *(_user_rule(rule, compiled) for rule in compiled.rules)]
 
 

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.protocols.check.batch import CheckBatch, ReadBatch
-from adjudge.protocols.check.compiled import Compiled, column_type
+from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.rows import STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.readers.extract import METHODS
 
+WHOLE_ANSWER = "answer_json"
+"""The column of samples.parquet that holds the answer itself, where a schema reads it."""
 _BLOCKS = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
 
 
@@ -37,6 +39,8 @@ def table(read: ReadBatch, decided: Mapping[str, pa.Array], compiled: Compiled, 
     }
     for name in stored(compiled, gold=gold):
         columns[stored_name(name)] = batch.columns[name.column]
+    if compiled.file.schema:
+        columns[WHOLE_ANSWER] = batch.columns[WHOLE]
     return pa.table(columns)
 
 
@@ -84,6 +88,8 @@ def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox, *, gold: bo
             field = compiled.file.fields.get(written[-1])
             kind = column_type(field).arrow if field is not None else _BLOCKS.get(name.kind, pa.string())
             columns[name.column] = pa.chunked_array([pa.nulls(n, kind)])
+    if compiled.file.schema:
+        columns[WHOLE] = samples.column(WHOLE_ANSWER)
     mistyped: dict[str, list[int]] = {}
     wrong = samples.column("mistyped")
     if wrong.null_count < n:
@@ -106,8 +112,10 @@ def reread(samples: pa.Table, outputs: pa.Table, reader: OutputReader) -> list[s
     rows = np.flatnonzero((codes(samples, "status", STATUSES) <= UNPARSED) & np.asarray(whole))
     again = reader.again(outputs.column("response").take(rows).to_pylist())
     stored_rows = samples.take(rows)
+    names = {f"answer.{each.name}": f"c{place}" for place, each in enumerate(reader.compiled.fields)}
+    names |= {WHOLE_ANSWER: WHOLE} if reader.compiled.file.schema else {}
     return [
-        f"samples.parquet: answer.{each.name} is not what the stored texts hold"
-        for place, each in enumerate(reader.compiled.fields)
-        if stored_rows.column(f"answer.{each.name}").to_pylist() != again.column(f"c{place}").to_pylist()
+        f"samples.parquet: {name} is not what the stored texts hold"
+        for name, column in names.items()
+        if stored_rows.column(name).to_pylist() != again.column(column).to_pylist()
     ]

@@ -24,6 +24,9 @@ from adjudge.errors import InstrumentError
 
 MEMORY_MB, SECONDS = 600, 10
 REQUEST_BYTES = 1 << 25
+MOST_VALIDATED = 500_000
+"""Assertions times answers of a schema in one request."""
+ABSENT, OTHER, PASSED, FAILED, BROKEN = range(5)  # states of an assertion, as in child.py
 LENGTHS = struct.Struct("<IQ")  # as in child.py, which imports nothing of ours
 _CHILD = Path(__file__).with_name("child.py")
 _ENVIRONMENT = {
@@ -47,6 +50,14 @@ class Column:
 
     values: pa.ChunkedArray
     errors: list[tuple[NDArray[np.intp], str]] = field(default_factory=list)
+
+
+@dataclass
+class Validated:
+    """What the assertions of a schema say: states (assertions, rows) as in child.py, and why by (assertion, row)."""
+
+    states: NDArray[np.uint8]
+    why: dict[tuple[int, int], str]
 
 
 @dataclass
@@ -95,6 +106,51 @@ class Sandbox:
                 whole.errors += [(rows + first, text) for rows, text in part.errors]
             first += piece.num_rows
         return results
+
+    def build(self, schemas: Sequence[dict[str, Any]]) -> list[str]:
+        """Why each schema cannot be used; empty where it can."""
+        try:
+            reply, _ = self._ask({"do": "build", "schemas": list(schemas)})
+        except OverLimit:
+            return [self.over] * len(schemas)
+        why: list[str] = reply["why"]
+        return why
+
+    def validate(self, answers: pa.ChunkedArray, assertions: Sequence[dict[str, Any]]) -> Validated:
+        """Every assertion over the JSON texts of answers; where all at once are over the limits, each alone."""
+        found = Validated(np.zeros((len(assertions), len(answers)), dtype=np.uint8), {})
+        table = pa.table({"answer": answers}).combine_chunks()
+        step = max(1, MOST_VALIDATED // len(assertions))
+        first = 0
+        for start in range(0, table.num_rows, step):
+            for piece in _pieces(table.slice(start, step).combine_chunks()):
+                try:
+                    self._validated(piece, assertions, range(len(assertions)), first, found)
+                except OverLimit:
+                    for place in range(len(assertions)):
+                        try:
+                            self._validated(piece, assertions, [place], first, found)
+                        except OverLimit:
+                            found.states[place, first : first + piece.num_rows] = BROKEN
+                            found.why |= {(place, first + row): self.over for row in range(piece.num_rows)}
+                first += piece.num_rows
+        return found
+
+    def _validated(
+        self, piece: pa.Table, assertions: Sequence[dict[str, Any]], places: Sequence[int], first: int, found: Validated
+    ) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, piece.schema) as writer:
+            writer.write_table(piece)
+        asked = {"do": "validate", "assertions": [assertions[place] for place in places]}
+        _, data = self._ask(asked, sink.getvalue())
+        table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+        for index, place in enumerate(places):
+            states = table.column(f"s{index}").to_numpy()
+            found.states[place, first : first + piece.num_rows] = states
+            words = table.column(f"w{index}")
+            for row in np.flatnonzero(states >= FAILED).tolist():
+                found.why[place, first + row] = words[row].as_py()
 
     def _over_piece(
         self, piece: pa.Table, columns: Sequence[tuple[str, str]], expressions: Sequence[tuple[str, str]]

@@ -25,6 +25,7 @@ def _rule_file() -> dict[str, Any]:
         "about": _TEXT,
         "extract": {"enum": ["json", "none"]},
         "fields": {"type": "object", "additionalProperties": {"anyOf": [_TEXT, _field()]}, "minProperties": 1},
+        "schema": {"type": "object", "description": "a JSON Schema about the answer, one rule a keyword and path"},
         "meta": {"type": "object", "additionalProperties": _TEXT},
         "input": {"type": "object", "additionalProperties": _TEXT},
         "rules": {

@@ -25,6 +25,7 @@ def sections(
         _models(estimates, compiled, models),
         _rules(estimates, outcomes, layout, compiled),
         _fields(estimates, outcomes, layout, compiled),
+        _schema(outcomes, layout),
         _slices(estimates, compiled),
     ]
     return [table for table in tables if table.rows]
@@ -68,6 +69,23 @@ def _rules(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, co
         ["rule", "title", "severity", Column("pass rate", "%"), "pass", "fail", "not applicable", "error"],
         rows,
         note="The pass rate is over the samples on which a rule could be applied.",
+    )
+
+
+def _schema(outcomes: NDArray[np.int64], layout: Layout) -> Section:
+    """Every keyword and path of the schema with its outcomes, the most failures first."""
+    rows = [
+        [place.rule["code"], place.slot["field"], place.slot["unit"], *outcomes[index].tolist()]
+        for index, place in enumerate(layout.positions)
+        if place.rule["family"] == "schema"
+    ]
+    rows.sort(key=lambda row: (-row[4], row[0], row[1]))
+    return Section(
+        "schema",
+        "Schema",
+        ["rule", "path", "asks", "pass", "fail", "not applicable", "error"],
+        rows,
+        note="An answer is counted once a keyword and path; it fails where one place of the path does.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,15 +37,16 @@ class Answers:
 
     `decoder` decodes an answer at once where all its values have the declared types; `flat` makes a tuple of what it
     gives. `convert` takes any object, and says what is mistyped. For an answer that both can read they give the same.
+    With `whole`, the last value is the answer itself as JSON text without the keys `left_out`, for a schema.
     """
 
-    def __init__(self, fields: Sequence[Field]) -> None:
-        self.fields = tuple(fields)
+    def __init__(self, fields: Sequence[Field], *, whole: bool = False, left_out: Collection[str] = ()) -> None:
+        self.fields, self.whole, self.left_out = tuple(fields), whole, left_out
         self.keys = tuple(dict.fromkeys(each.path.steps[0] for each in fields if isinstance(each.path.steps[0], str)))
         self.plain = all(_plain(each) for each in fields) and len(self.keys) == len(self.fields)
-        self.struct = self._struct() if self.plain else None
+        self.struct = self._struct() if self.plain and not whole else None
         self.decoder = None if self.struct is None else msgspec.json.Decoder(self.struct)
-        self.nothing = (None,) * len(self.fields)
+        self.nothing = (None,) * (len(self.fields) + whole)
         self._converters: list[Callable[[Any], Any]] = [_converter(each) for each in fields]
 
     def _struct(self) -> type[msgspec.Struct]:
@@ -66,16 +67,16 @@ class Answers:
             if found is ABSENT and each.path.many and _held_by_no_list(each, answer):
                 mistyped.append(Mistyped(each.name, "what holds it is no list"))
             values.append(_typed(each, found, converter, mistyped))
+        if self.whole:
+            values.append(as_json({key: value for key, value in answer.items() if key not in self.left_out}))
         return Converted(tuple(values), tuple(mistyped))
 
     def columns(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
         """Tuples of values as a column a field."""
+        kinds = [column_type(each).arrow for each in self.fields] + [pa.string()] * self.whole
         if not rows:
-            return [pa.array([], column_type(each).arrow) for each in self.fields]
-        return [
-            column(values, column_type(each).arrow)
-            for each, values in zip(self.fields, zip(*rows, strict=True), strict=True)
-        ]
+            return [pa.array([], kind) for kind in kinds]
+        return [column(values, kind) for kind, values in zip(kinds, zip(*rows, strict=True), strict=True)]
 
 
 def value_of(each: Field, value: Any, mistyped: list[Mistyped]) -> Any:
@@ -118,12 +119,20 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([_mended(value) for value in values], kind)
 
 
+def as_json(answer: dict[str, Any]) -> str:
+    """An answer as JSON text; text that is no Unicode has its odd characters replaced."""
+    try:
+        return msgspec.json.encode(answer).decode()
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_mended(answer)).decode()
+
+
 def _mended(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, list):
         return [_mended(item) for item in value]
-    return {key: _mended(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return {_mended(key): _mended(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _plain(each: Field) -> bool:
