@@ -106,7 +106,7 @@ def test_json_of_a_query_means_the_same(adjudge_cli, evil):
     done = adjudge_cli(
         "query", evil[0], "select distinct model from samples order by 1 desc limit 1", "--format", "json"
     )
-    assert json.loads(done.stdout) == {"model": EVIL}
+    assert json.loads(done.stdout) == [{"model": EVIL}]
 
 
 def test_no_cell_is_a_formula(adjudge_cli, evil):

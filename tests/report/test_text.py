@@ -35,7 +35,7 @@ def test_buckets_in_the_summary_add_up(flight_run):
 def test_summary_shows_every_headline_estimate_of_the_metrics(flight_run):
     text = summary(flight_run)
     for name in flight_run.metrics["headline"]:
-        assert name.replace("_", " ") in text
+        assert flight_run.metric(name).title in text
     assert flight_run.metrics["headline"][0] == "eligibility_rate"
 
 

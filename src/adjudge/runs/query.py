@@ -18,6 +18,11 @@ _SLOT = [
     ("field", pa.string()),
     ("step", pa.int64()),
     ("unit", pa.string()),
+    ("when", pa.string()),
+    *((name, pa.float64()) for name in _BOUNDS),
+]
+_CASE = [
+    *((name, pa.string()) for name in ("when", "passed", "failed", "unit")),
     *((name, pa.float64()) for name in _BOUNDS),
 ]
 _RULES = pa.schema(
@@ -27,6 +32,7 @@ _RULES = pa.schema(
         ("variants", pa.list_(pa.struct([(name, pa.string()) for name in ("code", "title", "failed")]))),
         *((name, pa.string()) for name in ("passed", "failed")),
         ("applies", _TEXTS),
+        ("cases", pa.list_(pa.struct(_CASE))),
         ("slots", pa.list_(pa.struct(_SLOT))),
     ]
 )
