@@ -87,5 +87,5 @@ def test_a_word_that_is_not_allowed_is_refused_with_those_that_are():
 
 def test_too_few_resamples_are_refused():
     check_resamples(100)
-    with pytest.raises(ConfigError, match="resamples is 99, expected 100 or more"):
+    with pytest.raises(ConfigError, match="resamples is 99, expected 100 to"):
         check_resamples(99)

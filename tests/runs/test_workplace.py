@@ -72,7 +72,7 @@ def test_an_empty_folder_is_a_place(config, tmp_path):
 def test_two_evaluations_in_the_same_second_are_two_runs(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        adjudge.evaluate("flight", config, report=False, limit=2)
+        evaluate(protocol("flight"), config, Options(limit=2))
     assert len(names(tmp_path / "runs")) == 2
 
 

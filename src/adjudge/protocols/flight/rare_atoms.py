@@ -32,9 +32,10 @@ class RareAtoms:
         self.code = evidence.code.ravel()[flat]
 
     def atoms(self, model: Ints, n_models: int, families: Sequence[str]) -> NDArray[np.int32]:
-        """(models, families, kinds): how many atoms are of each kind; every position is of one of the families."""
-        layout, width = self.evidence.layout, len(families)
-        family = np.array([families.index(position.rule["family"]) for position in layout.positions])
+        """(models, families, kinds): how many atoms are of each kind; rules of other families, a plugin's, are left out."""
+        layout, width = self.evidence.layout, len(families) + 1
+        places = {name: place for place, name in enumerate(families)}
+        family = np.array([places.get(position.rule["family"], len(families)) for position in layout.positions])
         critical = (self.outcome == FAIL) & (self.severity == CRITICAL)
         kind = np.where(critical, ATOM_KINDS.index("critical"), _KIND_OF_OUTCOME[self.outcome])
         place = (model[self.sample] * width + family[self.position]) * len(ATOM_KINDS) + kind
@@ -42,7 +43,7 @@ class RareAtoms:
         counts = counts.reshape(n_models, width, len(ATOM_KINDS))
         atoms = np.bincount(model, minlength=n_models)[:, None] * np.bincount(family, minlength=width)
         counts[:, :, 0] = atoms - counts.sum(axis=2)
-        return counts.astype(np.int32)
+        return counts[:, : len(families)].astype(np.int32)
 
     def codes(self, model: Ints, n_models: int) -> NDArray[np.int32]:
         """(models, codes): how many atoms failed under each code."""
