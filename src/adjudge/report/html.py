@@ -34,6 +34,8 @@ _PICTURE = re.compile(rb'<img class="sample"[^>]*>')
 _PACKED = re.compile(rb'<script type="text/plain" id="samples-data">([^<]*)</script>')
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
+EXPLORER = ("store.js", "sample.js", "table.js")
+"""The scripts of every page that explores samples; one of the page's own follows."""
 _SHOWN = 20
 _WIDE = 620
 
@@ -163,7 +165,7 @@ def _page(
     """The report; `samples` are packed, and as good as anything where the page is only compared."""
     figures = [_figure(chart, drawn) for chart, drawn in zip(block["charts"], drawings, strict=True)]
     explored = samples.decode() if "explore" in block else ""
-    scripts = ("report.js", "explore.js") if explored else ("report.js",)
+    scripts = ("report.js", *EXPLORER, "explore.js") if explored else ("report.js",)
     return page("report.html.j2", block, scripts, charts=figures, pictures=shown or {}, packed=explored)
 
 
