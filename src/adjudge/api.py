@@ -247,7 +247,7 @@ def load_run(path: str | Path) -> Run:
     else:
         run = Run(Path(path))
     chosen = installed_protocol(run.manifest.protocol)
-    run.recorder, run.declarations = chosen.record, partial(metrics_of, chosen)
+    run.recorder, run.declarations, run.panels = chosen.record, partial(metrics_of, chosen), chosen.panels
     return run
 
 

@@ -17,6 +17,7 @@ from adjudge.protocols.base import Input, Judged, Measured, Named, Packaged, Par
 from adjudge.protocols.common.plan import BatchPlan, RulePlan, configured
 from adjudge.provenance.canonical import digest
 from adjudge.readers.blocks import Block
+from adjudge.runs.panel import Panel
 from adjudge.runs.section import Column, Section
 from adjudge.stats.bootstrap import mean, ratio_of_sums
 from adjudge.stats.estimate import Estimate
@@ -51,6 +52,7 @@ __all__ = [
     "Named",
     "Outcome",
     "Packaged",
+    "Panel",
     "Partition",
     "Plan",
     "Protocol",

@@ -29,15 +29,6 @@ def pages(tmp_path_factory):
     return page
 
 
-def ready(browser, path, **options):
-    browser.open(path, **options)
-    end = time.monotonic() + 30
-    while browser.run("document.getElementById('explorer').dataset.ready") != "true":
-        assert time.monotonic() < end, "the explorer does not come up"
-        time.sleep(0.05)
-    browser.run("document.documentElement.style.scrollBehavior = 'auto'")
-
-
 def counted(browser):
     return int(browser.run("document.getElementById('explore-count').textContent.split(' ')[0].replaceAll(',', '')"))
 
@@ -55,7 +46,7 @@ def press(browser, key):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_can_be_explored(browser, pages, name):
     run = pages(name)
-    ready(browser, run.path / "page.html")
+    browser.ready(run.path / "page.html")
     samples = run.samples.to_arrow().select(["sample", "model", "bucket"]).to_pylist()
     assert counted(browser) == len(samples)
     bucket = next(row["bucket"] for row in samples if row["bucket"] is not None)
@@ -72,7 +63,7 @@ def test_every_protocol_can_be_explored(browser, pages, name):
     link = browser.run("location.hash")
     press(browser, "Escape")
     assert browser.run("document.querySelector('.xdetail').hidden")
-    ready(browser, run.path / "page.html", width=420)
+    browser.ready(run.path / "page.html", width=420)
     browser.run(f"location.hash = {json.dumps(link)}")
     time.sleep(0.3)
     assert browser.run("document.querySelector('.xdetail h3').textContent") == title
@@ -83,7 +74,7 @@ def test_every_protocol_can_be_explored(browser, pages, name):
 
 def test_search_sort_and_the_other_models(browser, pages):
     run = pages("flight")
-    ready(browser, run.path / "page.html")
+    browser.ready(run.path / "page.html")
     press(browser, "/")
     assert browser.run("document.activeElement.id") == "explore-search"
     browser.run(
@@ -109,7 +100,7 @@ def test_search_sort_and_the_other_models(browser, pages):
 
 def test_messages_are_those_of_explain(browser, pages):
     run = pages("flight")
-    ready(browser, run.path / "page.html")
+    browser.ready(run.path / "page.html")
     browser.run("location.hash = 'sample=F01-0000&model=magpie-h'")
     time.sleep(0.3)
     shown = browser.run(
@@ -133,7 +124,7 @@ def test_a_hostile_run_shows_text_only(browser, tmp_path):
     run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
     page = tmp_path / "page.html"
     page.write_bytes(html.render(run))
-    ready(browser, page)
+    browser.ready(page)
     assert counted(browser) == 150
     press(browser, "j")
     assert browser.run("document.title") != "owned"

@@ -25,6 +25,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.plugins import plugin, plugin_names
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers.blocks import Block
+from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
 from adjudge.runs.section import Section
 from adjudge.stats.estimate import Estimate
@@ -235,6 +236,11 @@ class Protocol(ABC):
         """One sample as an object, for `export --records` and `run.record`."""
         raise ConfigError(f"protocol {self.name} has no record view")
 
+    def panels(self, run: Run) -> Sequence[Panel]:
+        """What a page shows of an opened sample, beside its evidence and its answer."""
+        del run
+        return ()
+
     def example(self, folder: Path, seed: int) -> dict[str, Any] | None:
         """Write the protocol's example data into a folder and return the configuration that judges it, for the demo."""
         return None
@@ -247,8 +253,8 @@ class Protocol(ABC):
 class Packaged(Protocol):
     """A protocol whose parts are modules of one package, each imported when it is asked for.
 
-    `plan.plan(config)`, and where there are such: `metrics.METRICS`, `record.record`, `example.example`,
-    `schemas.schemas`, `rows.ROLES`.
+    `plan.plan(config)`, and where there are such: `metrics.METRICS`, `record.record`, `panels.panels`,
+    `example.example`, `schemas.schemas`, `rows.ROLES`.
     """
 
     def __init__(self, package: str, *, version: str, title: str, unproven: str = "") -> None:
@@ -279,6 +285,11 @@ class Packaged(Protocol):
         """The package's record view."""
         view: dict[str, Any] = self._part("record").record(run, row, atoms, output)
         return view
+
+    def panels(self, run: Run) -> Sequence[Panel]:
+        """The package's panels."""
+        part = self._part("panels", optional=True)
+        return () if part is None else part.panels(run)
 
     def example(self, folder: Path, seed: int) -> dict[str, Any] | None:
         """The package's example."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
+from adjudge.report.opened import agent_columns, agent_of, panel_columns, panels_of
 from adjudge.runs.run import Run
 
 SAMPLES = 20_000
@@ -48,13 +49,17 @@ class _Columns:
         self.failed = [{"s": [], "c": [], "e": [], "o": [], "w": []} for _ in range(self.width)]
         self.unchecked = [{"s": [], "w": []} for _ in range(self.width)]
 
-    def add(self, samples: pa.Table, outputs: pa.Table | None, evidence: Evidence) -> None:
-        """Append one batch, of the evidence as much as there are samples."""
+    def add(
+        self, samples: pa.Table, outputs: pa.Table | None, evidence: Evidence, computed: Mapping[str, Sequence[Any]]
+    ) -> None:
+        """Append one batch, of the evidence as much as there are samples; `computed` columns are for the page alone."""
         tables = [samples] if outputs is None else [samples, outputs]
         for table in tables:
             for name in table.column_names:
                 if name not in _UNSHOWN:
                     self.columns.setdefault(name, [None] * self.n).extend(_values(table.column(name)))
+        for name, values in computed.items():
+            self.columns.setdefault(name, [None] * self.n).extend(values)
         for position in range(self.width):
             row = evidence.outcome[position, : samples.num_rows]
             self.outcomes[position].append(_OUTCOMES[row].tobytes().decode())
@@ -115,9 +120,10 @@ def block_digest(block: Mapping[str, Any]) -> str:
 
 def _block(run: Run, most: int) -> dict[str, Any]:
     layout, total = run.layout, run.samples_count
-    columns = _Columns(layout.width)
-    for samples, outputs, evidence in _batches(run, most):
-        columns.add(samples, outputs, evidence)
+    columns, panels, agents = _Columns(layout.width), panels_of(run), _Agents(run)
+    for part, samples, outputs, evidence in _batches(run, most):
+        computed = panel_columns(run, panels, samples, outputs) | agent_columns(samples, agents.of(part))
+        columns.add(samples, outputs, evidence, computed)
     shown = {name: _column(values) for name, values in columns.columns.items()}
     return {
         "n": columns.n,
@@ -131,11 +137,27 @@ def _block(run: Run, most: int) -> dict[str, Any]:
         "not_asked": NOT_ASKED,
         "codes": list(layout.codes),
         "rules": [{key: rule[key] for key in _RULE_KEYS if key in rule} for rule in layout.rules],
-        "grid": run.metrics.get("grid"),
+        "panels": [panel.to_dict() for panel in panels],
+        "agent": agent_of(run),
     }
 
 
-def _batches(run: Run, most: int) -> Iterator[tuple[pa.Table, pa.Table | None, Evidence]]:
+@dataclass
+class _Agents:
+    """How verdicts came about, a partition at a time."""
+
+    run: Run
+    part: int = -1
+    table: pa.Table | None = None
+
+    def of(self, part: int) -> pa.Table | None:
+        """The table of a partition; None where the run has none."""
+        if part != self.part:
+            self.part, self.table = part, self.run.side_table("agent", part)
+        return self.table
+
+
+def _batches(run: Run, most: int) -> Iterator[tuple[int, pa.Table, pa.Table | None, Evidence]]:
     """Batches until there are as many samples as may be shown; a batch that goes beyond is cut."""
     part, group, left = -1, 0, most
     for number, samples, evidence in run.batches():
@@ -144,6 +166,7 @@ def _batches(run: Run, most: int) -> Iterator[tuple[pa.Table, pa.Table | None, E
         outputs = run.outputs(part, group)
         taken = min(left, samples.num_rows)
         yield (
+            part,
             samples.slice(0, taken),
             None if outputs is None else outputs.slice(0, taken),
             evidence,
@@ -182,4 +205,4 @@ def _column(values: Sequence[Any]) -> dict[str, Any]:
 
 def _is_slice(name: str, column: Mapping[str, Any], n: int) -> bool:
     known = {"sample", "model", "bucket", "verdict", "response"}
-    return name not in known and 2 <= len(column.get("words", ())) <= min(_SLICES, n // 2)
+    return name not in known and name[0] != "@" and 2 <= len(column.get("words", ())) <= min(_SLICES, n // 2)

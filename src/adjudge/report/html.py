@@ -34,7 +34,7 @@ _PICTURE = re.compile(rb'<img class="sample"[^>]*>')
 _PACKED = re.compile(rb'<script type="text/plain" id="samples-data">([^<]*)</script>')
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
-EXPLORER = ("store.js", "sample.js", "table.js")
+EXPLORER = ("store.js", "panels.js", "sample.js", "table.js")
 """The scripts of every page that explores samples; one of the page's own follows."""
 _SHOWN = 20
 _WIDE = 620

@@ -19,6 +19,7 @@ from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import Evidence
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.runs.frame import Estimates, Frame
+from adjudge.runs.panel import Panel
 from adjudge.runs.writer import AGENT, CHARTS, MANIFEST, METRICS, RULES, SAMPLES, VALIDATION
 from adjudge.stats.metric import Metric, declaration
 
@@ -34,6 +35,8 @@ class Run:
         self.recorder = recorder
         self.declarations: Callable[[], Sequence[Metric]] = tuple
         """The installed protocol's metrics, for runs that do not hold their own."""
+        self.panels: Callable[[Run], Sequence[Panel]] = lambda _: ()
+        """What the installed protocol shows of an opened sample."""
         self.home: object = None
         self._agent_part: tuple[int, pa.Table | None] = -1, None
         """What removes the folder when nobody needs it, where it is a copy."""

@@ -31,14 +31,6 @@ FEW_FLIGHTS = 10
 MANY_MODELS = "all models"
 """The name of the random numbers that more than `MOST_DETAILED` models share: each is then resampled in the same way."""
 
-GRID = {
-    "rows": list(FIELDS),
-    "columns": {"shown": "shown", "predicted": "answer", "true": "gold"},
-    "predicted": "predicted",
-    "true": "true",
-}
-"""How the page lays out the lists of a sample: a row a field, a column each for what was shown, predicted and true."""
-
 
 @dataclass(frozen=True)
 class TaskNumbers:
@@ -163,7 +155,6 @@ def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -
     }
     common = {
         "task": ", ".join(task.task for task in tasks),
-        "grid": GRID,
         "library": library.name,
         "comparable": comparable(config.scores),
         "dataset_columns": list(DATASET_COLUMNS),

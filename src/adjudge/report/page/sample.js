@@ -1,105 +1,123 @@
-// One sample, opened: what failed, what passed, what was not checked, the answer, and what is particular to a protocol.
-const facts = (pairs) => make("dl", { class: "facts" }, ...pairs.flatMap(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")), make("dd", {}, value)]));
+// One sample, opened: what failed and why, what is particular to its protocol, its answer, and the rest of its evidence.
 
-const answer = (samples, row) => {
+// The limits of a check, as `explain` writes them.
+const limitsOf = ({ observed }, slot) => {
+  const parts = isNumber(observed) ? [`observed ${digits(observed)}`] : [], has = (name) => isNumber(slot[name]);
+  if (has("low") && has("high")) parts.push(`allowed ${digits(slot.low)} to ${digits(slot.high)}`);
+  else if (has("low")) parts.push(`allowed from ${digits(slot.low)}`);
+  else if (has("high")) parts.push(`allowed up to ${digits(slot.high)}`);
+  const beyond = [["below", "critical_low"], ["above", "critical_high"]].filter(([, name]) => has(name)).map(([word, name]) => `${word} ${digits(slot[name])}`);
+  if (beyond.length) parts.push(`critical ${beyond.join(" or ")}`);
+  return parts.join(", ");
+};
+
+// What an agent said of one reason, in its own words.
+const wordsOf = (samples, row, place) => {
+  const item = (name) => (samples.at(name, row) || [])[place] ?? null;
+  const words = item("@reason_words"), quote = item("@reason_quotes");
+  return [
+    words === null ? null : make("p", { class: "note" }, `The judge: ${words}`),
+    quote === null ? null : make("p", { class: "note" }, make("q", {}, quote), item("@reason_verified") ? " stands in the answer" : " does not stand in the answer; this reason is dropped"),
+  ];
+};
+
+// Why: the checks that failed, those first that the verdict is attributed to.
+const why = (samples, row) => {
+  const reasons = samples.at("@reasons", row) || [], failed = samples.failed[row];
+  const ranked = reasons.map(([position, size], place) => ({ position, size, place, atom: failed.find((atom) => atom.position === position) }));
+  const ranks = new Map(ranked.map(({ position }, place) => [position, place]));
+  const rest = failed.filter((atom) => !ranks.has(atom.position)).map((atom) => ({ position: atom.position, size: 1, place: -1, atom }));
+  const lines = [...ranked, ...rest].map(({ position, size, place, atom }) => {
+    const { rule, slot } = samples.positions[position];
+    return make("li", { title: atom ? limitsOf(atom, slot) : null }, badge(atom ? atom.severity : "passed"), ` ${atom ? samples.message(atom, "f") : rule.title} `,
+      make("code", {}, atom ? atom.code : rule.code), size > 1 ? make("span", { class: "note" }, ` and ${size - 1} more like it`) : null,
+      ...(place < 0 ? [] : wordsOf(samples, row, place)));
+  });
+  if (!lines.length) return [make("p", { class: "note" }, "No check failed.")];
+  return [make("ul", { class: "atoms" }, ...lines)];
+};
+
+// What an agent other than the rules did here.
+const judgeOf = (samples, row) => {
+  const { agent } = samples.data, list = (name) => samples.at(name, row) || [];
+  if (!agent) return null;
+  const verified = list("@quotes_verified"), pairs = [];
+  if (agent.language_model) pairs.push(["judge", agent.model]);
+  if (list("@votes").length) pairs.push(["votes", list("@votes").join(", ")]);
+  if (list("@refused").length) pairs.push(["answers refused", list("@refused").join(", ")]);
+  if (agent.language_model && samples.at("@decided_by", row) === "rules") pairs.push(["decided by", "the rules; the judge gave no answer that holds"]);
+  list("@quotes").forEach((quote, place) => pairs.push([verified[place] ? "quote, stands in the answer" : "quote, does not stand in the answer", quote]));
+  return pairs.length ? make("div", { class: "part" }, make("h4", {}, "The judge"), facts(pairs)) : null;
+};
+
+const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
+
+const checklistOf = (samples, row) => {
+  const { agent } = samples.data, statuses = samples.at("@status", row);
+  if (!agent || !statuses) return null;
+  const words = { p: "pass", f: "fail", u: "unknown" };
+  const items = agent.items.map((title, place) => ({ title, status: statuses[place] })).sort((a, b) => "fup".indexOf(a.status) - "fup".indexOf(b.status));
+  const count = (status) => items.filter((item) => item.status === status).length;
+  const told = Object.entries(words).filter(([status]) => count(status)).map(([status, word]) => `${count(status)} ${word}`).join(" · ");
+  return folded(`Checklist: ${told}`, make("ul", { class: "atoms" }, ...items.map(({ title, status }) => make("li", {}, badge(words[status]), ` ${title}`))));
+};
+
+const answerOf = (samples, row) => {
   const response = samples.at("response", row);
   if (typeof response !== "string") return null;
-  const start = samples.at("start", row), end = samples.at("end", row);
-  const block = make("pre");
+  const start = samples.at("start", row), end = samples.at("end", row), block = make("pre"), told = [];
   if (Number.isInteger(start) && Number.isInteger(end) && start >= 0 && start < end) {
     const signs = Array.from(response);
     block.append(signs.slice(0, start).join(""), make("mark", {}, signs.slice(start, end).join("")), signs.slice(end).join(""));
+    told.push("what was read is marked");
   } else block.append(response);
-  return block;
+  const method = samples.at("method", row), repairs = samples.at("repairs", row), characters = samples.at("characters", row);
+  if (method) told.push(`read from ${{ whole: "the whole text", fenced: "a fenced block", embedded: "an object in the text" }[method] || method}`);
+  if (repairs) told.push(`repaired: ${String(repairs).replaceAll(",", ", ").replaceAll("_", " ")}`);
+  else if (method) told.push("no repair was needed");
+  if (isNumber(characters) && characters > Array.from(response).length) told.push(`the first ${Array.from(response).length.toLocaleString("en")} of ${characters.toLocaleString("en")} characters`);
+  return make("div", { class: "part" }, make("h4", {}, "The answer, as it came"), response ? block : make("p", { class: "note" }, "The answer is an empty text."),
+    told.length ? make("p", { class: "note" }, `${told.join("; ")}.`.replace(/^./, (sign) => sign.toUpperCase())) : null);
 };
 
-const grid = (samples, row) => {
-  const described = samples.data.grid;
-  if (!described) return null;
-  const names = Object.entries(described.columns);
-  const lists = names.map(([, column]) => samples.at(column, row));
-  if (!lists.some(Array.isArray)) return null;
-  const size = described.rows.length;
-  const steps = Math.max(...lists.map((list) => (Array.isArray(list) ? list.length / size : 1)));
-  const slots = samples.failed[row].map((atom) => samples.positions[atom.position].slot);
-  const wrong = new Set(slots.map((slot) => `${slot.field}@${slot.step}`));
-  const head = make("tr", {}, make("th", {}, "field"), ...names.map(([label]) => make("th", { class: "num" }, label)), make("th", { class: "num" }, "error"));
-  const lines = [];
-  for (let step = 0; step < steps; step += 1) {
-    described.rows.forEach((field, index) => {
-      const values = lists.map((list) => (Array.isArray(list) ? list[list.length > size ? step * size + index : index] : null));
-      const predicted = values[names.findIndex(([label]) => label === described.predicted)], truth = values[names.findIndex(([label]) => label === described.true)];
-      const error = typeof predicted === "number" && typeof truth === "number" ? predicted - truth : null;
-      lines.push(make("tr", { class: wrong.has(`${field}@${step}`) ? "wrong" : "" }, make("td", {}, steps > 1 ? `${field}, t + ${step + 1}` : field),
-        ...values.map((value) => make("td", { class: "num" }, format(value))), make("td", { class: "num" }, format(error))));
-    });
-  }
-  return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...lines)));
-};
-
-const picture = (samples, row) => {
-  const numbers = ["x", "y", "said_x", "said_y"].map((name) => samples.at(name, row));
-  const boxes = samples.at("boxes", row);
-  if (!samples.columns.said_x || (!Array.isArray(boxes) && numbers.every((value) => typeof value !== "number"))) return null;
-  const wide = samples.at("screen_width", row) || 1, high = samples.at("screen_height", row) || 1;
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const add = (name, attributes) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    svg.append(node);
-  };
-  svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-  svg.setAttribute("class", "screen");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", "the screen: target boxes, the recorded and the predicted point");
-  const unit = wide / 100;
-  for (let index = 0; Array.isArray(boxes) && index + 3 < boxes.length; index += 4) {
-    const [left, top, right, bottom] = boxes.slice(index, index + 4);
-    add("rect", { x: left, y: top, width: Math.max(0, right - left), height: Math.max(0, bottom - top), class: "target", "stroke-width": unit / 2 });
-  }
-  const [x, y, saidX, saidY] = numbers;
-  if (typeof saidX === "number" && typeof x === "number") add("line", { x1: x, y1: y, x2: saidX, y2: saidY, class: "miss", "stroke-width": unit / 3 });
-  if (typeof x === "number") add("circle", { cx: x, cy: y, r: unit * 1.4, class: "recorded" });
-  if (typeof saidX === "number") add("circle", { cx: saidX, cy: saidY, r: unit * 1.4, class: "predicted" });
-  return make("div", {}, svg, make("p", { class: "note" }, "Target boxes; green the recorded point, red the predicted one."));
-};
-
-// Titles of the checks that passed, and how many were not applicable for each reason.
+// Titles of the checks that passed, and how many were not applicable, or broke, for each reason.
 const unfailed = (samples, row) => {
-  const { data } = samples, passed = [], unchecked = new Map();
+  const { data } = samples, passed = [], unchecked = new Map(), broken = new Map();
   samples.positions.forEach(({ rule, slot }, position) => {
     const outcome = data.outcomes[position][row];
     if (outcome === "p") passed.push(`${rule.title}${slot.field ? `: ${slot.field}` : ""}`);
     if (outcome === "n" || outcome === "e") {
       const atoms = data.unchecked[position], index = atoms.s.indexOf(row);
-      const why = index < 0 || atoms.w[index] < 0 ? "no reason given" : data.reasons[atoms.w[index]];
-      if (why !== data.not_asked) unchecked.set(why, (unchecked.get(why) || 0) + 1);
+      const reason = index < 0 || atoms.w[index] < 0 ? "no reason given" : data.reasons[atoms.w[index]];
+      if (reason !== data.not_asked) (outcome === "n" ? unchecked : broken).set(reason, [...((outcome === "n" ? unchecked : broken).get(reason) || []), rule.title]);
     }
   });
-  return { passed, unchecked };
+  return { passed, unchecked, broken };
 };
+const byReason = (reasons) => make("ul", { class: "passed" }, ...[...reasons].map(([reason, titles]) => make("li", {}, `${reason}: ${[...new Set(titles)].join("; ")}`)));
+const total = (reasons) => [...reasons.values()].reduce((sum, titles) => sum + titles.length, 0);
 
 // Everything else that the run holds of a sample, as names and texts.
 const plainFacts = (samples, row) => {
-  const elsewhere = new Set(["sample", "model", "bucket", "verdict", "response", "characters", "start", "end", "boxes",
-    ...(samples.data.grid ? Object.values(samples.data.grid.columns) : [])]);
-  return Object.keys(samples.columns).filter((name) => !elsewhere.has(name)).map((name) => [name, samples.at(name, row)])
-    .filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && value.length === 0))
-    .map(([name, value]) => [name, Array.isArray(value) ? value.map(format).join(", ").slice(0, 600) : format(value)]);
+  const elsewhere = new Set(["sample", "model", "bucket", "verdict", "response", "characters", "start", "end", "method", "repairs", ...inPanels(samples)]);
+  return Object.keys(samples.columns).filter((name) => !name.startsWith("@") && !elsewhere.has(name)).map((name) => [name, samples.at(name, row)])
+    .filter(([, value]) => !isEmpty(value)).map(([name, value]) => [name, plain(value).slice(0, 600)]);
 };
 
 // The evidence and the answer of a sample, in the order in which they are read.
 const findings = (samples, row) => {
-  const { passed, unchecked } = unfailed(samples, row);
-  const failed = samples.failed[row];
+  const { passed, unchecked, broken } = unfailed(samples, row);
+  const rest = plainFacts(samples, row);
   return [
     make("p", {}, badge(samples.at("bucket", row)), ` verdict `, make("strong", {}, format(samples.at("verdict", row)))),
-    failed.length ? make("ul", { class: "atoms" }, ...failed.map((atom) => make("li", {}, badge(atom.severity), ` ${samples.message(atom, "f")} `, make("code", {}, atom.code)))) : make("p", { class: "note" }, "No check failed."),
-    picture(samples, row),
-    grid(samples, row),
-    ...[...unchecked].map(([why, times]) => make("p", { class: "note" }, `${times} not applicable: ${why}`)),
-    passed.length ? make("details", {}, make("summary", {}, `${passed.length} checks passed`), make("ul", { class: "passed" }, ...passed.map((title) => make("li", {}, title)))) : null,
-    answer(samples, row),
-    facts(plainFacts(samples, row)),
+    ...why(samples, row),
+    broken.size ? make("p", {}, badge("error"), ` ${total(broken)} checks broke; the instrument failed, not the model: ${[...broken.keys()].join("; ")}`) : null,
+    judgeOf(samples, row),
+    ...panels(samples, row),
+    answerOf(samples, row),
+    checklistOf(samples, row),
+    passed.length ? folded(`${passed.length} checks passed`, make("ul", { class: "passed" }, ...passed.map((title) => make("li", {}, title)))) : null,
+    unchecked.size ? folded(`${total(unchecked)} checks not applicable`, byReason(unchecked)) : null,
+    rest.length ? folded(`${rest.length} more columns of this sample`, facts(rest)) : null,
   ];
 };
