@@ -13,8 +13,8 @@ from msgspec import inspect
 KeyTree = Mapping[str, Any]
 """The keys that are read; the value is the tree of a nested object, or None where all of it is read."""
 
-_NESTED = (dict, list)
-_ANY = msgspec.json.Decoder()
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def tree_of(kind: Any) -> KeyTree | None:
@@ -59,24 +59,26 @@ def unread_keys(records: Sequence[bytes], keys: Keys) -> Counter[str]:
     for record in records:
         unread: set[str] = set()
         try:
-            _look(_ANY.decode(record), known, "", unread)
+            _look(record, known, "", unread)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue  # whoever reads the record says what is wrong with it
         counts.update(unread)
     return counts
 
 
-def _look(value: Any, known: KeyTree, prefix: str, unread: set[str]) -> None:
-    if type(value) is list:
-        for item in value:
-            _look(item, known, prefix, unread)
-    elif type(value) is dict:
-        if not value.keys() <= known.keys():
-            others = value.keys() - known.keys()
-            unread.update(prefix + name for name in others if value[name] is not None)
-        for name, inner in value.items():
-            if type(inner) in _NESTED and (nested := known.get(name)) is not None:
-                _look(inner, nested, f"{prefix}{name}.", unread)
+def _look(text: bytes, known: KeyTree, prefix: str, unread: set[str]) -> None:
+    """Note the unread keys of the objects in a JSON text; what nobody asks for in them is passed over."""
+    if text[:1] == b"[":
+        for item in _LIST.decode(text):
+            _look(bytes(item), known, prefix, unread)
+    elif text[:1] == b"{":
+        values = _OBJECT.decode(text)
+        for name, value in values.items():
+            if name not in known:
+                if bytes(value) != b"null":
+                    unread.add(prefix + name)
+            elif (nested := known[name]) is not None:
+                _look(bytes(value), nested, f"{prefix}{name}.", unread)
 
 
 def _strict(tree: KeyTree) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
@@ -204,14 +205,13 @@ def _next(run: Run) -> str:
 
 def first_failure(run: Run) -> tuple[str, str | None] | None:
     """A sample worth looking at: the first that failed, otherwise the first; None for an empty run."""
-    columns = pq.read_table(run.path / SAMPLES, columns=["sample", "model", "bucket"])
+    columns = pq.read_table(run.path / SAMPLES, columns=["sample", "model", "bucket"], use_threads=False)
     if not columns.num_rows:
         return None
-    buckets = columns.column("bucket").to_pylist()
-    index = next((place for place, bucket in enumerate(buckets) if bucket == "failed"), 0)
+    failed = columns.column("bucket").cast(pa.string()).index("failed").as_py()
+    row = columns.slice(max(failed, 0), 1).to_pylist()[0]
     several = len(columns.column("model").unique()) > 1
-    model = str(columns.column("model")[index].as_py())
-    return str(columns.column("sample")[index].as_py()), model if several else None
+    return str(row["sample"]), str(row["model"]) if several else None
 
 
 def shell(word: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
+
+import pyarrow as pa
 
 from adjudge.errors import InputError
 from adjudge.protocols.flight.fields import TASKS, Task, task_named_in
@@ -59,6 +61,7 @@ class Lines:
         line = int(block.lines[others[0]])
         raise InputError(f"{among} {what}, the run is of {run}.", file=block.path, line=line, hint=hint)
 
-    def key(self, task: Task, name: str | int) -> str:
-        """A sample's key."""
-        return f"{task.name}/{name}" if self.several else str(name)
+    def keys(self, task: Task, names: Iterable[str | int]) -> pa.StringArray:
+        """The keys of samples, or of models, with these names."""
+        words = map(str, names)
+        return pa.array([f"{task.name}/{word}" for word in words] if self.several else list(words), pa.string())

@@ -157,7 +157,7 @@ def _shown(outputs: pa.Table, truth: pa.Table) -> tuple[Floats, NDArray[np.int8]
         told = valid(column)
         shown = from_lists(column) if told.all() else np.where(told[:, None], from_lists(column), shown)
         source[told] = SOURCES.index(name)
-    return fill_from_questions(shown, source, [outputs.column("asked"), truth.column("asked")]), source
+    return fill_from_questions(shown, source, [outputs.column("question"), truth.column("question")]), source
 
 
 def _by_cell(rows: NDArray[Any]) -> NDArray[Any]:

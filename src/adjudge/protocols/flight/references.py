@@ -14,7 +14,7 @@ from adjudge.errors import InputError
 from adjudge.protocols.flight.cells import Floats, array_rows, as_lists, finite, state_rows
 from adjudge.protocols.flight.fields import FIELDS, TASKS, Task, task_named_in
 from adjudge.protocols.flight.lines import Lines
-from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, end_of_question, raw_state, shown_decoder, state_lists
+from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, raw_state, shown_decoder, state_lists
 from adjudge.protocols.flight.values import (
     NO_STATE,
     NO_TRIPLE,
@@ -56,7 +56,7 @@ def schema(tasks: Sequence[Task]) -> pa.Schema:
             ("fault", pa.string()),
             ("gold", pa.list_(pa.float64(), max(task.steps for task in tasks) * len(FIELDS))),
             ("shown", pa.list_(pa.float64(), len(FIELDS))),
-            ("asked", pa.string()),
+            ("question", pa.string()),
         ]
     )
 
@@ -105,20 +105,17 @@ class ReferenceReader(Lines):
         spare = self.schema.field("gold").type.list_size - gold.shape[1]
         gold = np.pad(gold, ((0, 0), (0, spare)), constant_values=np.nan) if spare else gold
         flights = [None if record.flight_id is None else str(record.flight_id) for record in records]
-        states = [reader.state(record) for record in records]
-        asked = [
-            end_of_question(record.question) if state is None else None
-            for record, state in zip(records, states, strict=True)
-        ]
+        states = reader.states(records)
+        questions = [record.question if state is None else None for record, state in zip(records, states, strict=True)]
         columns = [
-            pa.array([self.key(task, name) for name in ids], pa.string()),
+            self.keys(task, ids),
             pa.array(np.full(len(records), block.file, dtype=np.int32)),
             pa.array(block.lines),
             pa.array(flights, pa.string()),
             pa.array(faults, pa.string()),
             as_lists(gold, np.array([fault is not None for fault in faults], dtype=bool)),
             state_lists(states),
-            pa.array(asked, pa.string()),
+            pa.array(questions, pa.string()),
         ]
         table = pa.Table.from_arrays(columns, schema=self.schema)
         return table if wanted.all() else table.filter(pa.array(wanted))
@@ -157,14 +154,13 @@ class _TaskReader:
 
         return block.decode(self.decoder, EXPECTED, loose)
 
-    def state(self, record: Any) -> Any:
-        """The last state that the record says was shown, or None."""
-        if record.current_state is not None:
-            return last_state(record.current_state)
-        if record.current is ABSENT and record.context is ABSENT:
-            return None
-        raw = raw_state(msgspec.structs.replace(record, current_state=ABSENT))
-        return None if raw is ABSENT else self.shown(raw)
+    def states(self, records: Sequence[Any]) -> list[Any]:
+        """The last state that each record says was shown, or None."""
+        states = [last_state(record.current_state) for record in records]
+        for row in [row for row, state in enumerate(states) if state is None]:
+            raw = raw_state(msgspec.structs.replace(records[row], current_state=ABSENT))
+            states[row] = None if raw is ABSENT else self.shown(raw)
+        return states
 
     def gold(self, records: Sequence[Any], block: Block) -> tuple[Floats, list[str | None]]:
         """The numbers of every gold answer, by step, then field; and what is wrong with one that cannot be used."""

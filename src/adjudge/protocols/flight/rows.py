@@ -18,7 +18,7 @@ from adjudge.protocols.flight.cells import array_rows, as_lists, state_rows
 from adjudge.protocols.flight.fields import FIELDS, Task, model_named_in
 from adjudge.protocols.flight.lines import Lines
 from adjudge.protocols.flight.refusals import abstains, failed_call
-from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, end_of_question, raw_state, shown_decoder, state_lists
+from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, raw_state, shown_decoder, state_lists
 from adjudge.protocols.flight.values import NO_STATE, NO_TRIPLE, answer_decoder, any_values, judge_values, shown
 from adjudge.readers.blocks import Block
 from adjudge.readers.extract import METHODS, Extraction, Extractor
@@ -30,7 +30,7 @@ KEYS: dict[str, Any] = {
     **dict.fromkeys(("question", "timestamp", "record_idx")),
     **STATE_KEYS,
 }
-TEXT_LIMIT, QUESTION_LIMIT = 65_536, 400
+TEXT_LIMIT = 65_536
 NO_METHOD = -1
 _METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
 _NO_TEXT = Extraction(None, False, "", -1, -1, (), 0, "")
@@ -112,30 +112,24 @@ class OutputReader(Lines):
         stamps = [None if output.timestamp is None else str(output.timestamp) for output in outputs]
         return pa.table(
             {
-                "key": pa.array([self.key(task, name) for name in ids], pa.string()),
-                "group": pa.array([self.key(task, name) for name in groups], pa.string()),
+                "key": self.keys(task, ids),
+                "group": self.keys(task, groups),
                 "file": np.full(len(outputs), block.file, dtype=np.int32),
                 "line": block.lines[rows],
                 "response": responses,
                 "characters": characters.cast(pa.int64()),
-                "question": _few([_cut(output.question) for output in outputs], pa.string()),
+                "question": pa.array([output.question for output in outputs], pa.string()),
                 "timestamp": _few(stamps, pa.string()),
                 "record_idx": _few([output.record_idx for output in outputs], pa.int64()),
                 **self.judged(texts, [output.error for output in outputs], extractions, task),
-                **self._states(outputs, task),
+                "shown": self._states(outputs, task),
             }
         )
 
-    def _states(self, outputs: Sequence[OutputRow], task: Task) -> dict[str, pa.Array]:
-        """What the model was shown: as its line says, or as stands in the question where it does not."""
+    def _states(self, outputs: Sequence[OutputRow], task: Task) -> pa.Array:
+        """What the model was shown, as its line says."""
         decode = self._shown[task.name]
-        raw = [raw_state(output) for output in outputs]
-        said = [None if one is ABSENT else decode(one) for one in raw]
-        asked = [
-            end_of_question(output.question) if state is None else None
-            for output, state in zip(outputs, said, strict=True)
-        ]
-        return {"shown": state_lists(said), "asked": pa.array(asked, pa.string())}
+        return state_lists([None if (raw := raw_state(output)) is ABSENT else decode(raw) for output in outputs])
 
     def judged(
         self, texts: Sequence[str | None], errors: Sequence[str | None], extractions: Sequence[Extraction], task: Task
@@ -211,10 +205,6 @@ def _extracted(extractions: Sequence[Extraction]) -> dict[str, pa.Array]:
         "candidates": pa.array([extraction.candidates for extraction in extractions], pa.int32()),
         "repairs": _few([",".join(extraction.repairs) or None for extraction in extractions], pa.string()),
     }
-
-
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= QUESTION_LIMIT else text[:QUESTION_LIMIT]
 
 
 def _few(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.evidence.citations import pack_citations
@@ -44,7 +45,7 @@ _SCORES = (
     "rubric",
 )
 
-
+QUESTION_LIMIT = 400  # characters
 _OUTPUTS = {
     "response": pa.string(),
     "characters": pa.int64(),
@@ -130,7 +131,9 @@ def _widened(rows: NDArray[np.float64], cells: int) -> NDArray[np.float64]:
 
 def outputs(read: ReadBatch) -> pa.Table:
     """The raw responses, each cut at a bound; how long it was stands beside it, and what else the line says."""
-    return read.outputs.select(list(_OUTPUTS)).cast(pa.schema(list(_OUTPUTS.items())))
+    table = read.outputs.select(list(_OUTPUTS)).cast(pa.schema(list(_OUTPUTS.items())))
+    at = table.column_names.index("question")
+    return table.set_column(at, "question", pc.utf8_slice_codeunits(table.column(at), 0, QUESTION_LIMIT))
 
 
 def bucket_codes(status: NDArray[np.uint8], eligible: NDArray[np.bool_]) -> NDArray[np.int8]:

@@ -65,15 +65,6 @@ def state_lists(states: Sequence[Any]) -> pa.Array:
     return as_lists(rows, np.asarray(np.isnan(rows).all(axis=1)))
 
 
-def end_of_question(question: str | None) -> str | None:
-    """The part of a question in which a state may stand: its last object, or all of it where that has no flight field."""
-    start = -1 if question is None else question.rfind("{")
-    if question is None or start < 0:
-        return None
-    tail = question[start:]
-    return tail if FIELDS[0] in tail or any(name in tail for name in FIELDS) else question
-
-
 def fill_from_questions(shown: Floats, source: NDArray[np.int8], questions: Sequence[pa.ChunkedArray]) -> Floats:
     """States from the questions, for samples that have no other; `source` is told so."""
     missing = np.flatnonzero(source < 0)
