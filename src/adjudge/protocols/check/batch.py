@@ -180,7 +180,8 @@ class _Reader:
         if self.compiled.file.schema:
             columns[WHOLE] = outputs.column(WHOLE)
         columns["id"] = pa.chunked_array([samples])
-        columns["model"] = pa.chunked_array([pa.array(list(self.groups) * (n // len(self.groups)), pa.string())])
+        model = np.tile(np.arange(len(self.groups)), n // len(self.groups))
+        columns["model"] = pa.chunked_array([pa.array(self.groups, pa.string()).take(pa.array(model))])
         absent = np.flatnonzero(output_rows < 0)
         notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | texts_by_row(outputs.column("note"))
         if absent.size:

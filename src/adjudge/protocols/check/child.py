@@ -13,8 +13,11 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-import duckdb
-import pyarrow as pa
+for _unneeded in ("numpy", "pandas"):  # DuckDB and pyarrow do without them; they take most of the start
+    sys.modules[_unneeded] = None  # type: ignore[assignment]
+
+import duckdb  # noqa: E402
+import pyarrow as pa  # noqa: E402
 
 LENGTHS = struct.Struct("<IQ")
 SETTINGS = (

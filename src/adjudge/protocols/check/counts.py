@@ -80,13 +80,12 @@ def partial(samples: pa.Table, evidence: Evidence, batch: CheckBatch) -> Partial
     buckets = codes(samples, "bucket", BUCKETS)
     model_column = samples.column("model").combine_chunks()
     kinds, models = model_column.dictionary.to_pylist(), model_column.indices.to_numpy()
-    names = samples.column("sample").to_pylist()
     hits, trials = _counted(evidence, batch, buckets)
     scores = np.array(
         [samples.column(f"score.{name}").to_numpy() for name in compiled.file.scores], dtype=np.float64
     ).reshape(len(compiled.file.scores), batch.n)
     width = len(kinds)
-    whole = _Rows(hits, trials, scores, width, _clusters(batch, names))
+    whole = _Rows(hits, trials, scores, width, _clusters(batch, samples))
     cuts = {"": whole.cut(None)}
     if width > 1:
         cuts |= {f"model={name}": whole.cut(models == code) for code, name in enumerate(kinds)}
@@ -94,14 +93,20 @@ def partial(samples: pa.Table, evidence: Evidence, batch: CheckBatch) -> Partial
         for label in sorted({"(none)" if each is None else each for each in labels}):
             mask = np.array([("(none)" if each is None else each) == label for each in labels])
             cuts[f"{source}={label}"] = whole.cut(mask)
-    outcomes = np.stack([(evidence.outcome == code).sum(axis=1) for code in range(len(OUTCOMES))], axis=1)
+    outcomes = [np.count_nonzero(evidence.outcome == code, axis=1) for code in range(len(OUTCOMES))]
     return Partial(
         cuts=cuts,
         buckets=_bucket_counts(kinds, models, buckets),
-        outcomes=outcomes.astype(np.int64),
+        outcomes=np.stack(outcomes, axis=1).astype(np.int64),
         repaired=samples.num_rows - samples.column("repairs").null_count,
-        digest=hashlib.sha256("\n".join(names).encode()).digest(),
+        digest=_digest(samples.column("sample").combine_chunks()),
     )
+
+
+def _digest(names: pa.StringArray) -> bytes:
+    """The SHA-256 of names, one a line."""
+    whole = pa.ListArray.from_arrays(pa.array([0, len(names)], pa.int32()), names)
+    return hashlib.sha256(pc.binary_join(whole, "\n")[0].as_buffer()).digest()
 
 
 def _bucket_counts(kinds: Sequence[str], models: Ints, buckets: NDArray[np.int8]) -> Counter[tuple[str, str]]:
@@ -146,11 +151,11 @@ def same_values(answers: pa.ChunkedArray, gold: pa.ChunkedArray, each: Field) ->
     return np.array([a is not None and a == b for a, b in pairs], dtype=bool)
 
 
-def _clusters(batch: CheckBatch, names: Sequence[str]) -> list[str] | None:
+def _clusters(batch: CheckBatch, samples: pa.Table) -> list[str] | None:
     source = batch.compiled.file.cluster
     if not source:
         return None
-    labels = labels_of(batch, [source])[source]
+    labels, names = labels_of(batch, [source])[source], samples.column("sample").to_pylist()
     return [f"={name}" if label is None else f"{label}" for label, name in zip(labels, names, strict=True)]
 
 
@@ -171,20 +176,18 @@ class _Rows:
         scored = ~np.isnan(self.scores) if mask is None else ~np.isnan(self.scores) & mask
         if self.clusters is not None:
             return self._by_cluster(hits, trials, scored, mask)
-        won, tried = (self._by_sample(rows) for rows in (hits, trials))
-        code = won * (self.width + 1) + tried
-        cells: list[Counter[tuple[int, int]]] = []
-        for row in code:
-            counts = np.bincount(row, minlength=1)
-            cells.append(
-                Counter({divmod(int(each), self.width + 1): int(counts[each]) for each in np.flatnonzero(counts)})
-            )
-        return Cut([_without_nothing(cell) for cell in cells], self._score_cells(scored))
+        cells = [self._cells(*rows) for rows in zip(hits, trials, strict=True)]
+        return Cut(cells, self._score_cells(scored))
 
-    def _by_sample(self, rows: NDArray[np.bool_]) -> Ints:
-        """Sums over the models of a sample."""
-        counts = rows.view(np.uint8) if self.width == 1 else rows.reshape(len(rows), -1, self.width).sum(axis=2)
-        return counts.astype(np.int64)
+    def _cells(self, hits: NDArray[np.bool_], trials: NDArray[np.bool_]) -> Counter[tuple[int, int]]:
+        """How many samples have so many successes in so many trials, over their models; those without any trial are left."""
+        if self.width == 1:
+            won, tried = int(np.count_nonzero(hits)), int(np.count_nonzero(trials))
+            return +Counter({(0, 1): tried - won, (1, 1): won})
+        sums = [rows.reshape(-1, self.width).sum(axis=1) for rows in (hits, trials)]
+        counts = np.bincount(sums[0] * (self.width + 1) + sums[1])
+        cells = {divmod(each, self.width + 1): int(counts[each]) for each in np.flatnonzero(counts).tolist()}
+        return Counter({cell: count for cell, count in cells.items() if cell[1]})
 
     def _score_cells(self, scored: NDArray[np.bool_]) -> list[Counter[tuple[float, int]]]:
         found = []
@@ -226,7 +229,3 @@ class _Rows:
                 for each in np.flatnonzero(there)
             },
         )
-
-
-def _without_nothing(cells: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
-    return Counter({(won, tried): count for (won, tried), count in cells.items() if tried})

@@ -90,10 +90,12 @@ class CheckPlan(BatchPlan):
         for found in read(partition, self.compiled, self.sandbox):
             evidence = self.graph.evaluate(found.batch)
             raw = columns.outputs(found, partition.files)
-            cases = Cases(
-                found.models, found.samples.to_pylist(), raw.column("response").to_pylist, answered(found.batch)
-            )
-            verdicts, tables = self.adjudicator.judge(evidence, cases)
+            if self.adjudicator.by_rules:
+                verdicts, tables = self.adjudicator.judge_by_rules(evidence)
+            else:
+                answers = raw.column("response").to_pylist
+                cases = Cases(found.models, found.samples.to_pylist(), answers, answered(found.batch))
+                verdicts, tables = self.adjudicator.judge(evidence, cases)
             table = columns.table(found, decided(found.batch, evidence, verdicts), self.compiled, gold=self._gold)
             yield Judged(table, evidence, raw, found.batch, tables)
 

@@ -18,6 +18,7 @@ from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.values import Answers, Converted, column
+from adjudge.protocols.common.columns import few
 from adjudge.readers.blocks import Block
 from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as
 from adjudge.readers.wording import in_words
@@ -35,7 +36,7 @@ EXPECTED = {
 _METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
 _ABSTAIN = re.compile(r'\{\s*"abstain"\s*:\s*true\s*[,}]')
 _any = msgspec.json.Decoder()
-_NAMES = pa.list_(pa.string())
+NAMES = pa.list_(pa.string())
 _astuple = msgspec.structs.astuple
 
 
@@ -107,7 +108,7 @@ class OutputReader:
         self, texts: Sequence[str | None], errors: Sequence[str | None]
     ) -> tuple[_Found, list[tuple[Any, ...]]]:
         """The values of the answers in texts."""
-        found = _Found(len(texts))
+        found = _Found([0 if text is None else len(text) for text in texts])
         rows = self._at_once(texts, found)
         for row in [row for row, values in enumerate(rows) if values is None]:
             rows[row] = self._searched(texts[row], row, found, errors[row])
@@ -124,23 +125,23 @@ class OutputReader:
         if self.answers.decoder is None:
             return [None] * len(texts)
         decode, nothing = self.answers.decoder.decode, self.answers.nothing
+        if max(found.end, default=0) > MOST_CHARACTERS:
+            texts = [None if length > MOST_CHARACTERS else text for text, length in zip(texts, found.end, strict=True)]
         rows: list[tuple[Any, ...] | None] = []
         for row, text in enumerate(texts):
-            if text is None:
+            if not text:
                 rows.append(None)
                 continue
-            start, end = text.find("{"), text.rfind("}") + 1
-            body = text[start:end]  # empty where there is no object, and the text itself where there is nothing else
+            start, end, body = 0, 0, text
+            if text[0] != "{" or text[-1] != "}":
+                start, end = text.find("{"), text.rfind("}") + 1
+                body = text[start:end]  # empty where there is no object
             try:
                 values = _astuple(decode(body))
             except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
                 rows.append(None)
                 continue
-            if (
-                values == nothing
-                or end - start > MOST_CHARACTERS
-                or (body.find("{", 1) > 0 and not self._best(body, values))
-            ):
+            if (body.find("{", 1) > 0 and not self._best(body, values)) or values == nothing:
                 rows.append(None)
                 continue
             if body is not text:
@@ -148,8 +149,7 @@ class OutputReader:
                 if method is None:
                     rows.append(None)
                     continue
-                found.method[row], found.start[row] = _METHOD_CODES[method], start
-            found.end[row] = end
+                found.method[row], found.start[row], found.end[row] = _METHOD_CODES[method], start, end
             rows.append(values)
         return rows
 
@@ -204,7 +204,7 @@ class OutputReader:
     def _rows(self, block: Block) -> pa.Table:
         """Rows that are answers themselves."""
         records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
-        found = _Found(len(records))
+        found = _Found([0] * len(records))
         rows = []
         for row, record in enumerate(records):
             converted = self.answers.convert(record)
@@ -269,11 +269,12 @@ class OutputReader:
 
 
 class _Found:
-    """What is notable of the outputs of a block, beside their values."""
+    """What is notable of the outputs of a block, beside their values; an answer is its whole text unless told."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, lengths: list[int]) -> None:
+        n = len(lengths)
         self.status = bytearray(n)
-        self.method, self.start, self.end = bytearray(n), [0] * n, [0] * n
+        self.method, self.start, self.end = bytearray(n), [0] * n, lengths
         self.notes: list[str | None] = [None] * n
         self.repairs: list[str | None] = [None] * n
         self.mistyped: list[list[str] | None] = [None] * n
@@ -307,10 +308,10 @@ class _Found:
             "method": pa.array(np.frombuffer(bytes(self.method), dtype=np.uint8)),
             "start": pa.array(self.start, pa.int32()),
             "end": pa.array(self.end, pa.int32()),
-            "note": pa.array(self.notes, pa.string()),
-            "repairs": pa.array(self.repairs, pa.string()),
-            "mistyped": pa.array(self.mistyped, _NAMES),
-            "details": pa.array(self.details, _NAMES),
+            "note": few(self.notes, pa.string()),
+            "repairs": few(self.repairs, pa.string()),
+            "mistyped": few(self.mistyped, NAMES),
+            "details": few(self.details, NAMES),
         }
 
 
@@ -330,7 +331,10 @@ def key_column(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) ->
         line = int(block.lines[list(ids).index(None)])
         more = f"; {hint}. Another key is named by --column id=KEY, and --match line takes the line number"
         raise InputError(f"the record has no `id`{more}", file=block.path, line=line)
-    return pa.array([str(key) for key in ids], pa.string())
+    try:
+        return pa.array(ids, pa.string())
+    except pa.ArrowTypeError:  # some are numbers
+        return pa.array([str(key) for key in ids], pa.string())
 
 
 def block_columns(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa.Array]:

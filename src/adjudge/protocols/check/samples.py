@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from adjudge.protocols.check.batch import CheckBatch, ReadBatch
 from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
 from adjudge.protocols.check.names import Name
-from adjudge.protocols.check.rows import STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
+from adjudge.protocols.check.rows import NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.readers.extract import METHODS
@@ -33,9 +33,9 @@ def table(read: ReadBatch, decided: Mapping[str, pa.Array], compiled: Compiled, 
         "method": coded(np.asarray(outputs.column("method")).view(np.int8), METHODS),
         "start": outputs.column("start"),
         "end": outputs.column("end"),
-        "repairs": outputs.column("repairs").combine_chunks().dictionary_encode(),
+        "repairs": outputs.column("repairs").cast(pa.string()).combine_chunks().dictionary_encode(),
         "has_gold": pa.array(read.has_gold),
-        "mistyped": outputs.column("mistyped"),
+        "mistyped": outputs.column("mistyped").cast(NAMES),
     }
     for name in stored(compiled, gold=gold):
         columns[stored_name(name)] = batch.columns[name.column]

@@ -20,6 +20,11 @@ def coded(values: NDArray[Any], words: Sequence[str], width: type[np.signedinteg
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(words), pa.string()))
 
 
+def few(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of what few rows have; one of nulls alone takes no room."""
+    return pa.nulls(len(values)) if values.count(None) == len(values) else pa.array(values, kind)
+
+
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece; nothing is copied where it is so already."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

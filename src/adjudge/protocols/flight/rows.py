@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
+from adjudge.protocols.common.columns import few
 from adjudge.protocols.flight import references
 from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING, UNPARSED
 from adjudge.protocols.flight.cells import array_rows, as_lists, state_rows
@@ -119,8 +120,8 @@ class OutputReader(Lines):
                 "response": responses,
                 "characters": characters.cast(pa.int64()),
                 "question": pa.array([output.question for output in outputs], pa.string()),
-                "timestamp": _few(stamps, pa.string()),
-                "record_idx": _few([output.record_idx for output in outputs], pa.int64()),
+                "timestamp": few(stamps, pa.string()),
+                "record_idx": few([output.record_idx for output in outputs], pa.int64()),
                 **self.judged(texts, [output.error for output in outputs], extractions, task),
                 "shown": self._states(outputs, task),
             }
@@ -162,9 +163,9 @@ class OutputReader(Lines):
             "completeness": completeness,
             "extra_keys": extra_keys,
             "answer": as_lists(answers),
-            "note": _few(notes, pa.string()),
-            "validity": _few(validity, pa.list_(pa.uint8(), self._cells)),
-            "details": _few(details, pa.list_(pa.string())),
+            "note": few(notes, pa.string()),
+            "validity": few(validity, pa.list_(pa.uint8(), self._cells)),
+            "details": few(details, pa.list_(pa.string())),
         }
 
     def _loose(self, record: bytes, path: str, line: int) -> OutputRow:
@@ -203,13 +204,8 @@ def _extracted(extractions: Sequence[Extraction]) -> dict[str, pa.Array]:
         "start": pa.array([extraction.start for extraction in extractions], pa.int32()),
         "end": pa.array([extraction.end for extraction in extractions], pa.int32()),
         "candidates": pa.array([extraction.candidates for extraction in extractions], pa.int32()),
-        "repairs": _few([",".join(extraction.repairs) or None for extraction in extractions], pa.string()),
+        "repairs": few([",".join(extraction.repairs) or None for extraction in extractions], pa.string()),
     }
-
-
-def _few(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A column of what few rows have; one of nulls alone takes no room."""
-    return pa.nulls(len(values)) if values.count(None) == len(values) else pa.array(values, kind)
 
 
 def _refuse_swapped(block: Block, outputs: Sequence[OutputRow]) -> None:
