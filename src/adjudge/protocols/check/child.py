@@ -13,11 +13,12 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-for _unneeded in ("numpy", "pandas"):  # DuckDB and pyarrow do without them; they take most of the start
-    sys.modules[_unneeded] = None  # type: ignore[assignment]
+if __name__ == "__main__":
+    for unneeded in ("numpy", "pandas"):  # DuckDB and pyarrow do without them; they take most of the start
+        sys.modules[unneeded] = None  # type: ignore[assignment]
 
-import duckdb  # noqa: E402
-import pyarrow as pa  # noqa: E402
+import duckdb
+import pyarrow as pa
 
 LENGTHS = struct.Struct("<IQ")
 SETTINGS = (
