@@ -119,3 +119,24 @@ def test_a_users_own_keys_judge_as_ours_would(adjudge_cli, tmp_path, write_lines
     assert wrong.returncode == 2
     assert "--column id=nr: no record has a key 'nr'" in wrong.stderr
     assert not (tmp_path / "c").exists()
+
+
+def test_lines_of_text_are_no_records(adjudge_cli, tmp_path):
+    (tmp_path / "notes.txt").write_text("licence=MIT\nrepo=elsewhere\n")
+    done = adjudge_cli("describe", tmp_path / "notes.txt")
+    assert done.returncode == 0
+    assert "notes.txt: text, 2 lines" in done.stdout
+    assert "No command reads this: a record is" in done.stdout
+    assert "misses" not in done.stdout
+
+
+def test_records_that_are_no_objects_are_counted(adjudge_cli, tmp_path):
+    (tmp_path / "mixed.jsonl").write_text('{"id": 1, "score": 1}\n\noops\n[1]\n')
+    done = adjudge_cli("describe", tmp_path / "mixed.jsonl")
+    assert "2 of them are no JSON objects, the first on line 3: oops" in done.stdout
+
+
+def test_a_key_that_has_the_word_is_proposed(adjudge_cli, tmp_path):
+    (tmp_path / "rows.csv").write_text("question_id,score\n1,0\n2,1\n")
+    done = adjudge_cli("describe", tmp_path / "rows.csv")
+    assert "adjudge score (scores) misses id; perhaps --column id=question_id" in done.stdout

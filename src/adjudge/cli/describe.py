@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,7 @@ def _document(description: Description, readers: list[dict[str, Any]]) -> dict[s
             {"key": key.name, "records": key.count, "types": dict(key.types), "example": key.example}
             for key in description.keys.values()
         ],
+        "no_objects": description.other,
         "lists_of_objects": description.inside,
         "read_by": [each for each in readers if not each["missing"]],
     }
@@ -115,9 +117,19 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
     from adjudge.report.table import WIDTH, table
     from adjudge.report.untrusted import line
 
-    looked = "" if description.looked == description.records else f", {numbers.count(description.looked)} looked at"
     size = numbers.size(description.size)
+    if description.other == description.looked:
+        return (
+            f"{description.path}: text, {numbers.count(description.records)} lines, {size}\n\nNo command reads this: a record "
+            "is a JSON object a line, an object of a JSON list, a row of a CSV file with a header or of a Parquet file.\n"
+        )
+    looked = "" if description.looked == description.records else f", {numbers.count(description.looked)} looked at"
     blocks = [f"{description.path}: {description.format}, {numbers.count(description.records)} records{looked}, {size}"]
+    if description.other:
+        at, text = description.first_other
+        blocks.append(
+            f"{numbers.count(description.other)} of them are no JSON objects, the first on line {at}: {line(text, 40)}"
+        )
     rows = [
         [line(key.name, 40), _percent(key.count, description), "/".join(sorted(key.types)), line(key.example, 40)]
         for key in list(description.keys.values())[:_KEYS]
@@ -140,8 +152,23 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
         )
         blocks.append(f"Read by  {each['command']}\n{ignored}")
     if not fitting:
-        near = [f"adjudge {each['protocol']} ({each['role']}) misses {', '.join(each['missing'])}" for each in readers]
-        blocks.append(
-            "No command reads this as it is (--column OURS=THEIRS names a key):\n  " + "\n  ".join(near[:_NEAR])
-        )
+        near = [
+            f"adjudge {each['protocol']} ({each['role']}) misses {', '.join(each['missing'])}{_perhaps(each, description)}"
+            for each in readers[:_NEAR]
+        ]
+        blocks.append("No command reads this as it is (--column OURS=THEIRS names a key):\n  " + "\n  ".join(near))
     return "\n\n".join(blocks) + "\n"
+
+
+def _perhaps(reader: dict[str, Any], description: Description) -> str:
+    """The flags that may do: a missing key is a word of exactly one key of the file."""
+    from adjudge.report.untrusted import line
+
+    flags = []
+    for missing in reader["missing"]:
+        for ours in missing.split(" or "):
+            theirs = [key for key in description.keys if ours in re.split(r"\W|_", key.lower())]
+            if len(theirs) == 1:
+                flags.append(f"--column {ours}={line(theirs[0], 40)}")
+                break
+    return f"; perhaps {' '.join(flags)}" if flags else ""

@@ -33,7 +33,10 @@ class Key:
 
 @dataclass
 class Description:
-    """One file. `inside` are lists of objects within a document, by path, with their lengths."""
+    """One file. `inside` are lists of objects within a document, by path, with their lengths.
+
+    `other` are the records, of those looked at, that are no JSON objects; `first_other` is the line and text of the first.
+    """
 
     path: str
     format: str
@@ -43,6 +46,8 @@ class Description:
     keys: dict[str, Key] = field(default_factory=dict)
     inside: dict[str, int] = field(default_factory=dict)
     samples: list[bytes] = field(default_factory=list)
+    other: int = 0
+    first_other: tuple[int, str] = (0, "")
 
 
 def describe(path: str, shape: Shape) -> Description:
@@ -53,22 +58,25 @@ def describe(path: str, shape: Shape) -> Description:
         for block in blocks(source, 0, shape):
             for place, record in enumerate(block.records(), description.records):
                 if place < FIRST or place % EVERY == 0:
-                    _look(record, description)
+                    _look(record, int(block.lines[place - description.records]), description)
             description.records += len(block)
         description.size = source.bytes
     return description
 
 
-def _look(record: bytes, description: Description) -> None:
+def _look(record: bytes, line: int, description: Description) -> None:
     description.looked += 1
     try:
         value = msgspec.json.decode(record)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        description.samples.append(record)
+        _keys(value, "", description, 1)
         return
-    if not isinstance(value, dict):
-        return
-    description.samples.append(record)
-    _keys(value, "", description, 1)
+    if not description.other:
+        description.first_other = line, record[:_EXAMPLE].decode("utf-8", "replace")
+    description.other += 1
 
 
 def _keys(value: dict[str, Any], prefix: str, description: Description, depth: int) -> None:
