@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from adjudge.engine import spool as module
-from adjudge.engine.spool import SLOTS, Spool
+from adjudge.engine.spool import Spool
+from adjudge.provenance.slots import SLOTS
 
 
 @pytest.mark.parametrize("memory, files", [(1 << 30, 0), (4000, 3), (0, 5)])

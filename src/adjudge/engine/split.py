@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 from adjudge.engine.noticed import Noticed
 from adjudge.engine.plans import Recipe, plan_of
 from adjudge.engine.runner import Runner
-from adjudge.engine.spool import MEMORY_BYTES, SLOTS, Piece, Spool, slot_range, slots_of, together
+from adjudge.engine.spool import MEMORY_BYTES, Piece, Spool, slot_range, together
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.provenance.redact import redacted
+from adjudge.provenance.slots import SLOTS, slots_of
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
 from adjudge.readers.bounds import beyond, bound

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,19 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-SLOTS = 256
-"""A record's slot is the first byte of the CRC-32 of its key; a partition is a range of slots."""
+from adjudge.provenance.slots import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
 MEMORY_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
 MEMORY_BYTES = 80_000_000
 """Of one role, in memory; what comes then goes to files."""
-
-
-def slots_of(keys: pa.ChunkedArray) -> NDArray[np.int16]:
-    """The slot of every key."""
-    codes = np.fromiter(map(zlib.crc32, keys.cast(pa.binary()).to_numpy()), dtype=np.uint32, count=len(keys))
-    return (codes >> np.uint32(24)).astype(np.int16)
 
 
 def slot_range(part: int, parts: int) -> tuple[int, int]:
@@ -71,7 +63,7 @@ def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
 
 @dataclass
 class Spool:
-    """Takes the records of one role and gives them back by slot; `name` makes its files unique in the folder.
+    """Takes the records of one role and gives them back by slot, with it as a column; `name` makes its files unique in the folder.
 
     Up to `memory` bytes stay in memory; where other processes work that is 0, and everything goes through files.
     """
@@ -83,10 +75,10 @@ class Spool:
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
-    _slots: list[NDArray[np.int16]] = field(default_factory=list)
+    _slots: list[NDArray[np.uint8]] = field(default_factory=list)
     _bytes: int = 0
 
-    def add(self, table: pa.Table, slots: NDArray[np.int16]) -> None:
+    def add(self, table: pa.Table, slots: NDArray[np.uint8]) -> None:
         """Append records."""
         self._tables.append(table)
         self._slots.append(slots)
@@ -102,7 +94,7 @@ class Spool:
         slots = np.concatenate(self._slots)
         order = np.argsort(slots, kind="stable")
         edges = np.searchsorted(slots[order], np.arange(SLOTS + 1)).astype(np.int64)
-        table = together(self._tables).take(pa.array(order))
+        table = together(self._tables).append_column("slot", pa.array(slots)).take(pa.array(order))
         if self.memory > 0:
             self.memory -= self._bytes
             self.pieces.append(Piece(edges, table))

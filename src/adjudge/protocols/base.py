@@ -66,7 +66,8 @@ class Input:
 class Partition:
     """One partition of the input: the records of every role, and what is known of the whole.
 
-    `tables` are what `Input.read` made of the records, in the order of the input. Roles without it are in `rows`, each
+    `tables` are what `Input.read` made of the records, in the order of the input, with the `slot` of each (`provenance/slots.py`);
+    records of a slot are never in two partitions. Roles without it are in `rows`, each
     record as (index of its file, line, JSON).
     """
 

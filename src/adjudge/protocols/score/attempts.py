@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.common.columns import floats, one_array
 from adjudge.protocols.score.judge import VERDICTS
+from adjudge.provenance.slots import slots_of
 from adjudge.readers.logs.record import STATUSES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _WORDS = ("model", "task", "status", "verdict", "cluster", "target")
-_DIGEST_BYTES = 16
 _NUMBERS = ("score", "reported", "threshold", "confidence", "truth")
 
 
@@ -30,12 +30,14 @@ class Partial(NamedTuple):
     words: dict[str, list[str]]
     columns: dict[str, NDArray[Any]]
     items: int
-    dataset: int
+    dataset: dict[int, bytes]
     unnamed: int
 
 
-def partial_of(samples: pa.Table, checks: Sequence[str], slices: Sequence[str]) -> Partial:
-    """The columns that the measures read, from the stored samples."""
+def partial_of(
+    samples: pa.Table, checks: Sequence[str], slices: Sequence[str], slots: NDArray[np.uint8] | None = None
+) -> Partial:
+    """The columns that the measures read, from the stored samples of a partition and the slots of their items."""
     items = one_array(samples.column("item"))
     changes = pc.not_equal(items.slice(1), items.slice(0, max(len(items) - 1, 0))).to_numpy(zero_copy_only=False)
     first = np.append(np.ones(min(len(items), 1), dtype=bool), changes)
@@ -55,21 +57,31 @@ def partial_of(samples: pa.Table, checks: Sequence[str], slices: Sequence[str]) 
         words,
         columns,
         int(first.sum()),
-        _dataset(samples, first),
+        _dataset(samples, first, slots),
         int(samples.num_rows - (pc.sum(samples.column("named")).as_py() or 0)),
     )
 
 
-def _dataset(samples: pa.Table, first: NDArray[np.bool_]) -> int:
-    """The sum of the digests of items with input and target: the same for every order and partition."""
+def _dataset(samples: pa.Table, first: NDArray[np.bool_], slots: NDArray[np.uint8] | None) -> dict[int, bytes]:
+    """A digest a slot of its items with input and target, in the order of their names.
+
+    A partition has whole slots, so that the digests of all are the same however the attempts were cut, and by whomever.
+    """
     rows = samples.select(["item", "input_hash", "target"])
-    rows = rows if first.all() else rows.filter(pa.array(first)).combine_chunks()
-    parts = [pc.fill_null(rows.column(name), "").cast(pa.binary()) for name in rows.column_names]
-    texts = pc.binary_join_element_wise(*parts, b"\x1f").to_numpy()
-    digests = b"".join([hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest() for text in texts])
-    words = np.frombuffer(digests, dtype=">u4").reshape(-1, _DIGEST_BYTES // 4)
-    sums = words.astype(np.uint64).sum(axis=0)
-    return sum(int(total) << 32 * place for place, total in enumerate(sums.tolist()))
+    rows = rows if first.all() else rows.filter(pa.array(first))
+    slot = slots_of(rows.column("item")) if slots is None else slots[first]
+    order = np.argsort(slot, kind="stable")
+    rows = rows.take(pa.array(order))
+    present, starts = np.unique(slot[order], return_index=True)
+    digests = [hashlib.sha256() for _ in present]
+    for column in map(one_array, rows.columns):
+        lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy()
+        edges = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
+        texts = memoryview(column.fill_null("").buffers()[2] or b"")
+        for digest, low, high in zip(digests, starts, [*starts[1:], order.size], strict=True):
+            digest.update(lengths[low:high])
+            digest.update(texts[edges[low] : edges[high]])
+    return {int(place): digest.digest() for place, digest in zip(present, digests, strict=True)}
 
 
 @dataclass
@@ -79,7 +91,7 @@ class Attempts:
     words: dict[str, list[str]]
     columns: dict[str, NDArray[Any]]
     items: int
-    dataset: int
+    dataset: str
     unnamed: int
 
     @property
@@ -158,6 +170,11 @@ def merged(partials: Sequence[Partial]) -> Attempts:
         words,
         columns,
         int(offsets[-1]),
-        sum(partial.dataset for partial in partials) % (1 << 256),
+        _digest_of({slot: digest for partial in partials for slot, digest in partial.dataset.items()}),
         sum(partial.unnamed for partial in partials),
     )
+
+
+def _digest_of(slots: Mapping[int, bytes]) -> str:
+    """One digest of the data set, from those of its slots."""
+    return hashlib.sha256(b"".join(bytes([slot]) + slots[slot] for slot in sorted(slots))).hexdigest()

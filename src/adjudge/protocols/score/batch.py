@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +16,9 @@ from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import one_array
 from adjudge.protocols.score.config import ScoreConfig
-from adjudge.protocols.score.groups import Group
+from adjudge.protocols.score.groups import Group, ungrouped
 from adjudge.readers.logs.record import MISSING, NO_KIND, TYPES
 
-BATCH_ROWS = 32_768
 MOST_MODELS = 1000
 _NUMBERED = re.compile(r"#\d+$")
 
@@ -53,29 +51,25 @@ class Rows(NamedTuple):
     clustered: bool
 
 
-def rows_of(partition: Partition, config: ScoreConfig) -> Iterator[Rows]:
-    """The attempts of one partition, batch by batch; an item is never cut."""
+def rows_of(partition: Partition, config: ScoreConfig) -> Rows | None:
+    """The attempts of one partition, together: an item is never cut, nor what is digested of the data set."""
     groups = [Group.parse(text) for text in partition.groups]
     _refuse_many(groups)
     tables = [table for role, table in partition.tables.items() if role != "truth"]
-    table = _filled(_plain(pa.concat_tables(tables, promote_options="default")), groups, partition)
+    table = ungrouped(_filled(pa.concat_tables(tables, promote_options="default"), groups, partition))
     if not table.num_rows:
-        return
-    table = _ordered(table, partition.files)
+        return None
+    table = _ordered(table, partition.files).combine_chunks()
     if "truth" in partition.tables:
         table = _labelled(table, partition.tables["truth"], partition.files)
     graded = {group.task for group in groups if group.graded}
+    tasks = one_array(table.column("task"))
+    bound = [
+        (np.nan if name in graded else 1.0) if config.pass_at is None else config.pass_at
+        for name in tasks.dictionary.to_pylist()
+    ]
     clustered = any(group.trial > 1 for group in groups)
-    starts = np.flatnonzero(np.append(True, _changes(table.column("key"))))
-    edges = _edges(starts, table.num_rows)
-    for low, high in itertools.pairwise(edges):
-        part = table.slice(low, high - low).combine_chunks()
-        tasks = one_array(part.column("task"))
-        bound = [
-            (np.nan if name in graded else 1.0) if config.pass_at is None else config.pass_at
-            for name in tasks.dictionary.to_pylist()
-        ]
-        yield Rows(part, np.array(bound)[tasks.indices.to_numpy()], clustered)
+    return Rows(table, np.array(bound)[tasks.indices.to_numpy()], clustered)
 
 
 def sample_names(items: pa.ChunkedArray, trials: NDArray[np.int32]) -> pa.Array:
@@ -98,63 +92,51 @@ def _refuse_many(groups: Sequence[Group]) -> None:
         raise InputError(what, hint="Is it the right column? --column model=NAME says which one names the model.")
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """Every column as one kind: dictionaries for words with one dictionary, and columns that only some sources have."""
-    for name in ("model", "task"):
-        column = table.column(name).cast(pa.string()).combine_chunks().dictionary_encode()
-        table = table.set_column(table.column_names.index(name), name, column)
-    return table
-
-
 def _filled(table: pa.Table, groups: Sequence[Group], partition: Partition) -> pa.Table:
     """With a row for every attempt that others of the task have and a model does not, in files without a list of samples."""
-    wanted = {(group.model, group.task, group.trial) for group in groups if group.fill}
+    wanted = {(group.model, group.task, group.trial): group.name for group in groups if group.fill}
     if len(wanted) < 2 or partition.limited or not table.num_rows:
         return table
-    keys = table.column("key").combine_chunks().dictionary_encode()
-    tasks, models = (table.column(name).combine_chunks() for name in ("task", "model"))
-    names, words, of_model = keys.dictionary.to_pylist(), tasks.dictionary.to_pylist(), models.dictionary.to_pylist()
-    item_task = np.zeros(len(names), dtype=np.int64)
-    item_task[keys.indices.to_numpy()] = tasks.indices.to_numpy()
-    present: dict[tuple[str, str, int], set[int]] = {}
-    for item, model, trial in zip(
-        keys.indices.to_pylist(), models.indices.to_pylist(), table.column("trial").to_pylist(), strict=True
-    ):
-        present.setdefault((of_model[model], words[item_task[item]], trial), set()).add(item)
-    rows: list[dict[str, Any]] = []
-    for task_code, task in enumerate(words):
-        items = set(np.flatnonzero(item_task == task_code).tolist())
-        for model, of_task, trial in sorted(wanted):
-            if of_task == task:
-                rows += [
-                    {"key": names[item], "model": model, "task": task, "trial": trial}
-                    for item in items - present.get((model, task, trial), set())
-                ]
-    if not rows:
-        return table
-    absent = pa.table(
+    keys, column = (one_array(table.column(name)) for name in ("key", "group"))
+    items = keys.dictionary_encode()
+    item, code = items.indices.to_numpy(), column.indices.to_numpy()
+    of_code = [Group.parse(name) for name in column.dictionary.to_pylist()]
+    codes_of: dict[tuple[str, str, int], list[int]] = {}
+    for place, group in enumerate(of_code):
+        codes_of.setdefault((group.model, group.task, group.trial), []).append(place)
+    task_of_item = np.empty(len(items.dictionary), dtype=object)
+    task_of_item[item] = np.array([group.task for group in of_code], dtype=object)[code]
+    absent = []
+    for name, text in sorted(wanted.items()):
+        missing = task_of_item == name[1]
+        missing[item[np.isin(code, codes_of.get(name, []))]] = False
+        absent.append(_missing(items.dictionary.filter(pa.array(missing)), text))
+    slot = np.empty(len(items.dictionary), dtype=np.uint8)
+    slot[item] = table.column("slot").to_numpy()
+    rows = pa.concat_tables(absent)
+    slots = pa.array(slot[pc.index_in(rows.column("key"), items.dictionary).to_numpy()])
+    return pa.concat_tables([table, rows.append_column("slot", slots)], promote_options="default")
+
+
+def _missing(keys: pa.Array, group: str) -> pa.Table:
+    """Rows for attempts of a group that no file has."""
+    n = len(keys)
+    return pa.table(
         {
-            "key": pa.array([row["key"] for row in rows], pa.string()),
-            "model": pa.array([row["model"] for row in rows], pa.string()),
-            "task": pa.array([row["task"] for row in rows], pa.string()),
-            "trial": pa.array([row["trial"] for row in rows], pa.int32()),
-            "status": pa.array(np.full(len(rows), MISSING, dtype=np.int8)),
-            "kind": pa.array(np.full(len(rows), NO_KIND, dtype=np.int8)),
-            "named": pa.array(np.ones(len(rows), dtype=bool)),
+            "key": keys,
+            "group": pa.DictionaryArray.from_arrays(np.zeros(n, dtype=np.int32), pa.array([group])),
+            "status": pa.array(np.full(n, MISSING, dtype=np.int8)),
+            "kind": pa.array(np.full(n, NO_KIND, dtype=np.int8)),
+            "named": pa.array(np.ones(n, dtype=bool)),
         }
     )
-    words_plain = table.set_column(table.column_names.index("model"), "model", models.cast(pa.string()))
-    words_plain = words_plain.set_column(table.column_names.index("task"), "task", tasks.cast(pa.string()))
-    return _plain(pa.concat_tables([words_plain, absent], promote_options="default"))
 
 
 def _ordered(table: pa.Table, files: tuple[str, ...]) -> pa.Table:
     """By (item, model, trial); an attempt that stands twice is an InputError."""
-    models = table.column("model").combine_chunks()
-    rank = np.argsort(np.argsort(np.array(models.dictionary.to_pylist()))).astype(np.int32)[models.indices.to_numpy()]
-    trials = table.column("trial").to_numpy()
+    rank, trials = one_array(table.column("model")).indices.to_numpy(), table.column("trial").to_numpy()
     order = pc.sort_indices(
-        pa.table({"key": table.column("key"), "rank": rank, "trial": trials}),
+        pa.table({"key": one_array(table.column("key")), "rank": rank, "trial": trials}),
         sort_keys=[("key", "ascending"), ("rank", "ascending"), ("trial", "ascending")],
     )
     table = table.take(order)
@@ -208,16 +190,6 @@ def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     array = one_array(column)
     flags = pc.not_equal(array.slice(1), array.slice(0, max(len(array) - 1, 0)))
     return np.asarray(flags.to_numpy(zero_copy_only=False), dtype=bool)
-
-
-def _edges(starts: NDArray[np.intp], rows: int) -> list[int]:
-    """Where batches begin: at items, about BATCH_ROWS apart."""
-    edges = [0]
-    for wanted in range(BATCH_ROWS, rows, BATCH_ROWS):
-        edge = int(starts[min(int(np.searchsorted(starts, wanted)), starts.size - 1)])
-        if edge > edges[-1]:
-            edges.append(edge)
-    return [*edges, rows]
 
 
 def column_of(table: pa.Table, name: str) -> pa.Array:

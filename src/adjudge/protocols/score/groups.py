@@ -14,6 +14,7 @@ from adjudge.readers.logs.record import NUMBER, SCORED
 
 _SEPARATOR = "\x1f"
 _GRADED, _FILL = "g", "f"
+_IN_KEY_OR_GROUP = ("id", "model", "task", "trial")
 
 
 class Group(NamedTuple):
@@ -53,7 +54,7 @@ def id_name(value: str | float) -> str:
 
 
 def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
-    """Records with their item as key, their group, and the file they come from."""
+    """Records with their item as key, their group, which says model, task and trial, and the file they come from."""
     n = table.num_rows
     if "named" not in table.column_names:
         table = table.append_column("named", pa.array(np.ones(n, dtype=bool)))
@@ -66,7 +67,7 @@ def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
     groups = [Group(models[m], tasks[t], trial, bool(g), fill).name for m, t, trial, g in pairs.tolist()]
     ids = one_array(table.column("id"))
     if tasks != [""]:
-        text = task.dictionary_decode()
+        text = tasks[0] if len(tasks) == 1 else task.dictionary_decode()
         named = pc.binary_join_element_wise(text, ids, "/")
         ids = pc.if_else(pc.equal(text, ""), ids, named) if "" in tasks else named
     return pa.table(
@@ -74,11 +75,27 @@ def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
             "key": ids,
             "group": pa.DictionaryArray.from_arrays(pa.array(place), pa.array(groups, pa.string())),
             "file": pa.array(np.full(n, file, dtype=np.int32)),
-            **{name: table.column(name) for name in table.column_names if name not in {"id", "model", "task"}},
-            "model": model,
-            "task": task,
+            **{name: table.column(name) for name in table.column_names if name not in _IN_KEY_OR_GROUP},
         }
     )
+
+
+def ungrouped(table: pa.Table) -> pa.Table:
+    """Records with the model, task and trial of their group as columns; words are numbered in their order."""
+    column = one_array(table.column("group"))
+    groups, place = [Group.parse(name) for name in column.dictionary.to_pylist()], column.indices.to_numpy()
+    trials = np.array([group.trial for group in groups], dtype=np.int32)
+    return (
+        table.drop_columns(["group"])
+        .append_column("model", _numbered([group.model for group in groups], place))
+        .append_column("task", _numbered([group.task for group in groups], place))
+        .append_column("trial", pa.array(trials[place]))
+    )
+
+
+def _numbered(words: list[str], place: NDArray[np.int32]) -> pa.DictionaryArray:
+    distinct, code = np.unique(np.array(words, dtype=object), return_inverse=True)
+    return pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)[place]), pa.array(distinct, pa.string()))
 
 
 def _distinct(parts: list[NDArray[Any]], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

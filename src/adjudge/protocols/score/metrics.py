@@ -189,7 +189,7 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
     measured = Measured(
         estimates=[],
         buckets={"all": _buckets(attempts, np.arange(attempts.n))},
-        digests={"dataset": f"{attempts.dataset:064x}", "conditions": digest(_without_models(fixed))},
+        digests={"dataset": attempts.dataset, "conditions": digest(_without_models(fixed))},
     )
     for model, rows in attempts.by_model.items():
         measured.buckets[model] = _buckets(attempts, rows)

@@ -68,12 +68,15 @@ class ScorePlan(BatchPlan):
         return inputs
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
-        """Batches of attempts with their evidence and verdicts."""
-        for rows in rows_of(partition, self.settings):
+        """All attempts of the partition with their evidence and verdicts; what is passed on as batch are their slots."""
+        rows = rows_of(partition, self.settings)
+        if rows is not None:
             batch = stored.batch_of(rows, len(self.checks))
             evidence = self.graph.evaluate(batch)
             table = stored.table_of(rows, batch, decided(batch, evidence), self.checks, self.settings.slices)
-            yield Judged(table, evidence, stored.outputs_of(rows, partition.files))
+            yield Judged(
+                table, evidence, stored.outputs_of(rows, partition.files), rows.table.column("slot").to_numpy()
+            )
 
     def restore(self, samples: pa.Table) -> ScoreBatch:
         """The batch as it was."""
@@ -85,8 +88,8 @@ class ScorePlan(BatchPlan):
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
-        del evidence, batch
-        return partial_of(samples, self.checks, self.settings.slices)
+        del evidence
+        return partial_of(samples, self.checks, self.settings.slices, batch)
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Every estimate and section."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,6 +18,7 @@ from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import id_name, keyed
 from adjudge.protocols.score.truth import Label, number_of, trial_of
 from adjudge.readers.blocks import Block
+from adjudge.readers.columns import columns_of
 from adjudge.readers.logs.formats import read_log
 from adjudge.readers.logs.record import (
     ABSTAINED,
@@ -69,9 +68,8 @@ ROLES = {
     "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE"),
     "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE"),
 }
-_EMPTY = Row(id="")
-_ROWS = msgspec.json.Decoder(Row)
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
+_WORDS = {"model": (), "task": (), "score": ("C", "I", "P", "N")}
 _TEXTS = ("error", "answer", "target", "explanation", "cluster", "input_hash")
 
 
@@ -89,7 +87,7 @@ class ScoreRows:
             self._refuse_unknown_models(block)
             records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
             return keyed(table_of(records, 0), block.file, fill=True)
-        return keyed(self._columns(_decoded(block), block), block.file, fill=True)
+        return keyed(self._columns(columns_of(block, Row, EXPECTED, _WORDS), block), block.file, fill=True)
 
     def log(self, path: str, file: int, limit: int | None) -> Iterator[pa.Table]:
         """The records of another tool's log."""
@@ -102,26 +100,24 @@ class ScoreRows:
         score, kind, status = self._scores(columns, block)
         reported = np.where(status == ABSTAINED, 0.0, score)
         self._statuses(columns, status, block)
-        models, named = columns.get("model", (None,) * n), np.ones(n, dtype=bool)
-        if None in models:
-            stem = self.config.model or Path(block.path).name.partition(".")[0] or "stdin"
-            named = np.array([model is not None for model in models])
-            models = [stem if model is None else model for model in models]
+        models = columns.get("model", (None,) * n)
+        named = np.array([model is not None for model in models]) if None in models else np.ones(n, dtype=bool)
+        stem = self.config.model or Path(block.path).name.partition(".")[0] or "stdin"
         trials = np.ones(n, dtype=np.int32)
         if "trial" in columns and columns["trial"].count(1) < n:
             numbered = zip(columns["trial"], block.lines.tolist(), strict=True)
             trials = np.array([trial_of(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
-        task = self.config.task or ""
+        tasks = [word or None for word in columns["task"]] if "" in columns.get("task", ()) else columns.get("task")
         return pa.table(
             {
                 "id": _names(columns["id"]),
-                "model": _words(models),
-                "task": _words([word or task for word in columns.get("task", ("",) * n)]),
+                "model": _words(models, stem),
+                "task": _words(tasks or (None,) * n, self.config.task or ""),
                 "trial": pa.array(trials),
                 "status": pa.array(status),
-                "score": pa.array(score, from_pandas=True),
+                "score": pa.array(score),
                 "kind": pa.array(kind),
-                "reported": pa.array(reported, from_pandas=True),
+                "reported": pa.array(reported),
                 **{name: _texts(columns[name]) for name in _TEXTS if name in columns},
                 **({"meta": _json_texts(columns["meta"])} if "meta" in columns else {}),
                 **self._confidences(columns.get("confidence", ()), block),
@@ -156,17 +152,18 @@ class ScoreRows:
         if kinds == {bool}:
             n = len(values)
             return np.array(values, dtype=np.float64), np.full(n, BOOLEAN, np.int8), np.full(n, SCORED, np.int8)
-        # Letters and words are few: each is read once.
+        # Letters and words are few: each is read once. 1 and True are equal, and differ.
         keys = values if kinds == {str} else [(value.__class__, value) for value in values]
-        lines = dict(zip(reversed(keys), reversed(block.lines.tolist()), strict=True))
-        places = {key: place for place, key in enumerate(lines)}
-        words = [key if kinds == {str} else key[1] for key in lines]
-        distinct = [number_of(word, block, line, "score") for word, line in zip(words, lines.values(), strict=True)]
-        place = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
+        distinct, place = _coded(keys)
+        first = np.zeros(len(distinct), dtype=np.intp)
+        first[place[::-1]] = np.arange(len(keys))[::-1]
+        words = distinct if kinds == {str} else [key[1] for key in distinct]
+        lines = block.lines[first].tolist()
+        scores = [number_of(word, block, line, "score") for word, line in zip(words, lines, strict=True)]
         return (
-            np.array([score.value for score in distinct])[place],
-            np.array([score.kind for score in distinct], dtype=np.int8)[place],
-            np.array([score.status for score in distinct], dtype=np.int8)[place],
+            np.array([score.value for score in scores])[place],
+            np.array([score.kind for score in scores], dtype=np.int8)[place],
+            np.array([score.status for score in scores], dtype=np.int8)[place],
         )
 
     def _statuses(self, columns: Mapping[str, Sequence[Any]], status: NDArray[np.int8], block: Block) -> None:
@@ -276,50 +273,29 @@ class ScoreRows:
         return ordered
 
 
-def _words(values: Sequence[Any]) -> pa.DictionaryArray:
-    """A column of few different words."""
-    try:
-        return pa.array(values, pa.string()).dictionary_encode()
-    except (pa.ArrowTypeError, pa.ArrowInvalid):
-        return pa.array([str(value) for value in values], pa.string()).dictionary_encode()
+def _words(values: Sequence[Any], absent: str) -> pa.DictionaryArray:
+    """A column of few different words, one of them for what is absent."""
+    distinct, place = _coded(values)
+    names = [absent if value is None else str(value) for value in distinct]
+    words, again = _coded(names)
+    return pa.DictionaryArray.from_arrays(pa.array(again[place]), pa.array(words, pa.string()))
 
 
-@functools.cache
-def _narrow(keys: frozenset[str]) -> msgspec.json.Decoder[Any]:
-    """A decoder of records with some of the keys of a Row and no other."""
-    hints = get_type_hints(Row)
-    fields = [(name, hints[name], getattr(_EMPTY, name)) for name in Row.__struct_fields__ if name in keys - {"id"}]
-    kind = msgspec.defstruct("Narrow", [("id", hints["id"]), *fields], gc=False, forbid_unknown_fields=True)
-    return msgspec.json.Decoder(kind)
+def _coded(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int32]]:
+    """The different values in the order in which they come, and which of them each value is."""
+    codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    if len(codes) == 1:
+        return [*codes], np.zeros(len(values), dtype=np.int32)
+    return [*codes], np.fromiter(map(codes.__getitem__, values), dtype=np.int32, count=len(values))
 
 
-def _decoded(block: Block) -> dict[str, Sequence[Any]]:
-    """The columns of a block that any of its records has.
-
-    Most files have few of the keys, so that the first record's are tried first: a struct of fifteen fields takes three times
-    as long to take apart.
-    """
-    try:
-        first = msgspec.json.decode(block.some_records([0])[0], type=dict[str, msgspec.Raw])
-        decoder = _narrow(frozenset(first) & frozenset(Row.__struct_fields__)) if "id" in first else None
-        rows = decoder.decode_lines(block.data) if decoder is not None and block.is_objects else []
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        rows = []
-    if len(rows) != len(block):
-        rows = block.decode(_ROWS, EXPECTED)
-    columns = {name: list(map(attrgetter(name), rows)) for name in rows[0].__struct_fields__}
-    return {name: column for name, column in columns.items() if name == "id" or not _all_none(column)}
-
-
-def _all_none(column: Sequence[Any]) -> bool:
-    return column[0] is None and column.count(None) == len(column)
-
-
-def _json_texts(values: Sequence[msgspec.Raw | None]) -> pa.Array:
+def _json_texts(values: Sequence[msgspec.Raw]) -> pa.Array:
     """A column of JSON as it stands."""
-    texts = pa.array([None if value is None else bytes(value) for value in values], pa.binary()).cast(pa.string())
-    absent = pc.equal(texts, "null")
-    return pc.if_else(absent, None, texts) if pc.any(absent).as_py() else texts
+    data = b"".join(values)
+    edges = np.zeros(len(values) + 1, dtype=np.int32)
+    np.cumsum(np.fromiter(map(len, values), dtype=np.int32, count=len(values)), out=edges[1:])
+    texts = pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    return pc.if_else(pc.equal(texts, "null"), None, texts) if b"null" in data else texts
 
 
 def _names(values: Sequence[Any]) -> pa.Array:

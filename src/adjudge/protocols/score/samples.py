@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adjudge.evidence.table import without_nan
 from adjudge.protocols.common.columns import WORD, coded, codes, floats, one_array
 from adjudge.protocols.score.batch import Rows, ScoreBatch, column_of, sample_names
 from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARSED, content_hash
@@ -56,10 +57,10 @@ def table_of(
             "task": sorted_words(table.column("task")),
             "trial": pa.array(trials),
             "status": coded(batch.status, STATUSES),
-            "score": pa.array(batch.score, from_pandas=True),
+            "score": without_nan(batch.score),
             "kind": coded(kind, KINDS),
-            "reported": column_of(table, "reported"),
-            "threshold": pa.array(batch.threshold, from_pandas=True),
+            "reported": without_nan(_numbers(column_of(table, "reported"))),
+            "threshold": without_nan(batch.threshold),
             "confidence": column_of(table, "confidence"),
             "cluster": _clusters(rows),
             "input_hash": column_of(table, "input_hash"),
@@ -67,7 +68,7 @@ def table_of(
             "cached": column_of(table, "cached"),
             "named": column_of(table, "named"),
             "truth": column_of(table, "truth"),
-            **{f"check.{name}": pa.array(batch.checks[place], from_pandas=True) for place, name in enumerate(checks)},
+            **{f"check.{name}": without_nan(batch.checks[place]) for place, name in enumerate(checks)},
             **{f"check.{name}.passed": _booleans(batch.passed[place]) for place, name in enumerate(checks)},
             **_slices(column_of(table, "meta"), slices),
         }
