@@ -188,3 +188,34 @@ def test_bad_records_are_named_with_file_and_line(write, judge, record, told):
 def test_thousands_of_models_are_refused(write, judge):
     with pytest.raises(InputError, match="1,001 models"):
         judge(write([{"id": "q", "model": f"m{i}", "score": 1} for i in range(1001)]))
+
+
+def test_the_digest_of_the_data_set_is_that_of_its_items_however_they_were_cut(write, judge, monkeypatch):
+    items = [{"id": f"q{i}", "input_hash": f"{i * 7:x}" * (i % 3), "target": "ABCD"[i % 4]} for i in range(300)]
+    answers = [{"model": "a", "score": i % 2, **item} for i, item in enumerate(items)]
+    more = [{"model": "b", "trial": trial, "score": 1, **item} for item in items for trial in (1, 2)]
+    alone = judge(write(answers))
+    monkeypatch.setattr("adjudge.engine.split.ROWS_A_PARTITION", 10)
+    cut = judge(write([*more[::-1], *answers], "more.jsonl"))
+    digests = [run.metrics["digests"]["dataset"] for run in (alone, cut)]
+    assert digests[0] == digests[1]
+    assert not adjudge.verify(cut).problems
+    for key in ("id", "input_hash", "target"):
+        other = [{**answers[0], key: "another"}, *answers[1:]]
+        assert judge(write(other, f"{key}.jsonl")).metrics["digests"]["dataset"] != digests[0]
+    swapped = [{**answers[0], "target": "B"}, {**answers[1], "target": "A"}, *answers[2:]]
+    assert judge(write(swapped, "swapped.jsonl")).metrics["digests"]["dataset"] != digests[0]
+
+
+def test_files_that_lack_attempts_of_others_are_filled_by_task_model_and_trial(write, judge):
+    records = [
+        {"id": "q1", "task": "t", "model": "a", "score": 1},
+        {"id": "q2", "task": "t", "model": "a", "score": 0.5},
+        {"id": "q2", "task": "t", "model": "b", "score": 1},
+        {"id": "q2", "task": "t", "model": "b", "trial": 2, "score": 1},
+        {"id": "q9", "task": "u", "model": "a", "score": 1},
+    ]
+    run = judge(write(records))
+    rows = run.columns(["item", "model", "trial", "bucket"]).to_pylist()
+    missing = {(row["item"], row["model"], row["trial"]) for row in rows if row["bucket"] == "missing"}
+    assert missing == {("t/q1", "b", 1), ("t/q1", "b", 2)}

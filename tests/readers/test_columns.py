@@ -1,0 +1,73 @@
+"""Columns of a block: the same whichever records it begins with, and however many of the struct's keys they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge.errors import InputError
+from adjudge.readers.blocks import block_of
+from adjudge.readers.columns import LOOKED_AT, columns_of
+
+
+class Row(msgspec.Struct):
+    """A record with two optional keys, one of them under another name."""
+
+    id: str | int
+    word: str | None = None
+    number: float | None = msgspec.field(default=None, name="the number")
+
+
+WORDS = {"word": ("C", "I")}
+
+
+def columns(records: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """The columns of some records."""
+    rows = [(place, msgspec.json.encode(record)) for place, record in enumerate(records, 1)]
+    return columns_of(block_of(rows, "a.jsonl"), Row, "a record has `id`", WORDS)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"id": st.one_of(st.text(), st.integers(-9, 9))},
+            optional={
+                "word": st.sampled_from(["C", "I", "other", "é", None]),
+                "the number": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
+                "nobody's": st.one_of(st.text(), st.lists(st.integers()), st.none()),
+            },
+        ),
+        min_size=1,
+        max_size=3 * LOOKED_AT,
+    )
+)
+def test_columns_are_what_the_records_hold(records: list[dict[str, Any]]) -> None:
+    expected = {"id": tuple(record["id"] for record in records)}
+    for name, key in (("word", "word"), ("number", "the number")):
+        values = tuple(record.get(key) for record in records)
+        if any(value is not None for value in values):
+            expected[name] = values
+    assert columns(records) == expected
+
+
+def test_a_key_or_word_that_only_an_unseen_record_has_is_not_lost() -> None:
+    records: list[dict[str, Any]] = [{"id": place, "word": "C"} for place in range(5 * LOOKED_AT)]
+    records[3] |= {"the number": 0.5}
+    records[4] |= {"word": "seldom"}
+    found = columns(records)
+    assert found["number"][3] == 0.5
+    assert found["word"][3:5] == ("C", "seldom")
+
+
+def test_a_record_that_cannot_be_read_is_named_by_its_line() -> None:
+    with pytest.raises(InputError, match=r"a.jsonl:2: .*`id`"):
+        columns([{"id": "a"}, {"word": "C"}, {"id": "b"}])
+
+
+def test_many_keys_that_nobody_reads_change_nothing() -> None:
+    others = {f"key {place}": place for place in range(30)}
+    assert columns([{"id": "a", "word": "I", **others}, {"id": "b"}]) == {"id": ("a", "b"), "word": ("I", None)}
