@@ -53,7 +53,7 @@ def test_more_models_than_have_a_profile_are_a_note_and_every_one_has_its_estima
 
 
 def test_the_page_folds_the_models_that_nobody_reads(run):
-    block = data.data_block(run)
+    block = data.data_block(run)[0]
     assert len(block["buckets"]["rows"]) == data.MODELS + 1
     assert block["buckets"]["folded"] == 10
     assert {len(column["cells"]) for column in block["headline"]["columns"]} == {data.MODELS}

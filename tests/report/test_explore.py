@@ -1,13 +1,18 @@
 """The explorer of samples on the page: what it holds, filters, sorts, opens and links; nothing runs, nothing is requested."""
 
+import base64
+import gzip
 import json
 import time
+from collections import Counter
 
+import msgspec
 import pytest
 
 import adjudge
 from adjudge.protocols.base import protocol
 from adjudge.report import explore, html
+from adjudge.report.chosen import chosen
 from adjudge.report.explain import explain
 
 PROTOCOLS = ("anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage")
@@ -132,26 +137,78 @@ def test_a_hostile_run_shows_text_only(browser, tmp_path):
     assert browser.complaints() == []
 
 
-def test_verify_covers_what_the_page_packs(pages, tmp_path):
+def test_verify_covers_what_the_page_packs(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     run = adjudge.evaluate("stability", protocol("stability").example(folder, 0), out=tmp_path / "run")
     page = run.path / "report.html"
     held = html._PACKED.search(page.read_bytes())
-    block = explore.explorer(run)
-    assert explore.unpacked_digest(held[1]) == explore.block_digest(block)
+    samples = explore.explorer(run)
+    assert explore.unpacked_digest(held[1]) == samples.summary["sha256"]
+    block = msgspec.json.decode(gzip.decompress(base64.b64decode(held[1])))
     block["columns"]["bucket"]["words"] = block["columns"]["bucket"]["words"][::-1]
-    page.write_bytes(page.read_bytes().replace(held[1], explore.packed(block)))
+    altered = explore.packed(msgspec.json.encode(block))
+    page.write_bytes(page.read_bytes().replace(held[1], altered))
     problems, _ = html.check(adjudge.load_run(run.path))
     assert any("samples to explore" in problem for problem in problems)
 
 
-def test_what_is_too_much_for_a_page_is_left_out_and_said(pages, monkeypatch):
+def held_rows(samples):
+    """What a packed block shows: sample, model and number of critical failures of every row."""
+    block = msgspec.json.decode(gzip.decompress(base64.b64decode(samples.packed)))
+    critical = Counter(
+        row for atoms in block["failed"] for row, e in zip(atoms["s"], atoms["e"], strict=True) if e == 2
+    )
+    words = {name: block["columns"][name] for name in ("sample", "model", "bucket")}
+    texts = {name: [column["words"][code] for code in column["codes"]] for name, column in words.items()}
+    return block, [
+        (*each, critical[row])
+        for row, each in enumerate(zip(texts["sample"], texts["model"], texts["bucket"], strict=True))
+    ]
+
+
+def test_of_too_many_samples_the_worst_and_a_random_part_are_shown_and_said(browser, pages, monkeypatch, tmp_path):
     run = pages("flight")
+    every = held_rows(explore.explorer(run))[1]
     monkeypatch.setattr(explore, "SAMPLES", 500)
-    block = explore.explorer(run)
-    assert (block["n"], block["total"]) == (500, run.samples_count)
-    assert "the part that the hash of their ids puts first" in html.render(run).decode()
+    samples = explore.explorer(run)
+    block, shown = held_rows(samples)
+    assert (samples.summary["n"], samples.summary["total"]) == (len(shown), run.samples_count) == (500, len(every))
+    assert (block["worst"], block["drawn"], block["seed"]) == (250, 250, 0)
+    assert set(shown) <= set(every)
+    criticals = sorted((row[3] for row in every), reverse=True)
+    bound = criticals[40]  # all models of a bad sample are shown, so the rows are not simply the worst rows
+    assert {row for row in every if row[3] > bound} <= set(shown)
+    models = Counter(row[1] for row in shown)
+    assert max(models.values()) - min(models.values()) <= 1
+    left = [row for row in every if row not in set(shown)]
+    assert 0 < sum(row[2] == "passed" for row in shown) < len(shown)
+    assert any(row[2] != "passed" for row in left)
+    assert explore.explorer(adjudge.load_run(run.path)) == samples
+    page = tmp_path / "page.html"
+    page.write_bytes(html.render(run))
+    assert "250 rows of the worst samples and 250 drawn at random from the others (seed 0)" in page.read_text()
+    ready(browser, page)
+    assert counted(browser) == 500
+    assert f"{run.samples_count - 500:,} more are in the run" in browser.run(
+        "document.getElementById('explore-count').textContent"
+    )
+    assert browser.complaints() == []
+
+
+def test_samples_that_make_the_page_too_large_are_fewer(pages, monkeypatch):
+    run = pages("flight")
+    whole = explore.explorer(run)
+    monkeypatch.setattr(explore, "_PACKED_BYTES", len(whole.packed) // 2)
+    samples = explore.explorer(run)
+    assert len(samples.packed) <= len(whole.packed) // 2
+    assert 0.3 * run.samples_count < samples.summary["n"] < 0.7 * run.samples_count
+
+
+def test_rows_that_are_asked_for_are_among_the_chosen(pages):
+    run = pages("flight")
+    place = (0, run.samples_count - 1)
+    assert all(place[1] in chosen(run, 100, [place]).rows[place[0]] for place in [place, (0, 7)])
 
 
 def test_a_short_page_without_samples(pages):

@@ -82,7 +82,7 @@ def test_page(run):
     body = page[: page.index('id="data"')]
     assert "<b>x</b>" not in body
     assert "&lt;b&gt;x&lt;/b&gt;" in body
-    assert [section["name"] for section in data_block(run)["sections"]] == [section.name for section in SECTIONS]
+    assert [section["name"] for section in data_block(run)[0]["sections"]] == [section.name for section in SECTIONS]
 
 
 def test_a_row_of_another_length_is_refused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -120,6 +120,15 @@ class Evidence:
         failed: NDArray[np.bool_] = self.outcome == int(Outcome.FAIL)
         return failed if severity is None else failed & (self.severity == int(severity))
 
+    def only(self, sample: int) -> Evidence:
+        """The atoms of one sample."""
+        one = slice(sample, sample + 1)
+        codes, reasons = self.reasons.codes, Reasons(self.layout.width, 1)
+        if codes is not None:
+            reasons = Reasons.of(codes[:, one].copy(), self.reasons.texts)
+        names = ("outcome", "severity", "observed", "code")
+        return replace(self, reasons=reasons, **{name: getattr(self, name)[:, one].copy() for name in names})
+
     def to_arrow(self, first_sample: int) -> pa.Table:
         """The evidence table: by position, then sample. Rule, field and step come from the layout."""
         width, n = self.outcome.shape
@@ -159,6 +168,21 @@ class Evidence:
             or (field != layout.slot_field[:, None]).any()
         ):
             raise RunError("evidence rows are not in the order of the rule table")
+        return cls._of_columns(table, layout, n)
+
+    @classmethod
+    def picked(cls, table: pa.Table, layout: Layout, samples: NDArray[np.integer[Any]]) -> Evidence:
+        """Some samples, by their places, of what `to_arrow` wrote; the columns that the layout knows need not be there."""
+        n, rest = divmod(table.num_rows, layout.width)
+        if rest or (samples.size and samples.max() >= n):
+            raise RunError(f"evidence has {table.num_rows} rows, where {layout.width} atoms a sample were expected")
+        atoms = (np.arange(layout.width)[:, None] * n + samples).ravel()
+        chosen = table if samples.size == n else table.take(pa.array(atoms))
+        return cls._of_columns(chosen.combine_chunks(), layout, samples.size)
+
+    @classmethod
+    def _of_columns(cls, table: pa.Table, layout: Layout, n: int) -> Evidence:
+        width = layout.width
         reasons = Reasons(width, n)
         why = table.column("why").combine_chunks()
         if why.null_count < len(why):

@@ -14,9 +14,9 @@ import msgspec
 
 from adjudge.report import numbers, view
 from adjudge.report.contract import contracts
-from adjudge.report.explore import block_digest
-from adjudge.report.samples import rendered, rows_of
+from adjudge.report.explore import explorer
 from adjudge.report.sections import sections
+from adjudge.report.worst import worst, worst_places
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
@@ -24,12 +24,14 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import SHARE
 
 SCHEMA = "adjudge-report/1"
-WORST, PASSED, ESTIMATES, MODES, MODELS = 40, 3, 3000, 400, 100
+ESTIMATES, MODES, MODELS = 3000, 400, 100
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
 
-def data_block(run: Run, samples: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The whole block, as plain JSON data; with the digest of the `samples` that the page explores."""
+def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], bytes]:
+    """The whole block, as plain JSON data, and the packed samples that the page explores; empty where it does not."""
+    places = worst_places(run)
+    samples = explorer(run, [*places[0], *places[1]]) if explore else None
     block = {
         "schema": SCHEMA,
         "title": view.title(run),
@@ -44,7 +46,7 @@ def data_block(run: Run, samples: Mapping[str, Any] | None = None) -> dict[str, 
         "warnings": view.warnings(run),
         "charts": run.charts,
         "failure_modes": failure_modes(run),
-        "worst": worst(run),
+        "worst": worst(run, places),
         "estimates": _estimates(run),
         "provenance": provenance(run),
     }
@@ -52,12 +54,11 @@ def data_block(run: Run, samples: Mapping[str, Any] | None = None) -> dict[str, 
     if tables:
         block["sections"] = tables
     if samples is not None:
-        block["explore"] = {"n": samples["n"], "total": samples["total"], "sha256": block_digest(samples)}
+        block["explore"] = samples.summary
     stamped = contracts(run)
     if stamped:
         block["contracts"] = stamped
-    plain: dict[str, Any] = msgspec.json.decode(encode(block))
-    return plain
+    return msgspec.json.decode(encode(block)), b"" if samples is None else samples.packed
 
 
 def encode(block: Mapping[str, Any]) -> bytes:
@@ -229,43 +230,6 @@ def failure_modes(run: Run) -> dict[str, Any]:
         for model, rule, critical, warning, broken, samples in rows
     ]
     return {"rows": modes[:MODES], "total": len(modes)}
-
-
-def worst(run: Run) -> dict[str, Any]:
-    """The samples with the most critical failures, some of every model, and a few that passed, with their evidence.
-
-    Samples that fail one of the rules which the protocol calls `gravest` come first, in that order.
-    """
-    gravest = [str(code).replace("'", "''") for code in run.metrics.get("gravest") or ()]
-    cases = " ".join(f"when '{code}' then {place}" for place, code in enumerate(gravest))
-    gravity = f"min(case rule {cases} else {len(gravest)} end)" if gravest else "0"
-    select = (
-        "with failed as (select part, sample as row, count(*) filter (where severity = 'CRITICAL') as critical, "  # noqa: S608 -- codes are quoted
-        f"count(*) as failed, {gravity} as gravity from atoms where outcome = 'fail' group by part, sample), "
-        "placed as (select s.sample, s.model, s.bucket, coalesce(critical, 0) as critical, coalesce(failed, 0) as failed, "
-        f"coalesce(gravity, {len(gravest)}) as gravity from samples s left join failed using (part, row)) "
-    )
-    # The first of every bucket of every model comes before the second of any, so that no kind of failure is missing.
-    ranked = (
-        ", ranked as (select *, row_number() over (partition by model, bucket, gravity "
-        "order by critical desc, failed desc, sample) as place, count(*) over () as total from placed where bucket <> 'passed') "
-        "select sample, model, total, critical, failed, gravity from ranked "
-        "order by place, gravity, critical desc, failed desc, model, sample"
-    )
-    chosen = sorted(
-        query(run, f"{select}{ranked} limit {WORST}", threads=1)[1],
-        key=lambda row: (row[5], -row[3], -row[4], row[1], row[0]),
-    )
-    sampled = f" select sample, model from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}"  # noqa: S608 -- a number of our own
-    passed = query(run, select + sampled, threads=1)[1]
-    picked = [(sample, model) for sample, model, *_ in (*chosen, *passed)]
-    rows = {(row["sample"], row["model"]): row for row in rows_of(run, [sample for sample, _ in picked])}
-    return {
-        "rows": [rendered(run, rows[key]) for key in picked],
-        "not_passed": int(chosen[0][2]) if chosen else 0,
-        "shown": len(chosen),
-        "query": "select sample, model, bucket, verdict from samples where bucket <> 'passed'",
-    }
 
 
 def provenance(run: Run) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from adjudge.errors import RunError
 from adjudge.report import numbers
 from adjudge.report.charts import Drawing, svgs
 from adjudge.report.data import data_block, digest, encode
-from adjudge.report.explore import explorer, packed, unpacked_digest
+from adjudge.report.explore import unpacked_digest
 from adjudge.report.pictures import pictures
 from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
@@ -47,10 +47,9 @@ def render(run: Run, *, explore: bool = True) -> bytes:
 
 def write(run: Run, *, explore: bool = True) -> tuple[bytes, str]:
     """The page and the digest of the data block it embeds, for the manifest."""
-    samples = explorer(run) if explore else None
-    block = data_block(run, samples)
+    block, samples = data_block(run, explore=explore)
     names = [row["picture"] for row in block["worst"]["rows"] if "picture" in row]
-    drawn = _page(block, _drawings(block), pictures(run, names), b"" if samples is None else packed(samples))
+    drawn = _page(block, _drawings(block), pictures(run, names), samples)
     return drawn, digest(block)
 
 
@@ -79,11 +78,10 @@ def check(run: Run) -> tuple[list[str], list[str]]:
     problems = []
     if run.manifest.digests.get("report_data") != digest(shown):
         problems.append(f"{MANIFEST}: digest report_data is not that of the data block in {REPORT}")
-    samples = explorer(run) if "explore" in shown else None
-    expected = data_block(run, samples)
+    expected, samples = data_block(run, explore="explore" in shown)
     problems += _differences(shown, expected)
     held = _PACKED.search(page)
-    if samples is not None and (held is None or unpacked_digest(held[1]) != shown["explore"].get("sha256")):
+    if samples and (held is None or unpacked_digest(held[1]) != shown["explore"].get("sha256")):
         problems.append(f"{REPORT}: the samples to explore are not those of its data block")
     made_with = run.manifest.environment
     if made_with.get("adjudge") != version("adjudge"):

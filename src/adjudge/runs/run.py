@@ -38,8 +38,10 @@ class Run:
         self.panels: Callable[[Run], Sequence[Panel]] = lambda _: ()
         """What the installed protocol shows of an opened sample."""
         self.home: object = None
-        self._agent_part: tuple[int, pa.Table | None] = -1, None
         """What removes the folder when nobody needs it, where it is a copy."""
+        self.held: dict[tuple[int, int], tuple[dict[str, Any], Evidence, dict[str, Any] | None]] = {}
+        """Rows that are asked for again, by partition and number, with their evidence and output."""
+        self._agent_part: tuple[int, pa.Table | None] = -1, None
         if not path.is_dir():
             hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
             raise RunError(f"{path} is not a run: there is no such folder{hint}")
@@ -78,21 +80,21 @@ class Run:
     @cached_property
     def samples(self) -> Frame:
         """samples.parquet, whole."""
-        return Frame(lambda: _open(self.path / SAMPLES).read())
+        return Frame(lambda: open_parquet(self.path / SAMPLES).read())
 
     @cached_property
     def samples_count(self) -> int:
         """How many samples there are."""
-        return int(_open(self.path / SAMPLES).metadata.num_rows)
+        return int(open_parquet(self.path / SAMPLES).metadata.num_rows)
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
         """The columns of samples.parquet."""
-        return tuple(_open(self.path / SAMPLES).schema_arrow.names)
+        return tuple(open_parquet(self.path / SAMPLES).schema_arrow.names)
 
     def columns(self, names: Sequence[str]) -> pa.Table:
         """Some columns of samples.parquet; the others are not read."""
-        return _open(self.path / SAMPLES).read(columns=list(names))
+        return open_parquet(self.path / SAMPLES).read(columns=list(names))
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -120,10 +122,10 @@ class Run:
 
     def batches(self) -> Iterator[tuple[int, pa.Table, Evidence]]:
         """(partition, samples, evidence) batch by batch, as they were written."""
-        samples = _open(self.path / SAMPLES)
+        samples = open_parquet(self.path / SAMPLES)
         group = 0
         for part, path in self.parts():
-            evidence = _open(path)
+            evidence = open_parquet(path)
             for index in range(evidence.num_row_groups):
                 if group >= samples.num_row_groups:
                     raise RunError(f"{self.path / SAMPLES} has fewer batches than the evidence")
@@ -164,7 +166,7 @@ class Run:
         """The rows of a sample in the partition that the hash of its id names; nothing where the run is cut otherwise."""
         import pyarrow.compute as pc
 
-        file = _open(self.path / SAMPLES)
+        file = open_parquet(self.path / SAMPLES)
         part = (zlib.crc32(sample.encode()) >> 24) * sum(1 for _ in self.parts()) >> 8
         rows: list[dict[str, Any]] = []
         for index in _groups_with(file, "part", part):
@@ -177,7 +179,9 @@ class Run:
         """The evidence of one sample, reading only the row group that holds it."""
         import pyarrow.compute as pc
 
-        file = _open(self.path / "evidence" / f"part-{part:05d}.parquet")
+        if (part, row) in self.held:
+            return self.held[part, row][1]
+        file = open_parquet(self.path / "evidence" / f"part-{part:05d}.parquet")
         for index in _groups_with(file, "sample", row):
             table = file.read_row_group(index)
             atoms_of_row = table.filter(pc.equal(table.column("sample"), row))
@@ -193,6 +197,9 @@ class Run:
         """The raw output of one sample, as far as the run keeps it."""
         import pyarrow.compute as pc
 
+        held = self.held.get((part, row))
+        if held is not None and held[2] is not None:
+            return held[2]
         path = self.path / "outputs" / f"part-{part:05d}.parquet"
         rows = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
         if len(rows) != 1:
@@ -202,7 +209,7 @@ class Run:
 
     def outputs(self, part: int, batch: int) -> pa.Table | None:
         """The raw outputs of one batch of a partition; None where there is no such batch."""
-        file = _open(self.path / "outputs" / f"part-{part:05d}.parquet")
+        file = open_parquet(self.path / "outputs" / f"part-{part:05d}.parquet")
         return file.read_row_group(batch) if batch < file.num_row_groups else None
 
     @cached_property
@@ -218,7 +225,7 @@ class Run:
     def side_table(self, kind: str, part: int) -> pa.Table | None:
         """A further table of one partition (`agent`, `transcripts`); None where there is none."""
         path = self.path / kind / f"part-{part:05d}.parquet"
-        return _open(path).read() if path.is_file() else None
+        return open_parquet(path).read() if path.is_file() else None
 
     def agent_row(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """How the verdict on a row of `samples` came about; None where an older version made the run."""
@@ -242,7 +249,7 @@ class Run:
         opened, outputs, group = -1, None, 0
         for part, samples, evidence in self.batches():
             if part != opened:
-                opened, outputs, group = part, _open(self.path / "outputs" / f"part-{part:05d}.parquet"), 0
+                opened, outputs, group = part, open_parquet(self.path / "outputs" / f"part-{part:05d}.parquet"), 0
             assert outputs is not None  # noqa: S101 -- opened with the first batch
             texts = outputs.read_row_group(group).to_pylist()
             group += 1
@@ -263,7 +270,8 @@ class Run:
             raise RunError(f"{self.path / name}: {error}") from None
 
 
-def _open(path: Path) -> pq.ParquetFile:
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """A Parquet file of a run; RunError where it is missing or not readable."""
     try:
         return pq.ParquetFile(path)
     except FileNotFoundError:

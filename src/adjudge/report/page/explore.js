@@ -48,7 +48,7 @@ const exploreSamples = async (host) => {
       ];
     },
     counted: (count, sort) => {
-      const less = n < data.total ? `; ${(data.total - n).toLocaleString("en")} more are in the run (adjudge query RUN "select * from samples")` : "";
+      const less = n < data.total ? `; ${(data.total - n).toLocaleString("en")} more are in the run` : "";
       return `${count.toLocaleString("en")} of ${n.toLocaleString("en")} samples, the worst first${sort ? " unless sorted" : ""}${less}.`;
     },
   });

@@ -1,0 +1,76 @@
+"""Which samples a page shows: all of them, or the worst and a part drawn at random, when there are too many.
+
+Samples are drawn by the MD5 of a seed and their id, so that the same run shows the same ones on every machine, whatever
+the order of its rows. All models of a sample are shown together, unless there are too many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adjudge.runs.query import as_table
+from adjudge.runs.run import Run
+
+_TOGETHER = 20  # with more models than this, one sample of all of them would fill the page
+
+
+class Chosen(NamedTuple):
+    """The rows to show: by partition, and how many are there for being bad, how many by chance."""
+
+    rows: dict[int, NDArray[np.int64]] | None
+    """Row numbers by partition, ascending; None where all are shown."""
+    worst: int
+    drawn: int
+    seed: int
+
+
+def chosen(run: Run, most: int, also: Sequence[tuple[int, int]] = ()) -> Chosen:
+    """All rows where they are at most `most`; otherwise half of that from the worst samples, half from random others.
+
+    `also` are rows, by partition and number, that belong to the worst whatever their rank.
+    """
+    seed = int(run.manifest.seeds.get("seed", 0))
+    if run.samples_count <= most:
+        return Chosen(None, 0, 0, seed)
+    part, row, rank, draw = _ranked(run, seed)
+    asked = np.isin(_place(part, row), [_place(*place) for place in also])
+    rank[asked] += rank.max() + 1.0
+    order = np.lexsort((row, part, draw))
+    part, row, rank, draw = part[order], row[order], rank[order], draw[order]
+    group = np.concatenate([[0], np.cumsum(draw[1:] != draw[:-1])])  # the rows of one sample, in the order of the draw
+    badness = np.maximum.reduceat(rank, np.flatnonzero(np.diff(group, prepend=-1)))
+    worst = np.lexsort((-rank, group, -badness[group]))[: most // 2]
+    others = np.ones(rank.size, dtype=bool)
+    others[worst] = False
+    drawn = np.flatnonzero(others)[: most - worst.size]
+    shown = np.concatenate([worst, drawn])
+    parts = {int(number): np.sort(row[shown][part[shown] == number]) for number in np.unique(part[shown])}
+    return Chosen(parts, int(worst.size), int(drawn.size), seed)
+
+
+def _place(part: Any, row: Any) -> Any:
+    """Partition and number of a row as one number."""
+    return part * (1 << 32) + row
+
+
+def _ranked(
+    run: Run, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+    """Place, badness and random number of every row; rows of one sample share the number, where they go together."""
+    together = len(run.metrics.get("buckets") or ()) <= _TOGETHER
+    key = f"'{seed}/' || s.sample" + ("" if together else " || '/' || s.model")
+    table = as_table(
+        run,
+        "with failed as (select part, sample as row, sum(if(severity = 'CRITICAL', 1000, 1)) as weight "  # noqa: S608 -- a number of our own
+        "from atoms where outcome = 'fail' group by part, sample) "
+        "select s.part::bigint as part, s.row::bigint as row, "
+        "(coalesce(weight, 0) + if(s.bucket = 'passed', 0, 0.5))::double as rank, "
+        f"md5_number_lower({key}) as draw from samples s left join failed using (part, row)",
+        threads=1,
+    )
+    part, row, rank, draw = (np.array(table.column(name)) for name in ("part", "row", "rank", "draw"))
+    return part, row, rank, draw
