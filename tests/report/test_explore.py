@@ -188,7 +188,7 @@ def test_of_too_many_samples_the_worst_and_a_random_part_are_shown_and_said(brow
     page = tmp_path / "page.html"
     page.write_bytes(html.render(run))
     assert "250 rows of the worst samples and 250 drawn at random from the others (seed 0)" in page.read_text()
-    ready(browser, page)
+    browser.ready(page)
     assert counted(browser) == 500
     assert f"{run.samples_count - 500:,} more are in the run" in browser.run(
         "document.getElementById('explore-count').textContent"

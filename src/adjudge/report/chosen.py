@@ -39,11 +39,11 @@ def chosen(run: Run, most: int, also: Sequence[tuple[int, int]] = ()) -> Chosen:
     part, row, rank, draw = _ranked(run, seed)
     asked = np.isin(_place(part, row), [_place(*place) for place in also])
     rank[asked] += rank.max() + 1.0
-    order = np.lexsort((row, part, draw))
+    order = np.argsort(draw, kind="stable")
     part, row, rank, draw = part[order], row[order], rank[order], draw[order]
     group = np.concatenate([[0], np.cumsum(draw[1:] != draw[:-1])])  # the rows of one sample, in the order of the draw
     badness = np.maximum.reduceat(rank, np.flatnonzero(np.diff(group, prepend=-1)))
-    worst = np.lexsort((-rank, group, -badness[group]))[: most // 2]
+    worst = np.argsort(-badness[group], kind="stable")[: most // 2]
     others = np.ones(rank.size, dtype=bool)
     others[worst] = False
     drawn = np.flatnonzero(others)[: most - worst.size]
@@ -73,4 +73,7 @@ def _ranked(
         threads=1,
     )
     part, row, rank, draw = (np.array(table.column(name)) for name in ("part", "row", "rank", "draw"))
+    if (np.diff(_place(part, row)) < 0).any():  # what SQL gives has no order of its own
+        order = np.lexsort((row, part))
+        part, row, rank, draw = part[order], row[order], rank[order], draw[order]
     return part, row, rank, draw

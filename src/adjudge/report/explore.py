@@ -9,6 +9,7 @@ import base64
 import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,8 +29,8 @@ from adjudge.runs.run import Run
 
 SAMPLES = 20_000
 PAGE_BYTES = 20_000_000
-_PACKED_BYTES = 13_000_000  # what fits into a page of PAGE_BYTES as base64, beside everything else
-_FEWEST = 500
+_PACKED_BYTES = 16_000_000  # what fits into a page of PAGE_BYTES as base64, beside everything else
+_FEWEST, _TRIED = 500, 1000
 _LEVEL = 4  # a third of the time of level 6, and a tenth more bytes
 _SLICES = 40
 _OUTCOMES = np.frombuffer(b"pfne", dtype=np.uint8)
@@ -49,7 +50,7 @@ def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
 
     The rows `also`, by partition and number, are among them, and stay with the run, so that nobody reads them again.
     """
-    most = SAMPLES
+    most = min(SAMPLES, _fitting(run))
     while True:
         choice = chosen(run, most, also)
         data = msgspec.json.encode(block(run, choice, also))
@@ -60,6 +61,15 @@ def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
     shown = run.samples_count if choice.rows is None else choice.worst + choice.drawn
     summary = {"n": shown, "total": run.samples_count, "sha256": hashlib.sha256(data).hexdigest()}
     return Explorer(summary | _parts(choice), compressed)
+
+
+def _fitting(run: Run) -> int:
+    """About how many samples fit into a page, by the size of the first ones."""
+    if run.samples_count <= _TRIED:
+        return SAMPLES
+    first = Chosen({part: np.arange(_TRIED) for part, _ in islice(run.parts(), 1)}, 0, 0, 0)
+    tried = block(run, first)
+    return int(0.9 * _PACKED_BYTES * tried["n"] / len(packed(msgspec.json.encode(tried))))
 
 
 def packed(data: bytes) -> bytes:
