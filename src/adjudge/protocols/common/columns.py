@@ -1,16 +1,36 @@
-"""Columns of samples.parquet: words as codes in memory and dictionaries in Arrow, numbers with NaN for null."""
+"""Columns: of decoded records, and of samples.parquet, words as codes and dictionaries, numbers with NaN for null."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
+Fields = dict[str, tuple[Any, ...]]
 WORD = pa.dictionary(pa.int32(), pa.string())
 """The type of a column of words."""
+
+
+def fields_of(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> Fields:
+    """The fields of records, each as a column."""
+    columns = list(zip(*map(astuple, rows), strict=True))
+    return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=True))
+
+
+def cut(texts: pa.StringArray, limit: int, ending: str = "") -> pa.StringArray:
+    """Texts of at most `limit` characters, with `ending` in place of the last where more were cut off."""
+    longest = pc.max(pc.binary_length(texts)).as_py()
+    if longest is None or longest <= limit:
+        return texts
+    shorter = pc.utf8_slice_codeunits(texts, 0, limit - len(ending))
+    long = pc.greater(pc.utf8_length(texts), limit)
+    return pc.if_else(long, pc.binary_join_element_wise(shorter, ending, ""), texts)
 
 
 def coded(values: NDArray[Any], words: Sequence[str], width: type[np.signedinteger[Any]] = np.int8) -> pa.Array:

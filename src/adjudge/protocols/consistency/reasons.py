@@ -107,10 +107,18 @@ def _holds_other(
 ) -> NDArray[np.bool_]:
     """Whether a reason holds the whole of the other; only one that is as long can."""
     holds: NDArray[np.bool_] = (lengths >= other_lengths) & (other_lengths >= QUOTED)
-    rows = pa.array(np.flatnonzero(holds))
-    pairs = zip(texts.take(rows).to_pylist(), others.take(rows).to_pylist(), strict=True)
-    holds[holds] = [other in text for text, other in pairs]
+    rows = np.flatnonzero(holds)
+    edges, letters = _buffers(texts)
+    sought = others.take(pa.array(rows)).cast(pa.binary()).to_pylist()
+    places = zip(sought, edges[rows].tolist(), edges[rows + 1].tolist(), strict=True)
+    holds[rows] = [letters.find(other, start, end) >= 0 for other, start, end in places]
     return holds
+
+
+def _buffers(texts: pa.StringArray) -> tuple[NDArray[np.int32], bytes]:
+    """Where each text begins and ends in the bytes of all of them."""
+    _, edges, letters = texts.buffers()
+    return np.frombuffer(edges, dtype=np.int32)[texts.offset :], b"" if letters is None else letters.to_pybytes()
 
 
 def _names_other(text: str, label: int, other: int, role: str) -> bool:

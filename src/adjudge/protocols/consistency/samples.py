@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from adjudge.evidence.citations import citation_column
 from adjudge.evidence.vocabulary import BUCKETS
-from adjudge.protocols.common.columns import coded, codes
+from adjudge.protocols.common.columns import coded, codes, cut
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import TEXT_LIMIT, PairBatch, ReadBatch
 from adjudge.protocols.consistency.judge import VERDICTS, Finals
@@ -50,7 +50,9 @@ def table(read: ReadBatch, flags: Sequence[str], decided_columns: Mapping[str, p
     for side, name in enumerate(encoding.AGENTS):
         length = batch.reason_length[side]
         columns |= {
-            f"{name}_reason": _cut(pc.if_else(differ_column, read.reasons[side], pa.scalar(None, pa.string()))),
+            f"{name}_reason": cut(
+                pc.if_else(differ_column, read.reasons[side], pa.scalar(None, pa.string())), TEXT_LIMIT, "…"
+            ),
             f"{name}_reason_length": pa.array(length, mask=length == encoding.ABSENT),
             f"{name}_personal": pa.array(batch.personal[side]),
             f"{name}_quotes": pa.array(batch.quotes[side] == 1),
@@ -65,9 +67,9 @@ def outputs(read: ReadBatch) -> pa.Table:
     """What the agents said, reasons masked, and the claim; each cut at a bound."""
     return pa.table(
         {
-            "scholar_reason": _cut(read.reasons[0]),
-            "auditor_reason": _cut(read.reasons[1]),
-            "response": _cut(read.claims),
+            "scholar_reason": cut(read.reasons[0], TEXT_LIMIT, "…"),
+            "auditor_reason": cut(read.reasons[1], TEXT_LIMIT, "…"),
+            "response": cut(read.claims, TEXT_LIMIT, "…"),
         }
     )
 
@@ -124,14 +126,3 @@ def _sparse(texts: Mapping[int, str], n: int) -> pa.Array:
     for index, text in texts.items():
         values[index] = text
     return pa.array(values, pa.string())
-
-
-def _cut(texts: pa.StringArray) -> pa.StringArray:
-    """Texts of at most TEXT_LIMIT characters."""
-    longest = pc.max(pc.binary_length(texts)).as_py()
-    if longest is None or longest <= TEXT_LIMIT:
-        return texts
-    long = pc.greater(pc.utf8_length(texts), TEXT_LIMIT)
-    return pc.if_else(
-        long, pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, TEXT_LIMIT - 1), "…", ""), texts
-    )

@@ -13,11 +13,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec.structs import astuple
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
+from adjudge.protocols.common.columns import Fields, cut, fields_of
 from adjudge.protocols.triage.batch import ABSTAINED, ERRORED, META_KEYS, NEGATIVE, POSITIVE, TIMES, UNPARSED
 from adjudge.protocols.triage.config import SOURCES, TriageConfig
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
@@ -39,7 +38,6 @@ from adjudge.readers.triage_results import (
 )
 
 K = TypeVar("K", bound=Hashable)
-Fields = dict[str, Sequence[Any]]
 
 EXPECTED = "a result is a JSON object with `id`, `label`, `prediction` and `confidence`"
 EXPECTED_IN_MANIFEST = "a manifest record is a JSON object with `id` and `label`"
@@ -73,9 +71,9 @@ class ResultRows:
             return result
 
         results = block.decode(RESULTS, EXPECTED, loose)
-        column = _fields(results, Result)
+        column = fields_of(results, Result)
         timings = [timings or _NO_TIMINGS for timings in column["timings"]]
-        seconds = {**_fields(timings, Timings), "latency_seconds": column["latency_seconds"]}
+        seconds = {**fields_of(timings, Timings), "latency_seconds": column["latency_seconds"]}
         columns = {
             "key": _ids(column["id"]),
             "group": _words(zip(column["model"], column["use_tools"], column["trial"], strict=True), self._group),
@@ -84,24 +82,18 @@ class ResultRows:
             "answer": pa.array(self._answers(column), pa.int8()),
             **{name: _texts(column[name]) for name in ("prediction", "error", "error_type")},
             "confidence": pa.array(column["confidence"], pa.float64()),
-            "confidence_text": _texts(list(map(confidence_texts.get, block.lines.tolist()))),
+            "confidence_text": _texts([confidence_texts.get(line) for line in block.lines.tolist()])
+            if confidence_texts
+            else pa.nulls(len(block), pa.string()),
             **{name: pa.array(seconds[name], pa.float64()) for name in TIMES},
             "cache": pa.array([cache and cache.hit for cache in column["cache"]], pa.bool_()),
-            "tool_count": pa.array([len(tools) if tools else 0 for tools in column["tool_usage"]], pa.int32()),
-            "tool_seconds": pa.array(
-                [
-                    math.fsum([call.seconds or 0.0 for call in calls]) if calls else 0.0
-                    for calls in column["tool_details"]
-                ],
-                pa.float64(),
-            ),
+            **_tool_columns(column["tool_details"], column["tool_usage"]),
             "stamped": pa.array(
                 [stamp is not NO_RAW and bytes(stamp) not in NOTHING for stamp in column["timestamp"]], pa.bool_()
             ),
             "prompts": _json_words(block, column["prompt_hashes"], _prompts, EXPECTED),
             "models": _json_words(block, column["models"], _facts, EXPECTED),
             "run_config": _json_words(block, column["run_config"], _facts, EXPECTED),
-            "tools": _texts(list(map(_tools, column["tool_details"], column["tool_usage"]))),
             **{name: _texts(column[name]) for name in TEXTS if name != "response"},
             "raw_response": _texts(column["response"]),
         }
@@ -177,12 +169,6 @@ def read_ids(block: Block) -> pa.Table:
     return pa.table({"key": _ids([record.id for record in block.decode(IDS, EXPECTED)]), **_place(block)})
 
 
-def _fields(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> Fields:
-    """The fields of records as columns."""
-    columns = list(zip(*map(astuple, rows), strict=True))
-    return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=True))
-
-
 def _ids(values: Sequence[str | int]) -> pa.StringArray:
     return pa.array(list(map(str, values)), pa.string())
 
@@ -213,7 +199,7 @@ def _words(keys: Iterable[K], word: Callable[[K], str | None]) -> pa.DictionaryA
 
 def _texts(values: Sequence[str | None]) -> pa.StringArray:
     """Texts that may be long and all different; they are stored up to a length."""
-    return pc.utf8_slice_codeunits(pa.array(values, pa.string()), 0, TEXT_LIMIT)
+    return cut(pa.array(values, pa.string()), TEXT_LIMIT)
 
 
 def _json_words(
@@ -273,10 +259,25 @@ def _temperatures(block: Block, run_configs: pa.DictionaryArray) -> pa.Array:
     return pa.array(values, pa.float64()).take(run_configs.indices)
 
 
-def _tools(details: Sequence[Tool] | None, usage: Sequence[msgspec.Raw] | None) -> str | None:
-    """The tools that were called, as JSON: with their seconds where the record has them, else by name."""
-    called: Sequence[Any] | None = details or usage
-    return msgspec.json.encode(called).decode() if called else None
+def _tool_columns(
+    details: Sequence[list[Tool] | None], usage: Sequence[list[msgspec.Raw] | None]
+) -> dict[str, pa.Array]:
+    """How many tools were called, for how long, and which, as JSON: with their seconds where the record has them."""
+    n = len(usage)
+    if not any(details) and not any(usage):
+        nothing = np.zeros(n)
+        return {
+            "tool_count": pa.array(nothing, pa.int32()),
+            "tool_seconds": pa.array(nothing),
+            "tools": pa.nulls(n, pa.string()),
+        }
+    seconds = [math.fsum([call.seconds or 0.0 for call in calls]) if calls else 0.0 for calls in details]
+    called: list[Sequence[Any] | None] = [calls or names for calls, names in zip(details, usage, strict=True)]
+    return {
+        "tool_count": pa.array([len(names) if names else 0 for names in usage], pa.int32()),
+        "tool_seconds": pa.array(seconds, pa.float64()),
+        "tools": _texts([msgspec.json.encode(calls).decode() if calls else None for calls in called]),
+    }
 
 
 def _slices(block: Block, metas: Sequence[msgspec.Raw], slices: Sequence[str], expected: str) -> pa.DictionaryArray:
