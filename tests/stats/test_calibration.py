@@ -14,7 +14,6 @@ from adjudge.errors import StatsError
 from adjudge.stats.calibration import (
     MAY_BE_CALIBRATED,
     brier,
-    brier_parts,
     brier_value,
     ece,
     ece_value,
@@ -66,24 +65,6 @@ def test_brier_and_log_loss_equal_scikit_learn(rows):
     assert ours == pytest.approx(sklearn_log_loss(correct, inner, labels=[False, True]), abs=1e-12)
 
 
-@given(DECIMALS | ROWS, st.sampled_from(["equal_width", "equal_mass"]), st.integers(1, 12))
-@settings(max_examples=80, deadline=None)
-def test_brier_parts_add_up(rows, scheme, bins):
-    parts = brier_parts(*rows, bins=bins, scheme=scheme)
-    total = parts.reliability - parts.resolution + parts.uncertainty + parts.within_variance - parts.within_covariance
-    assert total == pytest.approx(parts.brier, abs=1e-14)
-    assert parts.brier == brier_value(*rows)
-
-
-def test_brier_parts_by_hand():
-    # Murphy's case of one confidence a bin: .2 with 1 of 4 right, .8 with 3 of 4 right.
-    parts = brier_parts([0.2] * 4 + [0.8] * 4, [1, 0, 0, 0, 1, 1, 1, 0])
-    assert parts.reliability == pytest.approx(0.05**2, abs=1e-15)
-    assert parts.resolution == pytest.approx(0.25**2, abs=1e-15)
-    assert parts.uncertainty == 0.25
-    assert parts.within_variance == pytest.approx(0.0, abs=1e-15)
-
-
 @given(DECIMALS | ROWS, st.sampled_from(["equal_width", "equal_mass"]), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
 def test_row_order_changes_no_bit(rows, scheme, random):
@@ -92,7 +73,6 @@ def test_row_order_changes_no_bit(rows, scheme, random):
     moved = (confidence[order], correct[order])
     assert ece(*moved, scheme=scheme, seed=1, resamples=60) == ece(*rows, scheme=scheme, seed=1, resamples=60)
     assert brier(*moved, seed=1, resamples=60) == brier(*rows, seed=1, resamples=60)
-    assert brier_parts(*moved, scheme=scheme) == brier_parts(*rows, scheme=scheme)
     assert reliability_table(*moved, scheme=scheme) == reliability_table(*rows, scheme=scheme)
 
 
@@ -151,7 +131,6 @@ def test_no_rows_is_null():
     assert log_loss([], [], seed=0).value is None
     assert ece_value([], []) is None
     assert brier_value([], []) is None
-    assert brier_parts([], []) is None
 
 
 def test_reliability_table():

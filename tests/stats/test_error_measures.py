@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from adjudge.errors import StatsError
 from adjudge.stats import error_measures as em
@@ -11,64 +10,10 @@ from adjudge.stats import error_measures as em
 finite = st.floats(-1e6, 1e6)
 
 
-@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=30))
-def test_mae_and_rmse_equal_scikit_learn(rows):
-    predicted, actual = np.array(rows).T
-    errors = em.differences(predicted, actual)
-    for ours, theirs in ((em.mae, mean_absolute_error), (em.rmse, root_mean_squared_error)):
-        expected = theirs(actual, predicted)
-        assert ours(errors, seed=1, stream="e", resamples=20).value == pytest.approx(expected, rel=1e-12, abs=1e-12)
-
-
-def test_rmse_interval_is_on_the_scale_of_the_errors():
-    errors = np.random.default_rng(1).normal(0, 10, 400)
-    estimate = em.rmse(errors, seed=1, stream="e")
-    assert estimate.low < estimate.value < estimate.high
-    # Standard error of the root mean square of normal errors: sigma / sqrt(2n).
-    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * 10 / np.sqrt(800), rel=0.2)
-    clustered = em.rmse(errors, clusters=np.arange(400) // 50, seed=1, stream="e")
-    assert clustered.value == pytest.approx(estimate.value, rel=1e-12)
-    assert "cluster" in clustered.method
-
-
 def test_no_errors_are_null():
-    assert em.mae([], seed=1, stream="e").why == "no values"
-    assert em.rmse([], seed=1, stream="e").value is None
     assert em.quantile([], 0.5).why == "no values"
     assert em.exceedance([], 1.0).why == "no trials"
     assert em.exceedance([], 1.0, clusters=[]).why == "no trials"
-
-
-@pytest.mark.parametrize(
-    "predicted, actual, expected",
-    [
-        (1, 359, 2),
-        (359, 1, -2),
-        (180, 0, 180),
-        (0, 180, 180),
-        (90, 0, 90),
-        (720.5, 0, 0.5),
-        (-10, 350, 0),
-        (0, 361, -1),
-    ],
-)
-def test_shortest_arc(predicted, actual, expected):
-    assert em.circular_differences([predicted], [actual]).tolist() == [expected]
-
-
-@given(finite, finite, st.integers(-3, 3))
-def test_full_turns_do_not_matter(predicted, actual, turns):
-    one = em.circular_differences([predicted], [actual])[0]
-    other = em.circular_differences([predicted + 360.0 * turns], [actual])[0]
-    assert -180 < one <= 180
-    assert abs(one - other) == pytest.approx(0, abs=1e-6) or abs(one - other) == pytest.approx(360, abs=1e-6)
-
-
-def test_period_must_be_positive():
-    with pytest.raises(StatsError, match="period"):
-        em.circular_differences([1], [2], period=0.0)
-    with pytest.raises(StatsError, match="rows"):
-        em.differences([1.0], [1.0, 2.0])
 
 
 @pytest.mark.parametrize(

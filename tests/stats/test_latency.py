@@ -32,10 +32,7 @@ def test_published_curve(reference):
     curve = latency.survival(times, found)
     for time, share in published["survival"].items():
         assert curve.share[curve.times == float(time)] == pytest.approx(share, abs=5e-4)
-    estimate = latency.median(times, found)
-    assert estimate.value == published["median"]
-    assert estimate.high is None
-    assert estimate.warnings
+    assert curve.times[np.flatnonzero(curve.share <= 0.5)[0]] == published["median"]
 
 
 @given(rows)
@@ -45,20 +42,6 @@ def test_curve_equals_statsmodels(data):
     theirs = SurvfuncRight(times, found.astype(int))
     at = np.isin(curve.times, theirs.surv_times)
     assert curve.share[at] == pytest.approx(theirs.surv_prob, abs=1e-12)
-
-
-def test_median_interval_equals_statsmodels():
-    random = np.random.default_rng(2)
-    times, found = np.round(random.exponential(10, 200), 2), random.random(200) < 0.8
-    found[np.argmax(times)] = False
-    estimate = latency.median(times, found)
-    theirs = SurvfuncRight(times, found.astype(int))
-    assert estimate.value == theirs.quantile(0.5)
-    # Both ends are times of the curve; conventions differ by at most one step of it.
-    low, high = theirs.quantile_ci(0.5, method="cloglog")
-    grid = np.unique(times[found])
-    for ours, end in ((estimate.low, low), (estimate.high, high)):
-        assert abs(np.searchsorted(grid, ours) - np.searchsorted(grid, end)) <= 1
 
 
 @given(rows, st.sampled_from([None, 3.5, 6.0, 1.0]))
@@ -81,7 +64,6 @@ def test_without_misses_it_is_the_mean_with_its_standard_error():
     assert estimate.value == pytest.approx(times.mean(), abs=1e-12)
     # Greenwood's variance is then the plain one, the last time apart.
     assert estimate.high - estimate.value == pytest.approx(1.959964 * times.std() / np.sqrt(500), rel=0.02)
-    assert latency.median(times, np.ones(500, dtype=bool)).value == np.sort(times)[249]
 
 
 def test_replicates_by_cluster_are_the_area_of_the_resampled_rows():
@@ -101,14 +83,10 @@ def test_replicates_by_cluster_are_the_area_of_the_resampled_rows():
 
 def test_misses_are_censored_not_averaged_in():
     times, found = np.array([1.0, 2.0, 10.0, 10.0]), np.array([True, True, False, False])
-    assert latency.median(times, found).value == 2.0
     assert latency.restricted_mean(times, found).value == pytest.approx(1 + 0.75 + 0.5 * 8)
-    missed = latency.median(times, np.array([True, False, False, False]))
-    assert missed.why == "fewer than half are detected (1 of 4)"
 
 
 def test_nothing_and_too_far_are_null():
-    assert latency.median([], []).why == "no times"
     assert latency.restricted_mean([], []).why == "no times"
     beyond = latency.restricted_mean([1.0, 2.0], [True, False], horizon=5.0)
     assert "beyond the latest time" in beyond.why
@@ -116,8 +94,8 @@ def test_nothing_and_too_far_are_null():
 
 def test_bad_columns_are_refused():
     with pytest.raises(StatsError, match="not negative"):
-        latency.median([-1.0], [True])
+        latency.restricted_mean([-1.0], [True])
     with pytest.raises(StatsError, match="true and false"):
-        latency.median([1.0], [1])
+        latency.restricted_mean([1.0], [1])
     with pytest.raises(StatsError, match="horizon"):
         latency.restricted_mean([1.0], [True], horizon=0.0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from adjudge.errors import StatsError
-from adjudge.stats.thresholds import best_f1, exceeded_by_at_most, first_reaching, needed
+from adjudge.stats.thresholds import exceeded_by_at_most, first_reaching, needed
 
 
 @pytest.mark.parametrize(
@@ -31,20 +31,6 @@ def test_scores_needed():
 def test_threshold_of_nothing():
     with pytest.raises(StatsError, match="needs scores"):
         exceeded_by_at_most([], 0.01)
-
-
-def test_best_f1_against_every_threshold():
-    random = np.random.default_rng(1)
-    scores = random.integers(0, 8, 60).astype(float)
-    positive = random.random(60) < 0.3
-    by_hand = {}
-    for cut in np.unique(scores):
-        called = scores >= cut
-        by_hand[cut] = 2 * (called & positive).sum() / (called.sum() + positive.sum())
-    value, cut = best_f1(scores, positive)
-    assert value == max(by_hand.values())
-    assert by_hand[cut] == value
-    assert best_f1(scores, np.zeros(60, dtype=bool)) is None
 
 
 def test_first_size_that_is_detected_ignores_a_lucky_small_one():

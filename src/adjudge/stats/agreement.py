@@ -7,8 +7,7 @@ come from exact integers, so row order and partition change no bit.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, Unpack
 
@@ -39,24 +38,11 @@ class LabelAgreement(msgspec.Struct, frozen=True, kw_only=True):
     bias_index: float | None
 
 
-def label_codes(values: Iterable[Hashable], labels: Sequence[Hashable]) -> IntArray:
-    """Each value as its place in the declared label space; a value outside it is an error that names it."""
-    place = {label: i for i, label in enumerate(labels)}
-    if len(place) != len(labels):
-        raise StatsError("the label space names a label twice")
-    items: list[Hashable] = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    unknown = Counter(value for value in items if value not in place)
-    if unknown:
-        counted = ", ".join(f"{value!r} ({unknown[value]}×)" for value in sorted(unknown, key=repr))
-        raise StatsError(f"labels outside the label space {', '.join(map(repr, labels))}: {counted}")
-    return np.array([place[value] for value in items], dtype=np.int64)
-
-
 def pair_counts(first: npt.ArrayLike, second: npt.ArrayLike, k: int) -> IntArray:
     """The confusion matrix of two columns of label codes 0 … k−1."""
     a, b = np.ascontiguousarray(first), np.ascontiguousarray(second)
     if a.dtype.kind not in "iu" or b.dtype.kind not in "iu" or a.ndim != 1:
-        raise StatsError("label codes are one column of whole numbers; use label_codes first")
+        raise StatsError("label codes are one column of whole numbers")
     _checks.same_length(a.size, b.size, "the second rater")
     if a.size and not (min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) < k):
         raise StatsError(f"a label code is outside the label space 0 … {k - 1}")
@@ -136,32 +122,6 @@ def gwet_ac1(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     slope = (1.0 - (share[:, None] + share[None, :])) / (q - 1)
     gradient = (np.eye(q) - (1.0 - value) * slope) / (1.0 - chance)
     return _delta_interval(table, value, chance, gradient, level)
-
-
-def gwet_ac1_bootstrap(
-    matrix: npt.ArrayLike,
-    *,
-    seed: int,
-    stream: str = "gwet_ac1",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
-) -> Estimate:
-    """Gwet's AC1 with a bootstrap interval: items from matrix[k, k], or clusters from matrix[m, k, k]."""
-    cells, table = _cells(matrix)
-    n, q = int(table.sum()), len(table)
-    if n == 0 or q < 2:
-        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
-
-    def ac1(flat: FloatArray) -> FloatArray:
-        counts = flat.reshape(-1, q, q)
-        total = counts.sum(axis=(1, 2))
-        share = (counts.sum(axis=1) + counts.sum(axis=2)) / (2 * total)[:, None]
-        chance = (share * (1.0 - share)).sum(axis=1) / (q - 1)
-        result: FloatArray = (np.einsum("rii->r", counts) / total - chance) / (1.0 - chance)
-        return result
-
-    value, (_, chance) = float(_ac1_exact(table)), _ac1_chance(table)
-    return _bootstrap(cells, ac1, value, chance, seed=seed, stream=stream, level=level, **resampling)
 
 
 def pabak(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:

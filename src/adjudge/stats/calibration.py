@@ -1,4 +1,4 @@
-"""Does a confidence of 0.8 mean right in 80 % of the cases? ECE, Brier score and its parts, log loss, reliability.
+"""Does a confidence of 0.8 mean right in 80 % of the cases? ECE, Brier score, log loss, reliability.
 
 Every function takes the confidence in the answer given and whether that answer was correct. Sums are exact, so row
 order and partition change no bit of a value. Where rows are independent they are counted first (`tallies`); a caller
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bin_sums import BinSums, BrierParts, ece_of
 from adjudge.stats.bootstrap import Drawing, Resampling, generator, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
@@ -117,24 +116,6 @@ def brier(
         return Estimate.null(NO_ROWS, level=_checks.level(level))
     errors = rows.doubles() - rows.correct
     return mean(errors**2, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
-
-
-def brier_parts(
-    confidence: npt.ArrayLike,
-    correct: npt.ArrayLike,
-    *,
-    bins: int = 10,
-    scheme: Scheme = "equal_width",
-    closed: Closed = "left",
-) -> BrierParts | None:
-    """The Brier score taken apart; None without rows.
-
-    Reliability Σ n_b(f̄_b − ō_b)²/n, resolution Σ n_b(ō_b − ō)²/n, uncertainty ō(1 − ō) (Murphy 1973, J Appl Meteorol
-    12:595-600) and, so that it adds up when confidences differ within a bin, the variance ΣΣ(f − f̄_b)²/n and
-    covariance 2·ΣΣ(f − f̄_b)(o − ō_b)/n within bins (Stephenson, Coelho, Jolliffe 2008, Weather Forecast 23:752-757).
-    """
-    c, y = columns(confidence, correct)
-    return BinSums.of(c, y, assign(confidence, bins, scheme, closed), bins).brier_parts()
 
 
 def log_loss(
@@ -251,7 +232,8 @@ def _rows(
 def _ece_value(rows: Tally, where: IntArray, bins: int) -> float | None:
     hits = _in_bins(where, bins, rows.counts * rows.correct).tolist()
     promised = exact.group_totals(rows.doubles(), where, bins, rows.counts)
-    return ece_of(hits, promised, rows.n) if rows.counts.size else None
+    gaps = sum(abs((right << exact.UNIT) - sums) for right, sums in zip(hits, promised, strict=True))
+    return exact.rounded(gaps, rows.n) if rows.counts.size else None
 
 
 def _in_bins(where: IntArray, bins: int, counts: IntArray) -> IntArray:

@@ -130,21 +130,6 @@ def precision(confusion: Confusion, label: str, *, level: float = 0.95) -> Estim
     return _rate(confusion, right, confusion.mask(answer=label), why, level)
 
 
-def false_positive_rate(confusion: Confusion, label: str, *, over: Over = "all", level: float = 0.95) -> Estimate:
-    """The share of the other classes' rows that were given this label."""
-    seen, why = confusion.over(over), f"no rows of a class other than {label!r} {_rows(over)}"
-    others = ~seen.mask(label)
-    return _rate(seen, others & seen.mask(answer=label), others, why, level)
-
-
-def class_rate(confusion: Confusion, answer: str, *, truth: str | None = None, level: float = 0.95) -> Estimate:
-    """The share of rows (of one true class) with an answer: a label, `abstained`, `errored` or `missing`."""
-    answers = (*confusion.labels, *NO_ANSWER)
-    if answer not in answers:
-        raise StatsError(f"answer {answer!r} is not one of {', '.join(answers)}")
-    return _rate(confusion, confusion.mask(truth, answer), confusion.mask(truth), _no_rows(truth), level)
-
-
 def coverage(confusion: Confusion, *, truth: str | None = None, level: float = 0.95) -> Estimate:
     """The share of rows (of one true class) that were answered with a label."""
     rows = confusion.mask(truth)
@@ -174,22 +159,6 @@ def f1(
         return msgspec.structs.replace(share, n=seen.n, method=f"{share.method} on TP / (TP + FP + FN)")
     why = f"no row has the class {label!r} and none was given it {_rows(over)}"
     return _bootstrap(seen, _f1, why, masks=(hit, miss, ~(hit | miss)), level=level, **drawing)
-
-
-def macro_f1(
-    confusion: Confusion, *, over: Over = "answered", level: float = 0.95, **drawing: Unpack[bootstrap.Drawing]
-) -> Estimate:
-    """The plain mean of the classes' F1; null when one of them is."""
-    seen = confusion.over(over)
-    k = len(seen.labels)
-
-    def statistic(cells: FloatArray) -> FloatArray:
-        tables = cells.reshape(-1, *seen.counts.shape)
-        hits = np.diagonal(tables, axis1=1, axis2=2)[:, :k]
-        doubled = tables.sum(axis=2) + tables.sum(axis=1)[:, :k]
-        return np.asarray(_over(2.0 * hits, doubled).mean(axis=1))
-
-    return _bootstrap(seen, statistic, f"a class has no row and no answer {_rows(over)}", level=level, **drawing)
 
 
 def balanced_accuracy(

@@ -1,4 +1,4 @@
-"""How far predictions are from the truth: MAE, RMSE, shortest-arc differences, tail quantiles, exceedance.
+"""The tail of a column: quantiles, and how often a bound is exceeded.
 
 Quantiles are order statistics of the sorted column with the distribution-free interval whose coverage is a binomial
 probability (David and Nagaraja 2003, Order Statistics, section 7.1).
@@ -8,60 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, bootstrap
-from adjudge.stats._checks import FloatArray
+from adjudge.stats import _checks
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.quantiles import binomial_cdf
-
-
-def differences(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> FloatArray:
-    """Predicted - actual."""
-    ours, truth = _checks.column(predicted, "predicted"), _checks.column(actual, "actual")
-    _checks.same_length(truth.size, ours.size, "predicted")
-    return ours - truth
-
-
-def circular_differences(predicted: npt.ArrayLike, actual: npt.ArrayLike, *, period: float = 360.0) -> FloatArray:
-    """The signed shortest way round from actual to predicted, in (-period/2, period/2]."""
-    if not (math.isfinite(period) and period > 0):
-        raise StatsError(f"period {period!r} is not a positive number")
-    around = np.fmod(differences(predicted, actual), period)
-    half = period / 2.0
-    around = np.where(around > half, around - period, around)
-    return np.asarray(np.where(around <= -half, around + period, around), dtype=np.float64)
-
-
-def mae(
-    errors: npt.ArrayLike,
-    *,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    **drawing: Unpack[bootstrap.Drawing],
-) -> Estimate:
-    """The mean absolute error of signed errors."""
-    size = np.abs(_checks.column(errors, "errors"))
-    return bootstrap.mean(size, clusters=clusters, level=level, **drawing)
-
-
-def rmse(
-    errors: npt.ArrayLike,
-    *,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    **drawing: Unpack[bootstrap.Drawing],
-) -> Estimate:
-    """The root of the mean squared error; its interval is the root of the interval of the mean square."""
-    squares = np.square(_checks.column(errors, "errors"))
-    return bootstrap.mean(squares, clusters=clusters, level=level, **drawing).mapped(
-        lambda square: math.sqrt(max(square, 0.0))
-    )
 
 
 def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted: bool = False) -> Estimate:

@@ -1,8 +1,7 @@
-"""Time until detection when some are never detected: Kaplan–Meier median and restricted mean.
+"""Time until detection when some are never detected: the Kaplan–Meier restricted mean.
 
 A miss is censored at the end of its window: it was not detected until then, and nothing more is known. Kaplan and
-Meier 1958, JASA 53:457-481; median interval of Brookmeyer and Crowley 1982, Biometrics 38:29-41, on the log-log
-scale; restricted mean up to a horizon with Greenwood's variance (Klein and Moeschberger 2003, section 4.5).
+Meier 1958, JASA 53:457-481; restricted mean up to a horizon with Greenwood's variance (Klein and Moeschberger 2003, section 4.5).
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from adjudge.stats import _checks, bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.quantiles import normal_quantile
-
-_TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,40 +46,6 @@ def survival(times: npt.ArrayLike, detected: npt.ArrayLike) -> Survival:
     at_risk = column.size - np.cumsum(leaving) + leaving
     share = np.asarray(np.cumprod((at_risk - events) / at_risk), dtype=np.float64)
     return Survival(distinct, events, at_risk, share, column.size)
-
-
-def median(times: npt.ArrayLike, detected: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
-    """The earliest time by which half are detected; null when half never are."""
-    level = _checks.level(level)
-    method = "kaplan-meier, brookmeyer-crowley log-log"
-    curve = survival(times, detected)
-    if curve.n == 0:
-        return Estimate.null("no times", level=level, method=method)
-    reached = np.flatnonzero(curve.share <= 0.5 + _TIE)
-    if reached.size == 0:
-        caught = int(curve.detected.sum())
-        return Estimate.null(
-            f"fewer than half are detected ({caught} of {curve.n})", n=curve.n, level=level, method=method
-        )
-    z = normal_quantile(0.5 + level / 2.0)
-    inner = (curve.share > _TIE) & (curve.share < 1.0 - _TIE)
-    share = np.where(inner, curve.share, 0.5)
-    spread = np.sqrt(np.cumsum(np.where(inner, curve.variance_terms(), 0.0))) / np.abs(np.log(share))
-    distance = np.log(-np.log(share)) - math.log(-math.log(0.5))
-    # A time is inside while the curve is not significantly above one half, and before it is significantly below.
-    above = np.where(inner, distance < -z * spread, curve.share >= 1.0 - _TIE)
-    below = np.where(inner, distance > z * spread, curve.share <= _TIE)
-    inside = np.flatnonzero(~above)
-    outside = np.flatnonzero(below)
-    return Estimate(
-        value=float(curve.times[reached[0]]),
-        low=float(curve.times[min(inside[0], reached[0])]),
-        high=float(curve.times[max(outside[0], reached[0])]) if outside.size else None,
-        level=level,
-        n=curve.n,
-        method=method,
-        warnings=() if outside.size else ("too few are detected for an upper end of the median",),
-    )
 
 
 def restricted_mean(

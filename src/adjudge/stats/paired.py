@@ -194,26 +194,6 @@ def _count_extreme(sizes: FloatArray, bound: float, resamples: int, rng: np.rand
     return extreme
 
 
-def wilcoxon(differences: npt.ArrayLike) -> PValue:
-    """Wilcoxon's signed-rank test of paired differences, through SciPy; zeros are dropped (Wilcoxon 1945).
-
-    The exact distribution up to 50 differences without ties, otherwise the normal approximation with tie correction.
-    """
-    d = _checks.column(differences, "paired differences")
-    d = np.sort(d[d != 0.0])
-    if d.size == 0:
-        return PValue(p=None, why="no nonzero difference", method="wilcoxon")
-    from scipy import stats
-    from scipy.special import log_ndtr
-
-    if d.size <= 50 and np.unique(np.abs(d)).size == d.size:
-        result = stats.wilcoxon(d, method="exact")
-        return p_value(math.log(result.pvalue), method="wilcoxon exact", n=d.size, statistic=float(result.statistic))
-    result = stats.wilcoxon(d, method="asymptotic")
-    ln_p = math.log(2.0) + float(log_ndtr(-abs(result.zstatistic)))
-    return p_value(ln_p, method="wilcoxon normal", n=d.size, statistic=float(result.statistic))
-
-
 def paired_mean_difference(
     first: npt.ArrayLike,
     second: npt.ArrayLike,

@@ -41,37 +41,6 @@ def pairs_needed(difference: float, discordant: float, *, alpha: float = 0.05, p
     return Estimate(value=float(math.ceil(_pairs(delta, psi, alpha, power) - 1e-9)), method=method)
 
 
-def detectable_proportions(
-    n: int, baseline: float, *, ratio: float = 1.0, alpha: float = 0.05, power: float = 0.8
-) -> Estimate:
-    """The smallest rise above `baseline` found between two independent groups of n and ratio·n samples.
-
-    For the smallest fall give 1 − baseline. n = (z_α·√((1 + 1/r)·p̄q̄) + z_β·√(p₁q₁ + p₂q₂/r))²/δ² (Fleiss, Levin,
-    Paik 2003, Statistical Methods for Rates and Proportions, §4, without continuity correction).
-    """
-    rows, p = _checks.count(n, "n"), _share(baseline, "baseline")
-    _rates(alpha, power)
-    method = "independent proportions, normal"
-    room = 1.0 - p
-    if rows == 0 or room <= 0.0:
-        return Estimate.null("no samples" if rows == 0 else "nothing lies above a baseline of 1", n=rows, method=method)
-    if _rows(room, p, ratio, alpha, power) > rows:
-        return Estimate.null("too few samples: even a rise to 1 could be missed", n=rows, method=method)
-    return Estimate(value=_solve(lambda d: _rows(d, p, ratio, alpha, power) - rows, room), n=rows, method=method)
-
-
-def rows_needed_proportions(
-    first: float, second: float, *, ratio: float = 1.0, alpha: float = 0.05, power: float = 0.8
-) -> Estimate:
-    """About how many samples the first of two independent groups needs to tell these two proportions apart."""
-    low, high = sorted((_share(first, "first"), _share(second, "second")))
-    _rates(alpha, power)
-    method = "independent proportions, normal"
-    if low == high:
-        return Estimate.null("no number of samples finds a difference of 0", method=method)
-    return Estimate(value=float(math.ceil(_rows(high - low, low, ratio, alpha, power) - 1e-9)), method=method)
-
-
 def detectable_mean(n: int, spread: float, *, paired: bool = True, alpha: float = 0.05, power: float = 0.8) -> Estimate:
     """The smallest mean difference a t test finds: of n paired differences, or between two groups of n.
 
@@ -113,17 +82,6 @@ def rows_needed_mean(
 def _pairs(delta: float, psi: float, alpha: float, power: float) -> float:
     za, zb = _quantile(1.0 - alpha / 2.0), _quantile(power)
     return (za * math.sqrt(psi) + zb * math.sqrt(max(psi - delta * delta, 0.0))) ** 2 / (delta * delta)
-
-
-def _rows(delta: float, p: float, ratio: float, alpha: float, power: float) -> float:
-    if not (math.isfinite(ratio) and ratio > 0.0):
-        raise StatsError(f"ratio {ratio!r} of the group sizes is not a positive number")
-    za, zb = _quantile(1.0 - alpha / 2.0), _quantile(power)
-    q = p + delta
-    middle = (p + ratio * q) / (1.0 + ratio)
-    null = (1.0 + 1.0 / ratio) * middle * (1.0 - middle)
-    other = p * (1.0 - p) + q * (1.0 - q) / ratio
-    return (za * math.sqrt(max(null, 0.0)) + zb * math.sqrt(max(other, 0.0))) ** 2 / (delta * delta)
 
 
 def _t_power(delta: float, n: int, spread: float, paired: bool, alpha: float) -> float:

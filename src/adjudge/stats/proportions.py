@@ -1,8 +1,8 @@
-"""A share of successes with its interval, and the difference of two shares.
+"""A share of successes with its interval, and the difference of two shares on the same trials.
 
 Wilson: Wilson 1927, JASA 22:209-212. Clopper and Pearson 1934, Biometrika 26:404-413. Jeffreys: Brown, Cai and
-DasGupta 2001, Statistical Science 16:101-133. Differences: Newcombe 1998, Statistics in Medicine 17:873-890 (method
-10, independent) and 17:2635-2650 (method 10, paired). Design effect: Rao and Scott 1992, Biometrics 48:577-585.
+DasGupta 2001, Statistical Science 16:101-133. Differences: Newcombe 1998, Statistics in Medicine 17:2635-2650
+(method 10). Design effect: Rao and Scott 1992, Biometrics 48:577-585.
 """
 
 from __future__ import annotations
@@ -45,29 +45,6 @@ def clopper_pearson(successes: int, n: int, *, level: float = 0.95) -> Estimate:
 def jeffreys(successes: int, n: int, *, level: float = 0.95) -> Estimate:
     """The share of successes with the equal-tailed interval of the Beta(1/2, 1/2) prior; 0 at 0/n and 1 at n/n."""
     return _beta_interval(successes, n, 0.5, level, "jeffreys")
-
-
-def newcombe_difference(a: int, n_a: int, b: int, n_b: int, *, level: float = 0.95) -> Estimate:
-    """The share a/n_a minus the share b/n_b of two independent groups."""
-    hits_a, trials_a = _checks.successes(a, n_a, "a")
-    hits_b, trials_b = _checks.successes(b, n_b, "b")
-    level = _checks.level(level)
-    if trials_a == 0 or trials_b == 0:
-        return Estimate.null(
-            "no trials in one of the groups", n=trials_a + trials_b, level=level, method="newcombe score difference"
-        )
-    z = normal_quantile(0.5 + level / 2.0)
-    p, q = hits_a / trials_a, hits_b / trials_b
-    low_a, high_a = _score_interval(hits_a, trials_a, z, trials_a)
-    low_b, high_b = _score_interval(hits_b, trials_b, z, trials_b)
-    return Estimate(
-        value=p - q,
-        low=max(-1.0, (p - q) - math.hypot(p - low_a, high_b - q)),
-        high=min(1.0, (p - q) + math.hypot(high_a - p, q - low_b)),
-        level=level,
-        n=trials_a + trials_b,
-        method="newcombe score difference",
-    )
 
 
 def newcombe_paired_difference(both: int, only_a: int, only_b: int, neither: int, *, level: float = 0.95) -> Estimate:

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, bootstrap, confusion, ranked
+from adjudge.stats import _checks, bootstrap, ranked
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.placements import Placements, by_class, counted_placements, placements, variance_of_auroc
+from adjudge.stats.placements import by_class, counted_placements, placements, variance_of_auroc
 from adjudge.stats.proportions import wilson
-from adjudge.stats.quantiles import normal_cdf, normal_quantile
+from adjudge.stats.quantiles import normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 from adjudge.stats.replicates import NAMES
@@ -31,8 +31,6 @@ __all__ = [
     "auroc",
     "auroc_value",
     "average_precision",
-    "delong_difference",
-    "f1_at",
     "largest_allowed",
     "newcombe_auroc",
     "recall_at_fpr",
@@ -71,37 +69,6 @@ def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None
         return None
     ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
     return _doubled_wins(ups, downs) / (2 * ups.size * downs.size)
-
-
-def delong_difference(
-    scores_a: npt.ArrayLike, scores_b: npt.ArrayLike, positives: npt.ArrayLike, *, level: float = 0.95
-) -> tuple[Estimate, float | None]:
-    """AUROC of A minus AUROC of B on the same rows, with the two-sided p value of no difference."""
-    a, positive = _columns(scores_a, positives)
-    b, _ = _columns(scores_b, positives)
-    level = _checks.level(level)
-    if _one_class(positive):
-        return Estimate.null(ONE_CLASS, n=a.size, level=level, method="paired delong"), None
-    (up_a, down_a), (up_b, down_b) = (placements(column, positive, by_row=True) for column in (a, b))
-    value = (up_a.total() - up_b.total()) / (2 * up_a.n * down_a.n)
-    up, down = Placements(up_a.places - up_b.places), Placements(down_a.places - down_b.places)
-    variance = variance_of_auroc(up, down)
-    if variance is None:
-        why = "two positives and two negatives are needed for an interval"
-        return Estimate(value=value, level=level, n=a.size, method="paired delong", warnings=(why,)), None
-    half = normal_quantile(0.5 + level / 2.0) * math.sqrt(variance)
-    estimate = Estimate(
-        value=value,
-        low=max(-1.0, value - half),
-        high=min(1.0, value + half),
-        level=level,
-        n=a.size,
-        method="paired delong",
-        warnings=("both scores rank every row alike: no interval of some width",) if variance == 0 else (),
-    )
-    if variance == 0:
-        return estimate, 1.0 if value == 0 else 0.0
-    return estimate, 2.0 * normal_cdf(-abs(value) / math.sqrt(variance))
 
 
 def average_precision(
@@ -182,21 +149,6 @@ def recall_at_fpr(
         name=f"row bootstrap, {NAMES[method]}, {resamples} resamples",
     )
     return of_some_width(estimate, wilson(hit, ups.size, level=level))
-
-
-def f1_at(
-    scores: npt.ArrayLike,
-    positives: npt.ArrayLike,
-    threshold: float,
-    *,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    **drawing: Unpack[bootstrap.Drawing],
-) -> Estimate:
-    """F1 of calling a row positive when its score is at or above a threshold fixed beforehand."""
-    column, positive = _columns(scores, positives)
-    table = confusion.table(positive, column >= threshold, ("negative", "positive"), clusters=clusters)
-    return confusion.f1(table, "positive", level=level, **drawing)
 
 
 def _auroc_of_rows(column: FloatArray, positive: BoolArray, counts: IntArray | None, level: float) -> Estimate:

@@ -1,4 +1,4 @@
-"""Thresholds on scores: one that clean scores exceed rarely, the best in hindsight, the first size that is detected."""
+"""Thresholds on scores: one that clean scores exceed rarely, and the first size that is detected."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, ranked
+from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.ranked import largest_allowed
-from adjudge.stats.ranking_bootstrap import RankedRows
 
 
 def exceeded_by_at_most(scores: npt.ArrayLike, target: float) -> float:
@@ -29,14 +28,6 @@ def exceeded_by_at_most(scores: npt.ArrayLike, target: float) -> float:
 def needed(target: float) -> int:
     """How many scores a threshold at this share needs: with fewer, not one may lie above it."""
     return math.ceil(1.0 / target - 1e-9)
-
-
-def best_f1(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[float, float] | None:
-    """The largest F1 of any threshold on these very rows, and the threshold (calls at or above it); an upper bound."""
-    column = _checks.column(scores, "scores")
-    positive = np.asarray(positives, dtype=bool)
-    _checks.same_length(column.size, positive.size, "positives")
-    return ranked.best_f1(RankedRows.of(column, positive, np.zeros(column.size, dtype=np.int64), 1))
 
 
 def first_reaching(sizes: npt.ArrayLike, hits: npt.ArrayLike, totals: npt.ArrayLike, target: float) -> float | None:

@@ -48,33 +48,21 @@ def _rate(name: str, formula: str, null: str, **more: Any) -> Metric:
 
 
 def _time(name: str, formula: str, interval: str, null: str, *, headline: bool = False) -> Metric:
-    return Metric(
-        f"detection_latency_ms.{name}",
-        unit="ms",
-        low=0.0,
-        better="lower",
-        headline=headline,
-        formula=formula,
-        interval=interval,
-        null=null,
-    )
+    return Metric(LATENCY + name, "", "ms", 0.0, None, "lower", headline, formula, interval, null)
 
 
 METRICS = (
     _rank(
         "auroc", "auroc", "share of (attacked, clean) pairs of rows in which the attacked scores higher", headline=True
     ),
-    _rate(
-        "recall_at_1pct_fpr",
-        "largest recall among thresholds with a false positive rate of at most 1 %",
-        _ONE_CLASS,
-        headline=True,
-    ),
-    _rate(
-        "recall_at_5pct_fpr",
-        "largest recall among thresholds with a false positive rate of at most 5 %",
-        _ONE_CLASS,
-        headline=True,
+    *(
+        _rate(
+            f"recall_at_{percent}pct_fpr",
+            f"largest recall among thresholds with a false positive rate of at most {percent} %",
+            _ONE_CLASS,
+            headline=True,
+        )
+        for percent in (1, 5)
     ),
     _rate("recall", "attacked rows under alarm ÷ attacked rows", _NO_ATTACK, headline=True),
     _rate("precision", "attacked rows under alarm ÷ rows under alarm", _NO_ALARM, headline=True),

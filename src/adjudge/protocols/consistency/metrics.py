@@ -29,71 +29,39 @@ _NO_ITEMS = "without items that both rated"
 _CONSTANT = "1 − Pe = 0: both gave one and the same label throughout"
 
 
-def _kappa(name: str, formula: str, interval: str, null: str = _CONSTANT, **more: Any) -> Metric:
-    return Metric(name, low=-1.0, high=1.0, better="higher", formula=formula, interval=interval, null=null, **more)
+def _kappa(name: str, formula: str, interval: str = "analytic", *, headline: bool = False) -> Metric:
+    return Metric(
+        name, "", "", -1.0, 1.0, "higher", formula=formula, interval=interval, null=_CONSTANT, headline=headline
+    )
+
+
+def _share(name: str, formula: str, null: str = _NO_ITEMS, **more: Any) -> Metric:
+    return share(name, formula=formula, null=null, **{"interval": _WILSON, **more})
 
 
 METRICS = (
-    share(
-        "ship_rate",
-        better=None,
-        headline=True,
-        formula="items whose final verdict ships them ÷ items",
-        interval=_WILSON,
-        null=_NO_ITEMS,
-    ),
-    share(
-        "percent_agreement",
-        headline=True,
-        formula="items on which both give the same label ÷ items",
-        interval=_WILSON,
-        null=_NO_ITEMS,
-    ),
-    _kappa(
-        "kappa",
-        "(Po − Pe) ÷ (1 − Pe): Po agreement, Pe Σ of the products of both raters' shares",
-        "analytic",
-        headline=True,
-    ),
+    _share("ship_rate", "items whose final verdict ships them ÷ items", better=None, headline=True),
+    _share("percent_agreement", "items on which both give the same label ÷ items", headline=True),
+    _kappa("kappa", "(Po − Pe) ÷ (1 − Pe): Po agreement, Pe Σ of the products of both raters' shares", headline=True),
     _kappa("kappa_bootstrap", "the same κ", "bootstrap over items"),
-    _kappa("ac1", "(Po − Pe) ÷ (1 − Pe) with Pe = Σ π(1 − π) ÷ (q − 1) over the q labels", "analytic", headline=True),
+    _kappa("ac1", "(Po − Pe) ÷ (1 − Pe) with Pe = Σ π(1 − π) ÷ (q − 1) over the q labels", headline=True),
     _kappa(
         "pabak",
         "(q·Po − 1) ÷ (q − 1): κ as if every label were equally frequent",
         "Wilson of the agreement",
         headline=True,
     ),
-    _kappa("kappa_linear", "κ in which a disagreement weighs |i − j|", "analytic"),
-    _kappa("kappa_quadratic", "κ in which a disagreement weighs (i − j)²", "analytic"),
-    share(
+    _kappa("kappa_linear", "κ in which a disagreement weighs |i − j|"),
+    _kappa("kappa_quadratic", "κ in which a disagreement weighs (i − j)²"),
+    _share(
         "constant_rater_*",
-        "constant rater against the {}",
+        "the agreement that one constant label reaches with this rater",
+        title="constant rater against the {}",
         better=None,
-        formula="the agreement that one constant label reaches with this rater",
-        interval=_WILSON,
-        null=_NO_ITEMS,
     ),
-    share(
-        "abstain_rate",
-        better="lower",
-        headline=True,
-        formula="items on which either validator abstains ÷ items",
-        interval=_WILSON,
-        null=_NO_ITEMS,
-    ),
-    share(
-        "*_abstain_rate",
-        better="lower",
-        formula="items on which this validator abstains ÷ items",
-        interval=_WILSON,
-        null=_NO_ITEMS,
-    ),
-    share(
-        "paired_share",
-        formula="items that both labelled ÷ items that either labelled",
-        interval=_WILSON,
-        null="without items",
-    ),
+    _share("abstain_rate", "items on which either validator abstains ÷ items", better="lower", headline=True),
+    _share("*_abstain_rate", "items on which this validator abstains ÷ items", better="lower"),
+    _share("paired_share", "items that both labelled ÷ items that either labelled", "without items"),
     count(
         "shipped_with_red_flag",
         headline=True,
@@ -106,11 +74,11 @@ METRICS = (
         formula="shipped items with a citation that does not hold",
         interval="none: counted",
     ),
-    share(
+    _share(
         "label_agreement",
-        formula="2 · items both give the label ÷ (times the first + times the second gives it)",
+        "2 · items both give the label ÷ (times the first + times the second gives it)",
+        "neither rater used the label",
         interval="Wilson with a design effect of 2",
-        null="neither rater used the label",
     ),
     *(
         Metric(name, low=-1.0, high=1.0, formula=formula, interval="none: descriptive", null=_NO_ITEMS)
@@ -119,53 +87,31 @@ METRICS = (
             ("bias_index", "(uses by the first − uses by the second) ÷ n"),
         )
     ),
-    share(
-        "unanimous_rate",
-        headline=True,
-        formula="items on which all raters agree ÷ items with two or more",
-        interval=_WILSON,
-        null=_NO_ITEMS,
+    _share("unanimous_rate", "items on which all raters agree ÷ items with two or more", headline=True),
+    *(
+        _kappa(name, formula, "bootstrap over items", headline=True)
+        for name, formula in (
+            ("fleiss_kappa", "mean agreement of pairs beyond Σ of squared label shares"),
+            ("krippendorff_alpha", "1 − observed ÷ expected disagreement, with missing ratings"),
+        )
     ),
-    _kappa(
-        "fleiss_kappa",
-        "mean agreement of pairs beyond Σ of squared label shares",
-        "bootstrap over items",
-        headline=True,
+    *(
+        _share(
+            name,
+            f"{kind}s of the reference that the judge calls so ÷ {kind}s",
+            f"the reference has no {kind}",
+            headline=True,
+        )
+        for name, kind in (("sensitivity", "positive"), ("specificity", "negative"))
     ),
-    _kappa(
-        "krippendorff_alpha",
-        "1 − observed ÷ expected disagreement, with missing ratings",
-        "bootstrap over items",
-        headline=True,
-    ),
-    share(
-        "sensitivity",
-        headline=True,
-        formula="positives of the reference that the judge calls so ÷ positives",
-        interval=_WILSON,
-        null="the reference has no positive",
-    ),
-    share(
-        "specificity",
-        headline=True,
-        formula="negatives of the reference that the judge calls so ÷ negatives",
-        interval=_WILSON,
-        null="the reference has no negative",
-    ),
-    share(
-        "apparent_pass_rate",
-        better=None,
-        formula="items the judge passes ÷ items",
-        interval=_WILSON,
-        null="without items",
-    ),
-    share(
+    _share("apparent_pass_rate", "items the judge passes ÷ items", "without items", better=None),
+    _share(
         "corrected_pass_rate",
+        "(apparent + specificity − 1) ÷ (sensitivity + specificity − 1), kept within 0 and 1",
+        "the judge does no better than chance",
+        interval="Lang and Reiczigel",
         better=None,
         headline=True,
-        formula="(apparent + specificity − 1) ÷ (sensitivity + specificity − 1), kept within 0 and 1",
-        interval="Lang and Reiczigel",
-        null="the judge does no better than chance",
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -37,22 +37,21 @@ _NO_REFERENCE = "no eligible sample has a reference"
 _NOTHING_READ = "no answer has a reference to compare with"
 
 
-def _score(name: str, formula: str, *, title: str = "", headline: bool = True, null: str = _NONE_ELIGIBLE) -> Metric:
-    return Metric(
-        name,
-        title,
-        low=0.0,
-        high=100.0,
-        better="higher",
-        headline=headline,
-        formula=formula,
-        interval=_BOOTSTRAP,
-        null=null,
-    )
+def _score(name: str, formula: str, null: str = _NONE_ELIGIBLE, *, title: str = "", headline: bool = True) -> Metric:
+    return Metric(name, title, "", 0.0, 100.0, "higher", headline, formula, _BOOTSTRAP, null)
 
 
-def _error(name: str, formula: str, interval: str, null: str, *, headline: bool = False) -> Metric:
-    return Metric(name, low=0.0, better="lower", headline=headline, formula=formula, interval=interval, null=null)
+def _rate(name: str, formula: str, null: str = _NO_SAMPLES, **more: Any) -> Metric:
+    return share(name, formula=formula, null=null, **{"interval": _BY_FLIGHT, **more})
+
+
+def _error(name: str, formula: str, *, headline: bool = False) -> Metric:
+    return Metric(name, "", "", 0.0, None, "lower", headline, formula, _BOOTSTRAP, _NO_REFERENCE)
+
+
+def _tail(name: str, percent: int, words: str, *, headline: bool = False) -> Metric:
+    formula = f"{percent}th percentile of the samples' {words}, ineligible ones too"
+    return Metric(f"{name}_p{percent}", "", "", 0.0, None, "lower", headline, formula, _ORDER, _NOTHING_READ)
 
 
 METRICS = (
@@ -75,41 +74,26 @@ METRICS = (
         interval=_BOOTSTRAP,
         null=_NO_SAMPLES,
     ),
-    share(
-        "eligibility_rate",
-        headline=True,
-        formula="samples whose answer breaks no critical rule ÷ all samples",
-        interval=_BY_FLIGHT,
-        null=_NO_SAMPLES,
-    ),
-    share(
+    _rate("eligibility_rate", "samples whose answer breaks no critical rule ÷ all samples", headline=True),
+    _rate(
         "data_eligibility_rate",
-        formula="true states that break no critical rule ÷ samples with a reference: the ceiling of every model",
-        interval=_BY_FLIGHT,
-        null="no sample has a reference",
+        "true states that break no critical rule ÷ samples with a reference: the ceiling of every model",
+        "no sample has a reference",
     ),
-    share("answer_rate", formula="samples with a readable answer ÷ all samples", interval=_BY_FLIGHT, null=_NO_SAMPLES),
+    _rate("answer_rate", "samples with a readable answer ÷ all samples"),
     *(
-        share(
-            f"{bucket}_rate",
-            better="lower",
-            formula=f"samples that ended {bucket} ÷ all",
-            interval=_BY_FLIGHT,
-            null=_NO_SAMPLES,
-        )
+        _rate(f"{bucket}_rate", f"samples that ended {bucket} ÷ all", better="lower")
         for bucket in ("abstained", "unparsed", "errored", "missing")
     ),
-    share(
+    _rate(
         "availability_rate",
-        formula="mean over all samples of the share of required fields that the answer has",
+        "mean over all samples of the share of required fields that the answer has",
         interval=_BOOTSTRAP,
-        null=_NO_SAMPLES,
     ),
-    share(
+    _rate(
         "compliance.*",
-        formula="samples without a failed atom of the rule family ÷ samples on which the family was checked",
-        interval=_BY_FLIGHT,
-        null="the family was checked on no sample",
+        "samples without a failed atom of the rule family ÷ samples on which the family was checked",
+        "the family was checked on no sample",
     ),
     _score("availability_score", "100 · share of required fields given, mean over eligible samples"),
     _score(
@@ -126,50 +110,30 @@ METRICS = (
     _score(
         "total_score_all",
         "total score with 0 for every ineligible sample ÷ all samples",
+        _NO_SAMPLES,
         title="total score, ineligible 0",
-        null=_NO_SAMPLES,
     ),
     _score(
-        "*_score_all",
-        "the same score with 0 for every ineligible sample ÷ all samples",
-        headline=False,
-        null=_NO_SAMPLES,
+        "*_score_all", "the same score with 0 for every ineligible sample ÷ all samples", _NO_SAMPLES, headline=False
     ),
-    share(
+    _rate(
         "error_under_*_rate",
+        "samples with an error score under the bound, or ineligible ÷ samples with a score, or ineligible",
         better="lower",
-        formula="samples with an error score under the bound, or ineligible ÷ samples with a score, or ineligible",
-        interval=_BY_FLIGHT,
-        null=_NO_SAMPLES,
     ),
-    share(
+    _rate(
         "error_under_*_rate_eligible",
+        "eligible samples with an error score under the bound ÷ eligible samples with an error score",
+        _NONE_ELIGIBLE,
         better="lower",
-        formula="eligible samples with an error score under the bound ÷ eligible samples with an error score",
-        interval=_BY_FLIGHT,
-        null=_NONE_ELIGIBLE,
     ),
     _score(
-        "rubric_score",
-        "100 · mean of the five grades (A 1, B 0.75, C 0.5, D 0), mean over all samples",
-        null=_NO_SAMPLES,
+        "rubric_score", "100 · mean of the five grades (A 1, B 0.75, C 0.5, D 0), mean over all samples", _NO_SAMPLES
     ),
-    share(
-        "grade_a.*",
-        formula="samples with grade A in the rubric's dimension ÷ samples graded in it",
-        interval=_BY_FLIGHT,
-        null="no sample is graded",
-    ),
-    _error(
-        "mae", "mean absolute error over the fields of eligible samples with a reference", _BOOTSTRAP, _NO_REFERENCE
-    ),
-    _error("rmse", "mean over eligible samples of the root of the mean squared error", _BOOTSTRAP, _NO_REFERENCE),
-    _error(
-        "normalised_mae",
-        "absolute error ÷ the field's jump limit, mean over fields and samples",
-        _BOOTSTRAP,
-        _NO_REFERENCE,
-    ),
+    _rate("grade_a.*", "samples with grade A in the rubric's dimension ÷ samples graded in it", "no sample is graded"),
+    _error("mae", "mean absolute error over the fields of eligible samples with a reference"),
+    _error("rmse", "mean over eligible samples of the root of the mean squared error"),
+    _error("normalised_mae", "absolute error ÷ the field's jump limit, mean over fields and samples"),
     Metric(
         "skill_vs_persistence",
         high=1.0,
@@ -178,26 +142,10 @@ METRICS = (
         interval=_BOOTSTRAP,
         null="no eligible sample has both a reference and a shown state",
     ),
-    _error(
-        "mae_p95",
-        "95th percentile of the samples' mean absolute errors, ineligible ones too",
-        _ORDER,
-        _NOTHING_READ,
-        headline=True,
-    ),
-    *(
-        _error(
-            f"{error}_p{share_of}",
-            f"{share_of}th percentile of the samples' {words}, ineligible ones too",
-            _ORDER,
-            _NOTHING_READ,
-        )
-        for error, words, share_of in (
-            ("mae", "mean absolute errors", 99),
-            ("rmse", "root mean squared errors", 95),
-            ("rmse", "root mean squared errors", 99),
-        )
-    ),
+    _tail("mae", 95, "mean absolute errors", headline=True),
+    _tail("mae", 99, "mean absolute errors"),
+    _tail("rmse", 95, "root mean squared errors"),
+    _tail("rmse", 99, "root mean squared errors"),
 )
 
 

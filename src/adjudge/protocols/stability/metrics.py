@@ -21,91 +21,47 @@ from adjudge.protocols.stability.rules import MEASURES
 from adjudge.runs.section import Section
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, count, share
+from adjudge.stats.metric import Better, Metric, count, share
 from adjudge.stats.proportions import cluster_wilson
 
 _BY_QUESTION = "Wilson with the design effect of the questions"
 _BOOTSTRAP = "bootstrap over questions"
 _FEW = "no item has two runs"
 
+
+def _rate(name: str, formula: str, null: str) -> Metric:
+    return share(name, name.upper(), headline=True, formula=formula, interval=_BY_QUESTION, null=null)
+
+
+def _mean(name: str, formula: str, better: Better = "higher") -> Metric:
+    return Metric(name, name.upper(), "", 0.0, 1.0, better, True, formula, _BOOTSTRAP, _FEW)
+
+
+def _counted(name: str, formula: str, title: str = "") -> Metric:
+    return count(name, title, headline=True, formula=formula, interval="none: counted")
+
+
 METRICS = (
-    share(
+    _rate(
         "acr",
-        "ACR",
-        headline=True,
-        formula="runs whose claim contains a gold substring ÷ runs of answerable items",
-        interval=_BY_QUESTION,
-        null="no item is answerable with a gold substring",
+        "runs whose claim contains a gold substring ÷ runs of answerable items",
+        "no item is answerable with a gold substring",
     ),
-    share(
+    _rate(
         "cghc",
-        "CGHC",
-        headline=True,
-        formula="runs that cite a gold citation ÷ runs of items with gold citations",
-        interval=_BY_QUESTION,
-        null="no item is answerable with a gold citation",
+        "runs that cite a gold citation ÷ runs of items with gold citations",
+        "no item is answerable with a gold citation",
     ),
-    Metric(
-        "css",
-        "CSS",
-        low=0.0,
-        high=1.0,
-        better="higher",
-        headline=True,
-        formula="mean Jaccard index of the citation sets of two runs, mean over items",
-        interval=_BOOTSTRAP,
-        null=_FEW,
-    ),
-    Metric(
-        "ned50",
-        "NED50",
-        low=0.0,
-        high=1.0,
-        better="lower",
-        headline=True,
-        formula="median normalised edit distance of the claims of two runs, mean over items",
-        interval=_BOOTSTRAP,
-        null=_FEW,
-    ),
-    share(
-        "scu",
-        "SCU",
-        headline=True,
-        formula="runs that echo the constraints of the item ÷ runs",
-        interval=_BY_QUESTION,
-        null="without runs",
-    ),
-    share(
-        "rcr",
-        "RCR",
-        headline=True,
-        formula="refusals ÷ runs of items that cannot be answered",
-        interval=_BY_QUESTION,
-        null="every item is answerable",
-    ),
-    Metric(
-        "iaa",
-        "IAA",
-        low=0.0,
-        high=1.0,
-        better="higher",
-        headline=True,
-        formula="share of pairs of runs with the same normalised claim, mean over items",
-        interval=_BOOTSTRAP,
-        null=_FEW,
-    ),
-    count(
-        "items_with_too_few_runs",
-        headline=True,
-        formula="gold items with fewer runs than asked for",
-        interval="none: counted",
-    ),
-    count(
+    _mean("css", "mean Jaccard index of the citation sets of two runs, mean over items"),
+    _mean("ned50", "median normalised edit distance of the claims of two runs, mean over items", "lower"),
+    _rate("scu", "runs that echo the constraints of the item ÷ runs", "without runs"),
+    _rate("rcr", "refusals ÷ runs of items that cannot be answered", "every item is answerable"),
+    _mean("iaa", "share of pairs of runs with the same normalised claim, mean over items"),
+    _counted("items_with_too_few_runs", "gold items with fewer runs than asked for"),
+    _counted(
         "unstable",
+        "gold items with enough runs of which a measure, or the scope of a citation, breaks its bound",
         "unstable items",
-        headline=True,
-        formula="gold items with enough runs of which a measure, or the scope of a citation, breaks its bound",
-        interval="none: counted",
     ),
 )
 

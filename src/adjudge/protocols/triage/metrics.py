@@ -13,7 +13,7 @@ from adjudge.protocols.triage.counts import CELLS, Ints, Pattern, Scores
 from adjudge.protocols.triage.words import Classes
 from adjudge.stats import calibration, confusion, ranking, selective
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Better, Metric, share
+from adjudge.stats.metric import Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 
 _WILSON = "Wilson; with the design effect of the samples where there are several trials"
@@ -25,21 +25,16 @@ _ANSWERED_CLASS = "no answered sample has the class as its label"
 _NO_CONFIDENCE = "no answer has a confidence"
 
 
-def _rate(name: str, formula: str, null: str, *, better: Better = "higher", headline: bool = False) -> Metric:
-    return share(name, better=better, headline=headline, formula=formula, interval=_WILSON, null=null)
+def _rate(name: str, formula: str, null: str, **more: Any) -> Metric:
+    return share(name, formula=formula, null=null, **{"interval": _WILSON, **more})
 
 
 def _confidence(name: str, formula: str, *, high: float | None = 1.0, headline: bool = False) -> Metric:
-    return Metric(
-        name,
-        low=0.0,
-        high=high,
-        better="lower",
-        headline=headline,
-        formula=formula,
-        interval=_BOOTSTRAP,
-        null=_NO_CONFIDENCE,
-    )
+    return Metric(name, "", "", 0.0, high, "lower", headline, formula, _BOOTSTRAP, _NO_CONFIDENCE)
+
+
+def _seconds(name: str, formula: str, interval: str) -> Metric:
+    return Metric(name, "", "s", 0.0, None, "lower", False, formula, interval, "no answer was timed")
 
 
 METRICS = (
@@ -79,17 +74,12 @@ METRICS = (
         interval=_BOOTSTRAP,
         null="no answered sample has the class as its label or its answer",
     ),
-    share(
-        "balanced_accuracy",
-        formula="mean of the recalls over answered samples",
-        interval=_BOOTSTRAP,
-        null=_ANSWERED_CLASS,
-    ),
-    share(
+    _rate("balanced_accuracy", "mean of the recalls over answered samples", _ANSWERED_CLASS, interval=_BOOTSTRAP),
+    _rate(
         "balanced_accuracy_all",
-        formula="mean over the classes of right answers ÷ all of the class",
+        "mean over the classes of right answers ÷ all of the class",
+        _NO_CLASS,
         interval=_BOOTSTRAP,
-        null=_NO_CLASS,
     ),
     Metric(
         "mcc",
@@ -101,23 +91,15 @@ METRICS = (
         interval=_BOOTSTRAP,
         null="label or answer is constant",
     ),
-    Metric(
+    _seconds(
         "latency_mean",
-        unit="s",
-        low=0.0,
-        better="lower",
-        formula="mean seconds to an answer, `latency_seconds` or else the total, in one cache state; errors are left out",
-        interval="bootstrap, by sample over several trials",
-        null="no answer was timed",
+        "mean seconds to an answer, `latency_seconds` or else the total, in one cache state; errors are left out",
+        "bootstrap, by sample over several trials",
     ),
-    Metric(
+    _seconds(
         "latency_p*",
-        unit="s",
-        low=0.0,
-        better="lower",
-        formula="the smallest time that this share of the answers did not exceed (quantile type 1)",
-        interval="order statistics, at the design effect of the samples over several trials",
-        null="no answer was timed",
+        "the smallest time that this share of the answers did not exceed (quantile type 1)",
+        "order statistics, at the design effect of the samples over several trials",
     ),
     _confidence("ece", "Σ over equal-width bins of (share of answers) · |accuracy − mean confidence|", headline=True),
     _confidence("ece_right_closed", "the same with bins closed at the right"),
@@ -137,12 +119,12 @@ METRICS = (
         interval="none",
         null="all answers are right, or all wrong, or none has a confidence",
     ),
-    share(
+    _rate(
         "flip_rate",
+        "samples whose answers differ between trials ÷ samples with several trials",
+        "no sample has several trials",
         better="lower",
-        formula="samples whose answers differ between trials ÷ samples with several trials",
         interval="Wilson",
-        null="no sample has several trials",
     ),
 )
 
