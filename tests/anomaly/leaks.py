@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adjudge.protocols.anomaly.rows import Flight
-from adjudge.protocols.anomaly.splits import Splits
+from adjudge.protocols.anomaly.rows import Flight, Splits
 
 
 def clean_flights(seed: int, *, flights: int = 8, rows: int = 600) -> list[Flight]:

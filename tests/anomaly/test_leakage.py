@@ -22,8 +22,7 @@ from adjudge.protocols.anomaly.leakage import (
     content_of,
     correlations,
 )
-from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights
-from adjudge.protocols.anomaly.splits import Splits, parse_splits
+from adjudge.protocols.anomaly.rows import Columns, Flight, Splits, parse_splits, read_flights
 
 COLUMNS = Columns()
 

@@ -14,8 +14,7 @@ from tests.anomaly.leaks import Leak, clean_flights, leaking_flights, splits_of
 from adjudge.cli.main import main
 from adjudge.protocols.anomaly.example import simulate
 from adjudge.protocols.anomaly.leakage import check_disjoint, content_of
-from adjudge.protocols.anomaly.rows import Columns, Flight
-from adjudge.protocols.anomaly.splits import Splits
+from adjudge.protocols.anomaly.rows import Columns, Flight, Splits
 
 NAMES = ("a", "b", "c", "d")
 SPLITS = Splits(("a", "b"), ("c",), ("d",))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adjudge.protocols.anomaly.batch import ScoreTable, Sequence
-from adjudge.protocols.anomaly.sorted_rows import SortedRows
+from adjudge.protocols.anomaly.batch import ScoreTable, Sequence, SortedRows
 from adjudge.stats import ranking
 from adjudge.stats.ranking_bootstrap import PairCounts
 

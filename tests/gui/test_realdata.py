@@ -11,7 +11,7 @@ from adjudge.engine.evaluate import Options, evaluate
 from adjudge.engine.verify import verify
 from adjudge.protocols.base import protocol
 from adjudge.protocols.gui.evalfile import denominator, load, metrics_of, migrate, numerator, problems, shape
-from adjudge.protocols.gui.picture import write_picture
+from adjudge.protocols.gui.overlay import write_picture
 from adjudge.protocols.gui.plot import comparison
 from adjudge.readers.gui import formats
 from adjudge.readers.gui.model import TYPES, SingleStep

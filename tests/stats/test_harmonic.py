@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import digamma
 
-from adjudge.stats.harmonic import harmonic
+from adjudge.stats.selective import harmonic
 
 
 def test_the_first_thousand_are_correct_to_the_last_digit_but_one():

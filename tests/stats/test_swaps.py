@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from adjudge.errors import StatsError
-from adjudge.stats.paired import sign_flip
-from adjudge.stats.swaps import swap_test
+from adjudge.stats.paired import sign_flip, swap_test
 
 
 def ratio(sums):

@@ -11,10 +11,9 @@ from adjudge.errors import StatsError
 from adjudge.stats import exact
 from adjudge.stats.bootstrap import BLOCKS, mean
 from adjudge.stats.calibration import brier, brier_and_log_loss, ece_value, log_loss, reliability_table
-from adjudge.stats.confidence_bins import assign
+from adjudge.stats.confidence_bins import Tally, assign, cut
 from adjudge.stats.ranking import auroc
 from adjudge.stats.selective import Blocks
-from adjudge.stats.tallies import Tally, cut
 
 PAIRS = st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=120).map(
     lambda rows: (np.array([c / 20 for c, _ in rows]), np.array([y for _, y in rows]))

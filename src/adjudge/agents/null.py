@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from adjudge.evidence.atoms import Atom
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, EvaluatorAgent, Judgement
-from adjudge.verdict.checklist import Item, ItemStatus
+from adjudge.verdict.checklist import CheckedItems
 
 
 class AlwaysEligible(EvaluatorAgent):
@@ -16,11 +16,7 @@ class AlwaysEligible(EvaluatorAgent):
     name, model = "null:eligible", "null"
 
     def adjudicate(
-        self,
-        items: Sequence[tuple[Item, ItemStatus]],
-        atoms: Sequence[Atom],
-        answer: str | None,
-        refusal: str | None = None,
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
     ) -> Judgement:
         """Eligible, citing all there is."""
         del items, answer, refusal
@@ -36,11 +32,7 @@ class RandomCitations(EvaluatorAgent):
         self._seed = seed
 
     def adjudicate(
-        self,
-        items: Sequence[tuple[Item, ItemStatus]],
-        atoms: Sequence[Atom],
-        answer: str | None,
-        refusal: str | None = None,
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
     ) -> Judgement:
         """One of both verdicts, citing one atom."""
         del items, answer

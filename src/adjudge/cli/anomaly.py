@@ -113,8 +113,7 @@ def inject(
     """Write attacked copies of clean flights, with labels, for use elsewhere."""
     from adjudge.protocols.anomaly.attacks import write_attacked
     from adjudge.protocols.anomaly.catalog import read_catalog
-    from adjudge.protocols.anomaly.rows import Columns, read_flights
-    from adjudge.protocols.anomaly.splits import read_splits
+    from adjudge.protocols.anomaly.rows import Columns, read_flights, read_splits
 
     flights = read_flights(data, Columns(flight_column, time_column)).flights
     if splits is not None:

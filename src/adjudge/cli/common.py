@@ -19,6 +19,17 @@ RUN_FLAGS = ("out", "limit", "workers", "cluster", "gates", "force", "report", "
 """The flags of `run_options` that `evaluate_and_show` takes; the others are the protocol's."""
 
 
+def options(*flags: Callable[[F], F]) -> Callable[[F], F]:
+    """Several flags as one decorator, in the order of the help."""
+
+    def add(command: F) -> F:
+        for flag in reversed(flags):
+            command = flag(command)
+        return command
+
+    return add
+
+
 def place(text: str) -> str | Path:
     """A folder as a path, and a URL as it is: as a path it would lose a slash."""
     from adjudge.readers.remote import is_url
@@ -92,54 +103,43 @@ def _raise_bounds(ctx: click.Context, parameter: click.Parameter, settings: tupl
     raise_bounds(settings)
 
 
-def run_options(command: F) -> F:
-    """The flags that every protocol has."""
-    for option in reversed(
-        (
-            click.option(
-                "--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."
-            ),
-            click.option(
-                "--out", type=place, metavar="PATH", help="Run directory [runs/<protocol>-<UTC time>-<random>]."
-            ),
-            click.option("--seed", type=int, help="Seed of every resampling [0]."),
-            click.option(
-                "--column",
-                "columns",
-                multiple=True,
-                metavar="OURS=THEIRS",
-                help="What a key is called in your files (id=question_id, or of one role: reference:id=key); repeat.",
-            ),
-            click.option("--json-path", metavar="$.KEY", help="Where the records sit inside one JSON object."),
-            click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
-            click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
-            click.option(
-                "--cluster",
-                metavar="ADDRESS",
-                help="Run on a Dask cluster: tcp://HOST:PORT, or `local` for --workers processes.",
-            ),
-            click.option(
-                "--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."
-            ),
-            click.option("--force", is_flag=True, help="Replace an existing run at --out."),
-            click.option(
-                "--report/--no-report", default=True, help="Whether report.html is drawn into the run [report]."
-            ),
-            click.option(
-                "--max",
-                "raised_bounds",
-                multiple=True,
-                metavar="NAME=NUMBER",
-                callback=_raise_bounds,
-                expose_value=False,
-                help="Read more before a file is refused: line_mb, expansion, models … (docs/formats.md); repeat.",
-            ),
-            click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
-            click.option("--quiet", is_flag=True, help="Print nothing but errors."),
-        )
-    ):
-        command = option(command)
-    return command
+run_options = options(
+    click.option("--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win."),
+    click.option("--out", type=place, metavar="PATH", help="Run directory [runs/<protocol>-<UTC time>-<random>]."),
+    click.option("--seed", type=int, help="Seed of every resampling [0]."),
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        help="What a key is called in your files (id=question_id, or of one role: reference:id=key); repeat.",
+    ),
+    click.option("--json-path", metavar="$.KEY", help="Where the records sit inside one JSON object."),
+    click.option("--limit", type=int, help="Judge only the first N records of each outputs file."),
+    click.option("--workers", type=int, help="Processes [1]; the result is the same to the byte."),
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run on a Dask cluster: tcp://HOST:PORT, or `local` for --workers processes.",
+    ),
+    click.option(
+        "--gate", "gates", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat."
+    ),
+    click.option("--force", is_flag=True, help="Replace an existing run at --out."),
+    click.option("--report/--no-report", default=True, help="Whether report.html is drawn into the run [report]."),
+    click.option(
+        "--max",
+        "raised_bounds",
+        multiple=True,
+        metavar="NAME=NUMBER",
+        callback=_raise_bounds,
+        expose_value=False,
+        help="Read more before a file is refused: line_mb, expansion, models … (docs/formats.md); repeat.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
+    click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+)
+"""The flags that every protocol has."""
 
 
 AGENT_FLAGS = (
@@ -157,32 +157,23 @@ AGENT_FLAGS = (
 )
 
 
-def agent_options(command: F) -> F:
-    """The flags of every protocol whose verdicts an evaluator agent gives."""
-    for option in reversed(
-        (
-            click.option(
-                "--agent", metavar="NAME", help="Who decides [rules]: llm:MODEL, replay:RUN, null:eligible, a plugin's."
-            ),
-            click.option("--agent-url", metavar="URL", help="Where llm:MODEL is asked: http://127.0.0.1:8000/v1."),
-            click.option("--votes", type=int, help="Independent answers of the judge to every sample [1]."),
-            click.option("--agent-concurrency", type=int, help="Requests at a time [6]."),
-            click.option("--agent-timeout", type=float, help="Seconds until an answer is given up [60]."),
-            click.option(
-                "--agent-cache", metavar="DIR", help="Answers as they come, to go on after a kill [.agent-cache]."
-            ),
-            click.option("--agent-key-env", metavar="NAME", help="Environment variable with the key [OPENAI_API_KEY]."),
-            click.option("--agent-price", metavar="IN,OUT", help="Of a million prompt and completion tokens."),
-            click.option("--max-samples", type=int, help="Refuse to ask the judge about more samples."),
-            click.option("--max-tokens", type=int, help="Refuse to spend more tokens on the judge."),
-            click.option(
-                "--agent-validation", metavar="FILE", help="A validation of this judge, so that gates are held."
-            ),
-            click.option("--min-kappa", type=float, help="The least κ.low of a validation [0.6]."),
-        )
-    ):
-        command = option(command)
-    return command
+agent_options = options(
+    click.option(
+        "--agent", metavar="NAME", help="Who decides [rules]: llm:MODEL, replay:RUN, null:eligible, a plugin's."
+    ),
+    click.option("--agent-url", metavar="URL", help="Where llm:MODEL is asked: http://127.0.0.1:8000/v1."),
+    click.option("--votes", type=int, help="Independent answers of the judge to every sample [1]."),
+    click.option("--agent-concurrency", type=int, help="Requests at a time [6]."),
+    click.option("--agent-timeout", type=float, help="Seconds until an answer is given up [60]."),
+    click.option("--agent-cache", metavar="DIR", help="Answers as they come, to go on after a kill [.agent-cache]."),
+    click.option("--agent-key-env", metavar="NAME", help="Environment variable with the key [OPENAI_API_KEY]."),
+    click.option("--agent-price", metavar="IN,OUT", help="Of a million prompt and completion tokens."),
+    click.option("--max-samples", type=int, help="Refuse to ask the judge about more samples."),
+    click.option("--max-tokens", type=int, help="Refuse to spend more tokens on the judge."),
+    click.option("--agent-validation", metavar="FILE", help="A validation of this judge, so that gates are held."),
+    click.option("--min-kappa", type=float, help="The least κ.low of a validation [0.6]."),
+)
+"""The flags of every protocol whose verdicts an evaluator agent gives."""
 
 
 def gather_agent_options(settings: dict[str, Any]) -> None:

@@ -82,12 +82,12 @@ def import_original(ctx: click.Context, /, folder: Path, offset: int | None, **f
     """
     from adjudge.protocols.flight.original import OFFSETS, find_original
 
-    found = find_original(folder)
+    original = find_original(folder)
     if not (flags["quiet"] or flags["as_json"]):
-        say(f"{folder}: {len(found.outputs)} files of outputs, tasks {', '.join(found.tasks)}")
-        for path in found.left_out:
+        say(f"{folder}: {len(original.outputs)} files of outputs, tasks {', '.join(original.tasks)}")
+        for path in original.left_out:
             say(f"  not read: {path.relative_to(folder)}")
-    of_folder = found.config(offset=OFFSETS["M3"] if offset is None else offset)
+    of_folder = original.config(offset=OFFSETS["M3"] if offset is None else offset)
     settings, run_flags = settings_and_run_flags(ctx, {**of_folder, **_given(flags)})
     return evaluate_and_show("flight", settings, run_flags)
 

@@ -108,7 +108,7 @@ def grounding(ctx: click.Context, /, **flags: Any) -> int:
 def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ...], output: Path) -> int:
     """Compare evaluation files: one panel a metric. Null, and −1 for a metric no longer computed, is marked n/a."""
     from adjudge.protocols.gui.evalfile import load
-    from adjudge.protocols.gui.picture import write_picture
+    from adjudge.protocols.gui.overlay import write_picture
     from adjudge.protocols.gui.plot import comparison
 
     if labels and len(labels) != len(files):
@@ -188,7 +188,7 @@ def validate(files: tuple[str, ...], strict: bool) -> int:
 def overlay(run: Path, episode: str, output: Path) -> int:
     """Draw an EPISODE of a RUN: recorded boxes and targets against the points that the agent chose."""
     from adjudge.protocols.gui.overlay import overlay as draw
-    from adjudge.protocols.gui.picture import write_picture
+    from adjudge.protocols.gui.overlay import write_picture
     from adjudge.runs.run import Run
 
     write_picture(draw(Run(run), episode), output)

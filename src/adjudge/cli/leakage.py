@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, print_json, say
+from adjudge.cli.common import PATH, options, print_json, say
 from adjudge.cli.yaml_files import read_yaml
 
 
@@ -32,22 +32,17 @@ def read_sensors(path: str | None) -> dict[str, str]:
     return content
 
 
-def reading_options(command: Any) -> Any:
-    """The flags that say how a table of flights is read."""
-    for option in reversed(
-        (
-            click.option("--flight-column", help="[flight]"),
-            click.option("--time-column", help="[t]"),
-            click.option("--time-unit", type=click.Choice(["s", "ms", "us", "ns"]), help="[s; guessed with a note]"),
-            click.option("--label-column", help="[label]"),
-            click.option("--target-column", help="The column that a feature must not be derived from."),
-            click.option("--feature", "features", multiple=True, help="Read these feature columns alone; repeat."),
-            click.option("--fill", type=click.Choice(["forward"]), help="Blank cells get the value before them."),
-            click.option("--sensors", type=click.Path(), help="YAML or JSON: what your columns are (alt_b: baro_alt)."),
-        )
-    ):
-        command = option(command)
-    return command
+reading_options = options(
+    click.option("--flight-column", help="[flight]"),
+    click.option("--time-column", help="[t]"),
+    click.option("--time-unit", type=click.Choice(["s", "ms", "us", "ns"]), help="[s; guessed with a note]"),
+    click.option("--label-column", help="[label]"),
+    click.option("--target-column", help="The column that a feature must not be derived from."),
+    click.option("--feature", "features", multiple=True, help="Read these feature columns alone; repeat."),
+    click.option("--fill", type=click.Choice(["forward"]), help="Blank cells get the value before them."),
+    click.option("--sensors", type=click.Path(), help="YAML or JSON: what your columns are (alt_b: baro_alt)."),
+)
+"""The flags that say how a table of flights is read."""
 
 
 @click.command()

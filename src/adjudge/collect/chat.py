@@ -270,10 +270,10 @@ class ChatSubject(Subject):
             raise Unanswered("invalid", f"the body cannot be decompressed: {error}") from None
         status = response.status_code
         if status != httpx.codes.OK:
-            said = bytes(answer[:_SHOWN]).decode("utf-8", "replace").strip()
+            body_start = bytes(answer[:_SHOWN]).decode("utf-8", "replace").strip()
             raise Unanswered(
                 "http",
-                f"the server answered with status {status}: {said}",
+                f"the server answered with status {status}: {body_start}",
                 retry=status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR,
                 wait=retry_after(response.headers.get("retry-after")),
                 status=status,
@@ -282,8 +282,8 @@ class ChatSubject(Subject):
             completion = _decode(answer)
             completion.body = msgspec.json.decode(answer)
         except (msgspec.DecodeError, RecursionError) as error:
-            said = bytes(answer[:_SHOWN]).decode("utf-8", "replace")
-            raise Unanswered("invalid", f"the body is no chat completion: {error}: {said!r}") from None
+            body_start = bytes(answer[:_SHOWN]).decode("utf-8", "replace")
+            raise Unanswered("invalid", f"the body is no chat completion: {error}: {body_start!r}") from None
         if not completion.choices:
             raise Unanswered("invalid", "the chat completion has no choices")
         return completion

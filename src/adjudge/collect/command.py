@@ -75,8 +75,10 @@ class _Program(asyncio.SubprocessProtocol):
     def _fail(self, what: str) -> None:
         self.usable = False
         if self._waiting is not None and not self._waiting.done():
-            said = bytes(self._said).decode("utf-8", "replace").strip()
-            self._waiting.set_exception(Unanswered("invalid", f"{what}{f'; it said: {said}' if said else ''}"))
+            stderr_tail = bytes(self._said).decode("utf-8", "replace").strip()
+            self._waiting.set_exception(
+                Unanswered("invalid", f"{what}{f'; it said: {stderr_tail}' if stderr_tail else ''}")
+            )
 
     async def ask(self, line: bytes) -> bytes:
         """Write one line and wait for one."""

@@ -89,11 +89,11 @@ class Dataset:
         path = self._folder / reference
         try:
             with path.open("rb") as stream:
-                found = hashlib.file_digest(stream, "sha256").hexdigest()
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             return Image(sha256=named, problem=f"the picture {reference} cannot be read: {why}")
-        return Image(path=str(path.resolve()), sha256=found)
+        return Image(path=str(path.resolve()), sha256=digest)
 
 
 def _id(text: bytes, path: str, line: int) -> str:

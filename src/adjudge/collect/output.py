@@ -90,7 +90,11 @@ class Output:
                 continue
             key = (record.id, record.model, record.use_tools, record.trial)
             if key in self.done:
-                raise InputError(f"{_words(key)} stands here a second time", file=str(self.path), line=number)
+                raise InputError(
+                    f"{f'id {key[0]!r} of {key[1]}, {mode_name(use_tools=key[2])}, trial {key[3]},'} stands here a second time",
+                    file=str(self.path),
+                    line=number,
+                )
             _refuse_other(record, configs.get(record.model), self.path, number)
             self.done.add(key)
             self.latencies[key[:3]] = max(record.latency_seconds or 0.0, self.latencies.get(key[:3], 0.0))
@@ -174,7 +178,3 @@ def _refuse_other(record: _Done, config: Mapping[str, Any] | None, path: Path, n
             f"{path}:{number}: was collected with another {name} ({record.run_config.get(name)!r}, now "
             f"{config.get(name)!r}); resume with the same settings, or choose another --output"
         )
-
-
-def _words(key: Key) -> str:
-    return f"id {key[0]!r} of {key[1]}, {mode_name(use_tools=key[2])}, trial {key[3]},"

@@ -18,16 +18,16 @@ def parsed(reply: Reply) -> dict[str, Any]:
         return {"prediction": reply.prediction, "confidence": reply.confidence, "parse": {"method": "given"}}
     if reply.response is None:
         return {"prediction": None, "confidence": None, "parse": None}
-    found = _extractor.extract(reply.response)
-    if found.error:
-        return {"prediction": None, "confidence": None, "parse": {"method": None, "error": found.error}}
-    answer: dict[str, Any] = found.value
+    extracted = _extractor.extract(reply.response)
+    if extracted.error:
+        return {"prediction": None, "confidence": None, "parse": {"method": None, "error": extracted.error}}
+    answer: dict[str, Any] = extracted.value
     word = next((answer[name] for name in _VERDICT if isinstance(answer.get(name), str)), None)
     confidence = answer.get("confidence")
     usable = isinstance(confidence, int | float | str) and not isinstance(confidence, bool)
-    how: dict[str, Any] = {"method": found.method}
-    if found.repairs:
-        how["repairs"] = list(found.repairs)
+    how: dict[str, Any] = {"method": extracted.method}
+    if extracted.repairs:
+        how["repairs"] = list(extracted.repairs)
     if word is None:
         how["error"] = "the object has no prediction that is a text"
     reason = next((answer[name] for name in _REASON if isinstance(answer.get(name), str)), None)

@@ -26,7 +26,7 @@ def load_callable(reference: str, *, what: str) -> Callable[..., Any]:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"{what} {reference!r}: there is no module {error.name!r}; it must be installed or stand in {here}"
@@ -36,12 +36,12 @@ def load_callable(reference: str, *, what: str) -> Callable[..., Any]:
             f"{what} {reference!r}: importing {module_name} failed: {type(error).__name__}: {error}"
         ) from error
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise ConfigError(f"{what} {reference!r}: module {module_name} has no {name!r}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise ConfigError(f"{what} {reference!r} is a {type(found).__name__}, expected a callable")
-    return found  # type: ignore[no-any-return]
+        value = getattr(value, part)
+    if not callable(value):
+        raise ConfigError(f"{what} {reference!r} is a {type(value).__name__}, expected a callable")
+    return value  # type: ignore[no-any-return]
 
 
 def source_digest(function: Callable[..., Any]) -> str | None:

@@ -54,12 +54,14 @@ def with_the_rest(record: dict[str, Any], reply: Reply | None, failed: Unanswere
         more |= reply.more
         record["cache"] = {**(reply.cache or {}), **record["cache"]}
         hashes = record["prompt_hashes"]
-        own = {name: text for name, text in reply.prompt_hashes.items() if hashes.get(name) not in {None, text}}
-        record["prompt_hashes"] = {**hashes, **reply.prompt_hashes, **{name: hashes[name] for name in own}}
-        more |= {"prompt_hashes": own} if own else {}
+        other_hashes = {
+            name: text for name, text in reply.prompt_hashes.items() if hashes.get(name) not in {None, text}
+        }
+        record["prompt_hashes"] = {**hashes, **reply.prompt_hashes, **{name: hashes[name] for name in other_hashes}}
+        more |= {"prompt_hashes": other_hashes} if other_hashes else {}
     free = {name: value for name, value in more.items() if name not in record and name != "reply"}
-    taken = {name: value for name, value in more.items() if name not in free}
-    return {**record, **free, **({"reply": taken} if taken else {})}
+    clashing = {name: value for name, value in more.items() if name not in free}
+    return {**record, **free, **({"reply": clashing} if clashing else {})}
 
 
 def answered_or_errored(record: Mapping[str, Any]) -> str:

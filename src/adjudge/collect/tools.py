@@ -41,8 +41,8 @@ class Tool:
         """What the tool returned, as text for the model, and what the call took; a failure is told to the model."""
         start = time.perf_counter()
         try:
-            given = msgspec.json.decode(arguments or "{}", type=self._arguments)
-            value = await call(self._function, **{name: getattr(given, name) for name in given.__struct_fields__})
+            parsed = msgspec.json.decode(arguments or "{}", type=self._arguments)
+            value = await call(self._function, **{name: getattr(parsed, name) for name in parsed.__struct_fields__})
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             status = "ok"
         except Exception as error:  # noqa: BLE001 -- the model may go on after a failed tool; the record says so
@@ -59,8 +59,8 @@ def _arguments(function: Callable[..., Any], reference: str) -> type[msgspec.Str
             if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
                 raise ConfigError(f"tool {reference!r}: {parameter} cannot be filled by name")
             hint = hints.get(parameter.name, str)
-            given = parameter.default is not parameter.empty
-            fields.append((parameter.name, hint, parameter.default) if given else (parameter.name, hint))
+            has_default = parameter.default is not parameter.empty
+            fields.append((parameter.name, hint, parameter.default) if has_default else (parameter.name, hint))
         return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
     except (TypeError, ValueError, NameError) as error:
         raise ConfigError(f"tool {reference!r}: its signature cannot be described: {error}") from None

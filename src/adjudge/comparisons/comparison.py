@@ -34,7 +34,7 @@ from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, sampl
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
-from adjudge.stats.multiplicity import benjamini_hochberg, holm
+from adjudge.stats.ties import benjamini_hochberg, holm
 
 EVIDENCE_SHOWN = 20
 _MOST_SLICES = 50

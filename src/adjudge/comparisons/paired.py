@@ -30,9 +30,9 @@ from adjudge.stats.paired import (
     paired_difference,
     paired_mean_difference,
     sign_flip,
+    swap_test,
 )
 from adjudge.stats.proportions import newcombe_paired_difference
-from adjudge.stats.swaps import swap_test
 
 POWER = 0.8
 SWAPS, FEWEST_SWAPS = 20_000, 2_000

@@ -19,8 +19,7 @@ from adjudge.engine.versions import rule_versions
 from adjudge.engine.work import Done, Job, work, written
 from adjudge.errors import ConfigError, PromiseBroken
 from adjudge.protocols.base import Plan, Protocol
-from adjudge.provenance.environment import environment
-from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
+from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest, environment
 from adjudge.provenance.redact import redacted_value
 from adjudge.readers.shape import columns_of
 from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter

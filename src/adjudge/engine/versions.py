@@ -8,8 +8,7 @@ from typing import Any
 from adjudge.errors import ConfigError
 from adjudge.evidence.registry import rule_sets
 from adjudge.protocols.base import Protocol
-from adjudge.provenance.environment import environment
-from adjudge.provenance.manifest import Manifest
+from adjudge.provenance.manifest import Manifest, environment
 
 
 def rule_versions(protocol: str, config: Mapping[str, Any]) -> dict[str, str]:

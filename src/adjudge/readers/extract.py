@@ -295,11 +295,11 @@ def _check_decoder(decoder: msgspec.json.Decoder[Any], fields: frozenset[str]) -
     known = msgspec.structs.fields(struct)
     if {field.encode_name for field in known} != fields or not all(field.required for field in known):
         raise ConfigError(f"{struct.__name__} must have exactly the expected fields, all required")
-    if any(field.type not in {float, list[float]} and not _is_tuple_of_floats(field.type) for field in known):
+    if any(
+        field.type not in {float, list[float]}
+        and not (get_origin(field.type) is tuple and set(get_args(field.type)) == {float})
+        for field in known
+    ):
         raise ConfigError(f"the fields of {struct.__name__} must be float, or a list or tuple of floats")
     if not struct.__struct_config__.forbid_unknown_fields or not decoder.strict:
         raise ConfigError(f"{struct.__name__} must forbid unknown fields, and its decoder must be strict")
-
-
-def _is_tuple_of_floats(kind: Any) -> bool:
-    return get_origin(kind) is tuple and set(get_args(kind)) == {float}

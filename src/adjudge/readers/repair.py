@@ -128,7 +128,7 @@ def read_flat(text: str, start: int, end: int) -> Found | None:
 def read_object(text: str, start: int, end: int, *, max_depth: int = 64) -> Reading:
     """Read the object whose brace is at `start`, not looking past `end`."""
     token = _TOKEN.match
-    found: list[Found] = []
+    objects: list[Found] = []
     stack: list[_Frame] = []
     box: Any = {}
     begun, key, mask = start, "", 0
@@ -143,7 +143,7 @@ def read_object(text: str, start: int, end: int, *, max_depth: int = 64) -> Read
         opened = [frame.start for frame in stack if type(frame.box) is dict]
         if is_object:
             opened.append(begun)
-        return Reading(found, opened, stop, pos, why)
+        return Reading(objects, opened, stop, pos, why)
 
     while True:
         match = token(text, pos, end)
@@ -174,7 +174,7 @@ def read_object(text: str, start: int, end: int, *, max_depth: int = 64) -> Read
                 if lexeme == "{" and len(stack) + 1 + _FLAT_DEPTH <= max_depth:
                     flat = read_flat(text, opens, end)
                 if flat is not None:
-                    found.append(flat)
+                    objects.append(flat)
                     if is_object:
                         box[key] = flat.value
                     else:
@@ -211,9 +211,9 @@ def read_object(text: str, start: int, end: int, *, max_depth: int = 64) -> Read
         mask |= fix
         if close:
             if is_object:
-                found.append(Found(begun, match.end(), box, mask))
+                objects.append(Found(begun, match.end(), box, mask))
             if not stack:
-                return Reading(found, [], "", match.end(), "")
+                return Reading(objects, [], "", match.end(), "")
             value, inner = box, mask
             begun, box, key, mask = stack.pop()
             mask |= inner

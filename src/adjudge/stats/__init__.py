@@ -7,10 +7,10 @@ Import the submodule that has what is needed; this module imports none of them.
 - bootstrap: ratio_of_sums, mean, statistic_of_counts, resample, on the draws of resampling; cells: multinomial_cells
 - confusion: tables with abstained, errored and missing answers; precision, recall, F1, MCC, balanced accuracy, rates
 - ranking: auroc, average_precision, recall_at_fpr; clusters go to ranking_bootstrap
-- calibration: ece, brier, log_loss, reliability_table, on the bins of confidence_bins; tallies: rows that are alike, counted
+- calibration: ece, brier, log_loss, reliability_table, on the bins and counted rows of confidence_bins
 - selective, operating_point: risk and coverage; the threshold that holds a promised error
 - agreement, agreement_many: κ, AC1, PABAK of two raters; Fleiss' κ and Krippendorff's α of many
-- paired, multiplicity, ties, equivalence, power: comparisons of two systems on the same rows
+- paired, ties, equivalence, power: comparisons of two systems on the same rows
 - error_measures: quantile, exceedance
 - sequences, latency: runs of exceedances and alarms; times until detection with misses censored
 - exact: sums that no order of the rows changes

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.confidence_bins import cut
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import effective_number
 from adjudge.stats.replicates import NAMES, Method, few, interval_of
 from adjudge.stats.resampling import generator, resamples_of, weights
-from adjudge.stats.tallies import cut
 
 __all__ = [
     "RESAMPLES",

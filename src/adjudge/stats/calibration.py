@@ -1,7 +1,7 @@
 """Does a confidence of 0.8 mean right in 80 % of the cases? ECE, Brier score, log loss, reliability.
 
 Every function takes the confidence in the answer given and whether that answer was correct. Sums are exact, so row
-order and partition change no bit of a value. Where rows are independent they are counted first (`tallies`); a caller
+order and partition change no bit of a value. Where rows are independent they are counted first (`confidence_bins.Tally`); a caller
 who asks for several measures of the same rows counts them once and passes the `tally`.
 """
 
@@ -18,10 +18,9 @@ from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import Drawing, Resampling, generator, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.confidence_bins import Closed, Scheme, assign, columns, edges
+from adjudge.stats.confidence_bins import Closed, Scheme, Tally, assign, columns, cut, edges
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
-from adjudge.stats.tallies import Tally, cut
 
 _EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
 _BLOCKS = 32  # above, each bin's right and wrong rows are cut into so many blocks of neighbouring confidences

@@ -134,7 +134,9 @@ def coverage(confusion: Confusion, *, truth: str | None = None, level: float = 0
     """The share of rows (of one true class) that were answered with a label."""
     rows = confusion.mask(truth)
     answered = np.arange(rows.shape[1]) < len(confusion.labels)
-    return _rate(confusion, rows & answered, rows, _no_rows(truth), level)
+    return _rate(
+        confusion, rows & answered, rows, ("no rows" if truth is None else f"no rows of class {truth!r}"), level
+    )
 
 
 def f1(
@@ -254,7 +256,3 @@ def _over(top: FloatArray, bottom: FloatArray) -> FloatArray:
 
 def _rows(over: Over) -> str:
     return "among the answered" if over == "answered" else "in the data"
-
-
-def _no_rows(truth: str | None) -> str:
-    return "no rows" if truth is None else f"no rows of class {truth!r}"

@@ -6,8 +6,10 @@ nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal, Unpack
 
@@ -20,10 +22,9 @@ from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import Drawing, Statistic, statistic_of_counts
 from adjudge.stats.cells import several_of_cells
+from adjudge.stats.confidence_bins import Tally
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.harmonic import harmonic
 from adjudge.stats.proportions import wilson
-from adjudge.stats.tallies import Tally
 
 Area = Literal["aurc", "e_aurc", "augrc"]
 _ROW_BLOCKS = 512
@@ -265,3 +266,22 @@ def area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
             # Σ_{k > n−e} (1 − (n − e)/k)
             total -= errors - (n - errors) * (harmonic(n) - harmonic(n - errors))
         return np.asarray(total / n)
+
+
+_FIRST = itertools.accumulate((Fraction(1, k) for k in range(1, 64)), initial=Fraction(0))
+_TABLE = np.array([float(exact) for exact in _FIRST])
+
+
+def harmonic(k: FloatArray) -> FloatArray:
+    """H(k) of whole k ≥ 0, to the last digits.
+
+    From 64 on by the expansion in x = k + 1/2: H(k) = ln x + γ + 1/(24x²) − 7/(960x⁴) + 31/(8064x⁶) − …, whose next term
+    is below 1e-16 there (DeTemple and Wang 1991, J Math Anal Appl 160:149-156).
+    """
+    x = k + 0.5
+    square = 1.0 / (x * x)
+    rest = square * (1.0 / 24.0 + square * (-7.0 / 960.0 + square * (31.0 / 8064.0)))
+    sums: FloatArray = np.log(x) + (np.euler_gamma + rest)
+    small = np.nonzero(k < _TABLE.size)
+    sums[small] = _TABLE[k[small].astype(np.int64)]
+    return sums

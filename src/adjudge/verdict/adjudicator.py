@@ -120,9 +120,9 @@ class Adjudicator:
         asked: dict[int, Case] = {}
         for row in np.flatnonzero(cases.asked).tolist():
             model, sample = cases.models[row], cases.samples[row]
-            found = list(atoms(evidence, row, model, sample))
-            statuses = tuple(self.agent.organize(self.items, found, self.rules))
-            asked[row] = Case(model, sample, found, answers[row], self.items, statuses)
+            sample_atoms = list(atoms(evidence, row, model, sample))
+            statuses = tuple(self.agent.organize(self.items, sample_atoms, self.rules))
+            asked[row] = Case(model, sample, sample_atoms, answers[row], self.items, statuses)
         return asked
 
     def _ask(self, case: Case) -> Deliberation:

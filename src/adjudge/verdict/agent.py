@@ -18,7 +18,7 @@ from adjudge.evidence.atoms import Atom
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import Severity
 from adjudge.plugins import plugin, plugin_names
-from adjudge.verdict.checklist import Item, ItemStatus, atoms_of, checklist_of, status_of
+from adjudge.verdict.checklist import CheckedItems, Item, ItemStatus, atoms_of, checklist_of, status_of
 
 ELIGIBLE, INELIGIBLE = "eligible", "ineligible"
 DECISIONS = (ELIGIBLE, INELIGIBLE)
@@ -95,11 +95,7 @@ class EvaluatorAgent(ABC):
 
     @abstractmethod
     def adjudicate(
-        self,
-        items: Sequence[tuple[Item, ItemStatus]],
-        atoms: Sequence[Atom],
-        answer: str | None,
-        refusal: str | None = None,
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
     ) -> Judgement:
         """The verdict on one sample. It is asked a second time where its first answer was refused, with the reason."""
 
@@ -110,11 +106,7 @@ class RuleBasedAgent(EvaluatorAgent):
     name = RULES
 
     def adjudicate(
-        self,
-        items: Sequence[tuple[Item, ItemStatus]],
-        atoms: Sequence[Atom],
-        answer: str | None,
-        refusal: str | None = None,
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
     ) -> Judgement:
         """The verdict on one sample."""
         del items, answer, refusal

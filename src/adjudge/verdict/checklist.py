@@ -39,6 +39,10 @@ class ItemStatus(NamedTuple):
     evidence_ids: tuple[str, ...]
 
 
+CheckedItems = Sequence[tuple[Item, ItemStatus]]
+"""The checklist of one sample, every item with how it came out."""
+
+
 def checklist_of(rules: Sequence[dict[str, Any]]) -> list[Item]:
     """One item for every rule code of the rule table, in its order; codes that share their atoms have an item each."""
     entries = [entry for rule in rules for entry in (rule, *rule["variants"])]
@@ -106,10 +110,12 @@ class Organizer:
         statuses = np.empty((len(self._places), evidence.n), dtype=np.uint8)
         passed, failed = evidence.outcome == PASS, evidence.outcome == FAIL
         for row, (positions, answers_for) in zip(statuses, self._places, strict=True):
-            own = failed[positions]
-            if answers_for is not None and own.any():
-                own = own & np.isin(evidence.code[positions], answers_for)
-            row[:] = np.where(own.any(axis=0), _FAILED, np.where(passed[positions].any(axis=0), _PASSED, _UNKNOWN))
+            failed_here = failed[positions]
+            if answers_for is not None and failed_here.any():
+                failed_here = failed_here & np.isin(evidence.code[positions], answers_for)
+            row[:] = np.where(
+                failed_here.any(axis=0), _FAILED, np.where(passed[positions].any(axis=0), _PASSED, _UNKNOWN)
+            )
         return statuses
 
 

@@ -63,8 +63,8 @@ class DecisionTable:
         place: NDArray[np.int32] | int = 0
         for (name, words), _ in zip(self.inputs.items(), self._shape, strict=True):
             place = place * len(words) + codes[name].astype(np.int32)
-        found: NDArray[np.int16] = self._deciding[place]
-        return found
+        rows: NDArray[np.int16] = self._deciding[place]
+        return rows
 
     def combinations(self) -> int:
         """How many combinations of the inputs there are."""

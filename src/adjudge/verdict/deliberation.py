@@ -71,7 +71,7 @@ def deliberate(case: Case, votes: int) -> Generator[Question, Judgement | Refusa
         return rules_decide(case.atoms, RULES, refused=(disorganized.reason,))
     ballots: list[str] = []
     refused: list[str] = []
-    taken: dict[str, Checked] = {}
+    accepted: dict[str, Checked] = {}
     for vote in range(votes):
         outcome: Checked | Refusal | None = None
         for attempt in range(ATTEMPTS):
@@ -82,13 +82,13 @@ def deliberate(case: Case, votes: int) -> Generator[Question, Judgement | Refusa
             refused.append(outcome.reason)
         if isinstance(outcome, Checked):
             ballots.append(outcome.decision)
-            taken.setdefault(outcome.decision, outcome)
+            accepted.setdefault(outcome.decision, outcome)
         else:
             ballots.append(f"refused: {outcome.reason}" if outcome is not None else "refused")
     counts = Counter(ballots)
     for decision in (ELIGIBLE, INELIGIBLE):
         if 2 * counts[decision] > votes:
-            chosen = taken[decision]
+            chosen = accepted[decision]
             return Deliberation(
                 decided_by=AGENT,
                 eligible=decision == ELIGIBLE,
@@ -98,6 +98,6 @@ def deliberate(case: Case, votes: int) -> Generator[Question, Judgement | Refusa
                 votes=tuple(ballots),
                 refused=tuple(refused),
             )
-    if taken:
+    if accepted:
         refused.append("no_majority")
     return rules_decide(case.atoms, RULES, votes=tuple(ballots), refused=tuple(refused))

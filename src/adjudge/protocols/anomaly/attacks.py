@@ -112,14 +112,14 @@ def _growing(window: _Window) -> Offsets:
     limit = window.parameters.get("max_drift_duration_s")
     grown = window.elapsed if limit is None else np.minimum(window.elapsed, float(limit))
     direction = np.array([1.0, 0.0, 0.0])
-    found: Offsets = {}
+    offsets: Offsets = {}
     for names, size in (
         (POSITION, window.get("position_drift_rate_mps")),
         (VELOCITY, window.get("velocity_drift_rate_mps2")),
     ):
         if size:
-            found[names] = size * grown[:, None] * direction
-    return found
+            offsets[names] = size * grown[:, None] * direction
+    return offsets
 
 
 def _noise(window: _Window) -> Offsets:
@@ -172,12 +172,12 @@ def _autoregressive(window: _Window) -> Offsets:
     from scipy.signal import lfilter
 
     channels = window.parameters.get("channels", "position")
-    found: Offsets = {}
+    offsets: Offsets = {}
     for names, wanted in ((POSITION, "position"), (VELOCITY, "velocity")):
         steps = window.random.standard_normal((window.elapsed.size, 3)) * window.get("innovation_std")
         if channels in {wanted, "both"}:
-            found[names] = np.asarray(lfilter([1.0], [1.0, -window.get("ar_coefficient")], steps, axis=0))
-    return found
+            offsets[names] = np.asarray(lfilter([1.0], [1.0, -window.get("ar_coefficient")], steps, axis=0))
+    return offsets
 
 
 _OFFSETS: dict[str, Callable[[_Window], Offsets]] = {
@@ -214,12 +214,12 @@ def _along(sizes: dict[str, tuple[float, Floats]], window: _Window) -> Offsets:
 
 def _direction(window: _Window) -> Floats:
     random = _unit(window.random.standard_normal(3))
-    given = window.parameters.get("direction", "x")
-    if given == "random":
+    direction = window.parameters.get("direction", "x")
+    if direction == "random":
         return random
-    if isinstance(given, str):
-        return np.asarray(np.eye(3)["xyz".index(given)], dtype=np.float64)
-    return _unit(np.array(given, dtype=np.float64))
+    if isinstance(direction, str):
+        return np.asarray(np.eye(3)["xyz".index(direction)], dtype=np.float64)
+    return _unit(np.array(direction, dtype=np.float64))
 
 
 def _unit(vector: Floats) -> Floats:

@@ -181,7 +181,7 @@ def _unfold(name: str, entry: Any, where: str, seed_of_all: Any) -> list[Attack]
     if duration is not None and (not isinstance(duration, int | float) or duration <= 0):
         raise ConfigError(f"{where}: duration is {duration!r}, expected seconds above 0 or null for the end")
     swept = {key: _values(key, value, where) for key, value in parameters.items()}
-    found = []
+    attacks = []
     for values in product(*swept.values()):
         chosen = dict(zip(swept, values, strict=True))
         for seed in _seeds(entry, where, seed_of_all):
@@ -192,8 +192,8 @@ def _unfold(name: str, entry: Any, where: str, seed_of_all: Any) -> list[Attack]
                 raise ConfigError(
                     f"{where}: no parameter gives the attack a size; set one of {', '.join(PARAMETERS[kind])}"
                 )
-            found.append(attack)
-    return found
+            attacks.append(attack)
+    return attacks
 
 
 def _values(key: str, value: Any, where: str) -> list[Any]:

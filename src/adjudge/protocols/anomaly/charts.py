@@ -12,7 +12,7 @@ from adjudge.protocols.anomaly.batch import ScoreTable
 from adjudge.protocols.anomaly.judge import Decisions
 from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.protocols.common.charts import Spec, chart, layer
+from adjudge.protocols.common.charts import Spec, chart, layer, number, words
 from adjudge.stats.resampling import weights
 from adjudge.stats.sequences import runs
 
@@ -66,13 +66,7 @@ def charts(measures: Measures, per_attack: Sequence[dict[str, Any]], drawing: Dr
 
 def _share(field: str, title: str) -> Spec:
     """An axis of shares from 0 to 1."""
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": "~p"},
-    }
+    return number(field, title=title, scale={"domain": [0, 1]}, axis={"format": "~p"})
 
 
 def _roc(measures: Measures, point: tuple[float | None, float | None], n_consecutive: int) -> Spec | None:
@@ -88,13 +82,12 @@ def _roc(measures: Measures, point: tuple[float | None, float | None], n_consecu
         low, high = np.nanquantile(curve.recall_at(drawn, rate), (0.025, 0.975))
         values.append(row | {"low": float(low), "high": float(high)})
     ticks = [0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
-    x = {
-        "field": "fpr",
-        "type": "quantitative",
-        "title": "False positive rate (square-root scale)",
-        "scale": {"type": "sqrt", "domain": [0, 1]},
-        "axis": {"values": ticks, "format": "~p"},
-    }
+    x = number(
+        "fpr",
+        title="False positive rate (square-root scale)",
+        scale={"type": "sqrt", "domain": [0, 1]},
+        axis={"values": ticks, "format": "~p"},
+    )
     y = _share("tpr", "True positive rate")
     layers = [
         layer("line", {"x": x, "y": y}, color=_BLUE),
@@ -125,7 +118,7 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> S
     ]
     if not values:
         return None
-    x = {"field": "magnitude", "type": "quantitative", "title": "Magnitude"}
+    x = number("magnitude", title="Magnitude")
     y = _share("recall", "Recall at the frozen threshold")
     span = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     levels = [
@@ -137,7 +130,7 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> S
         "title": "Recall against magnitude",
         "subtitle": "Bars: 95 % intervals over flights. Dashed: 50 % and 90 %.",
         "data": {"values": values},
-        "facet": {"field": "attack", "type": "nominal", "title": None, "header": {"labelFontSize": 12}},
+        "facet": words("attack", title=None, header={"labelFontSize": 12}),
         "columns": 3,
         "spec": {
             "width": 200,
@@ -169,14 +162,9 @@ def _latency(table: ScoreTable, decisions: Decisions) -> Spec | None:
         "data": {"values": values},
         "mark": "bar",
         "encoding": {
-            "x": {
-                "field": "latency",
-                "type": "quantitative",
-                "bin": {"maxbins": 30},
-                "title": "Seconds from attack start to alarm",
-            },
+            "x": number("latency", bin={"maxbins": 30}, title="Seconds from attack start to alarm"),
             "y": {"aggregate": "count", "type": "quantitative", "title": "Attacks"},
-            "color": {"field": "attack", "type": "nominal", "title": "Attack"},
+            "color": words("attack", title="Attack"),
         },
     }
 
@@ -199,7 +187,7 @@ def _timeline(
         for start in range(0, score.size, step)
     ]
     x = {"type": "quantitative", "title": "Seconds"}
-    y = {"field": "score", "type": "quantitative", "title": "Score"}
+    y = number("score", title="Score")
     stretch = {"x": {"field": "from", **x}, "x2": {"field": "to"}}
     layers = [
         layer("rect", stretch, data=_stretches(time, label), color=_RED, opacity=0.12),

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from adjudge.protocols.anomaly.code_calls import known_call, shuffled_in_place
-from adjudge.protocols.anomaly.code_rules import CodeFinding, LeakRules, Scope
+from adjudge.protocols.anomaly.code_rules import CodeFinding, LeakRules, Scope, known_call, shuffled_in_place
 from adjudge.protocols.anomaly.code_values import (
     CROSS_VALIDATIONS,
     FITS,
@@ -123,10 +122,10 @@ class _Reader:
                 scope.control.append(condition)
                 before = dict(scope.names)
                 self._block(node.body, scope)
-                taken, scope.names = scope.names, before
+                if_names, scope.names = scope.names, before
                 self._block(node.orelse, scope)
                 scope.control.pop()
-                for name, value in taken.items():
+                for name, value in if_names.items():
                     other = scope.names.get(name)
                     scope.names[name] = value if other in {None, value} else value | (other or NOTHING)
             case ast.For() | ast.AsyncFor():
@@ -162,10 +161,10 @@ class _Reader:
 
     def _loop_target(self, target: ast.expr, value: Value, scope: Scope) -> None:
         for name in target_names(target):
-            said = self._named(name)
+            named = self._named(name)
             if words(name) == ("val",):
-                said = NOTHING
-            scope.names[name] = said if said.splits else replace(value, parts=None)
+                named = NOTHING
+            scope.names[name] = named if named.splits else replace(value, parts=None)
 
     def _assign(self, target: ast.expr, value: Value, node: ast.expr, scope: Scope) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -188,18 +187,18 @@ class _Reader:
                     scope.names[base] = self._value(target.value, scope) | replace(value, strings=frozenset())
             return
         last = key.rpartition(".")[2]
-        said = splits_of(last)
-        if TEST in said:
+        named_splits = splits_of(last)
+        if TEST in named_splits:
             self.rules.split_of_shuffled(value, target.lineno)
         self.rules.threshold(last, value, node, target.lineno, scope)
         self.rules.feature_list(last, node)
-        if said and not value.splits:
+        if named_splits and not value.splits:
             for root in value.roots:
-                if TEST in said or VAL in said:
+                if TEST in named_splits or VAL in named_splits:
                     scope.split_roots.setdefault(root, target.lineno)
             value = self._named(last)
-        elif said and said < value.splits and not concatenates(node):
-            value = replace(value, splits=said, roots=frozenset({last}))
+        elif named_splits and named_splits < value.splits and not concatenates(node):
+            value = replace(value, splits=named_splits, roots=frozenset({last}))
         elif not value.roots and not value.splits:
             value = replace(value, roots=frozenset({last}))
         scope.names[key] = value
@@ -262,9 +261,9 @@ class _Reader:
             return scope.names[key]
         base = self._value(node.value, scope)
         self.rules.column(node.attr, node, attribute=True)
-        said = splits_of(node.attr)
-        if said and not base.splits:
-            return Value(said, frozenset({key or node.attr}))
+        named_splits = splits_of(node.attr)
+        if named_splits and not base.splits:
+            return Value(named_splits, frozenset({key or node.attr}))
         if key is not None and key.startswith("self."):
             return Value(roots=frozenset({key}))
         return replace(base, made_by="")
@@ -273,12 +272,12 @@ class _Reader:
         base, index = self._value(node.value, scope), self._value(node.slice, scope)
         for text in sorted(index.strings):
             self.rules.column(text, node, base=base)
-        said = frozenset().union(*(splits_of(text) for text in index.strings)) | index.splits
-        if said and not base.splits:
+        named_splits = frozenset().union(*(splits_of(text) for text in index.strings)) | index.splits
+        if named_splits and not base.splits:
             for root in base.roots:
-                if TEST in said:
+                if TEST in named_splits:
                     scope.split_roots.setdefault(root, node.lineno)
-            return Value(said, strings=frozenset(), quantile=base.quantile)
+            return Value(named_splits, strings=frozenset(), quantile=base.quantile)
         if base.parts is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
             with suppress(IndexError):
                 return base.parts[node.slice.value]
@@ -336,8 +335,8 @@ class _Reader:
             if function not in self._active:
                 return self._local_call(function, positional, named, scope)
         if name in READERS:
-            said = frozenset().union(*(splits_of(stem(text)) for text in everything.strings))
-            return Value(said or everything.splits, frozenset({f"{name}:{node.lineno}"}))
+            named_splits = frozenset().union(*(splits_of(stem(text)) for text in everything.strings))
+            return Value(named_splits or everything.splits, frozenset({f"{name}:{node.lineno}"}))
         quantile = name in QUANTILES and TEST in (receiver | everything).splits
         source = receiver if receiver.splits or receiver.roots else NOTHING
         # np.argmax(…) and the like: the module's name says nothing about rows.
@@ -375,7 +374,7 @@ class _Reader:
 
     def _named(self, name: str) -> Value:
         """What a name alone says of its value."""
-        said = splits_of(name)
+        named_splits = splits_of(name)
         if words(name) == ("val",) and not self._has_train:
-            said = frozenset()
-        return Value(said, frozenset({name}))
+            named_splits = frozenset()
+        return Value(named_splits, frozenset({name}))

@@ -1,8 +1,11 @@
-"""The reviewer's contract over scores: the frozen threshold, and the checks that scores and configuration decide."""
+"""The reviewer's contract over scores: the frozen threshold, and the checks that scores and configuration decide.
+
+`missing_reasons` makes the recorded checks of a run again from what it holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +16,18 @@ from adjudge.protocols.anomaly.batch import Sequence as Item
 from adjudge.protocols.anomaly.catalog import Attack
 from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.config import PRIMARY, AnomalyConfig
-from adjudge.protocols.anomaly.leakage import Content, check_disjoint, check_no_shuffle
+from adjudge.protocols.anomaly.leakage import (
+    Content,
+    check_allowed,
+    check_banned,
+    check_covers,
+    check_disjoint,
+    check_no_shuffle,
+    circular,
+)
 from adjudge.protocols.anomaly.overlap import overlap
-from adjudge.protocols.anomaly.rows import Flight
+from adjudge.protocols.anomaly.rows import Flight, Splits
 from adjudge.protocols.anomaly.rules import NO_SCORES
-from adjudge.protocols.anomaly.splits import Splits
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 from adjudge.stats.error_measures import exceedance
 from adjudge.stats.thresholds import exceeded_by_at_most, needed
@@ -47,7 +57,7 @@ class Calibration:
         return dict(self.__dict__)
 
 
-def calibrate(table: ScoreTable, target: float, given: float | None, *, usable: bool = True) -> Calibration:
+def calibrate(table: ScoreTable, target: float, from_outside: float | None, *, usable: bool = True) -> Calibration:
     """The frozen threshold: from clean validation scores, or the one given from outside; none without usable scores."""
     if not usable:
         return Calibration(None, NO_SCORES, target, 0, needed(target), None, None)
@@ -55,9 +65,11 @@ def calibrate(table: ScoreTable, target: float, given: float | None, *, usable: 
     parts = [table.score[table.rows(index)][table.label[table.rows(index)] == NORMAL] for index in clean]
     scores = np.concatenate(parts) if parts else np.zeros(0)
     linear = float(np.percentile(scores, 100 * (1 - target))) if scores.size else None
-    threshold = given if given is not None else exceeded_by_at_most(scores, target) if scores.size else None
+    threshold = (
+        from_outside if from_outside is not None else exceeded_by_at_most(scores, target) if scores.size else None
+    )
     achieved = exceedance(scores, threshold).value if scores.size and threshold is not None else None
-    source = FROM_VALIDATION if given is None else "given from outside"
+    source = FROM_VALIDATION if from_outside is None else "given from outside"
     return Calibration(threshold, source, target, int(scores.size), needed(target), linear, achieved)
 
 
@@ -76,14 +88,14 @@ def check_threshold(calibration: Calibration) -> Check:
     return check
 
 
-def check_consecutive(given: Any) -> tuple[Check, int]:
+def check_consecutive(setting: Any) -> tuple[Check, int]:
     """`decision.n_consecutive`: one whole number, or the rule fails; and the N that is used."""
     check = Check("decision.n_consecutive")
-    if isinstance(given, int) and not isinstance(given, bool):
-        check.observed = float(given)
-        return check, given
-    check.fail(f"n_consecutive is {given!r}: one whole number must be fixed before test")
-    numbers = [item for item in given if isinstance(item, int)] if isinstance(given, list) else []
+    if isinstance(setting, int) and not isinstance(setting, bool):
+        check.observed = float(setting)
+        return check, setting
+    check.fail(f"n_consecutive is {setting!r}: one whole number must be fixed before test")
+    numbers = [item for item in setting if isinstance(item, int)] if isinstance(setting, list) else []
     return check, numbers[0] if numbers else 5
 
 
@@ -168,10 +180,10 @@ def check_scored_splits(table: ScoreTable, splits: Splits, bound: float) -> list
     varied = [flight for flight in flights.values() if np.unique(flight.columns["score"]).size > 10]
     shared = overlap(varied)
     disjoint = check_disjoint(splits, Content([tuple(pair) for pair in shared.pairs], (), ()), bound=bound)
-    for name, said in table.declared:
+    for name, declared_split in table.declared:
         for split in (TRAIN, VAL, TEST):
-            if name in splits.of(split) and said != split:
-                disjoint.fail(f"flight {name} is {said!r} in the scores and {split} in splits.json")
+            if name in splits.of(split) and declared_split != split:
+                disjoint.fail(f"flight {name} is {declared_split!r} in the scores and {split} in splits.json")
     covers = Check("split.covers")
     present = {item.flight for item in table.sequences}
     for item in sorted({item.flight for item in table.sequences if item.split == "unassigned"}):
@@ -203,3 +215,30 @@ def elsewhere_checks() -> list[Check]:
         *("feature.banned", "feature.allowed", "feature.circular"),
     )
     return [Check.unknown(code, ELSEWHERE) for code in codes]
+
+
+def missing_reasons(
+    recorded: Sequence[Check], record: Mapping[str, Any], table: ScoreTable, splits: Splits, settings: AnomalyConfig
+) -> list[str]:
+    """Every reason that follows from the run's splits, scores and record, and that the recorded check lacks."""
+    reasons_of = {check.code: set(check.reasons) for check in recorded}
+    return [
+        f"{check.code} does not say: {reason}"
+        for check in _again(record, table, splits, settings)
+        for reason in check.reasons
+        if reason not in reasons_of.get(check.code, set())
+    ]
+
+
+def _again(record: Mapping[str, Any], table: ScoreTable, splits: Splits, settings: AnomalyConfig) -> Iterator[Check]:
+    if settings.scores is not None:
+        yield from check_scored_splits(table, splits, settings.overlap_bound)
+        return
+    features = list(record.get("features") or ())
+    flights: dict[str, str] = record.get("flights") or {}
+    content = Content(**(record.get("shared_rows") or {"pairs": (), "coarse": (), "notes": ()}))
+    yield check_disjoint(splits, content, bound=settings.overlap_bound, folds=settings.leave_one_flight_out)
+    yield check_covers(splits, [*flights, *(item.flight for item in table.sequences)])
+    yield check_banned(features, settings.sensors)
+    yield check_allowed(features, settings.sources, imu_only=settings.imu_only, sensors=settings.sensors)
+    yield circular(record.get("correlations"), record.get("correlation_notes") or (), settings.correlation_threshold)

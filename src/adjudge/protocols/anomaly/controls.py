@@ -38,14 +38,14 @@ def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> di
     attacked = measures.table.attacked
     parts = [attacked[measures.table.rows(int(index))] for index in measures.test]
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
-    found = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **options)
-    kept = found.value is not None and found.value - 0.5 > (auroc.value - 0.5) / 2
+    moved = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **options)
+    kept = moved.value is not None and moved.value - 0.5 > (auroc.value - 0.5) / 2
     why = (
         "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"
         if kept
         else "the AUROC falls when the windows are moved, as it must"
     )
-    return {"name": name, "outcome": "fail" if kept else "pass", "auroc": found.to_dict(), "why": why}
+    return {"name": name, "outcome": "fail" if kept else "pass", "auroc": moved.to_dict(), "why": why}
 
 
 def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
@@ -60,10 +60,12 @@ def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])
     scores = generator(options["seed"], name).random(rows)
     judged = label != LEFT_OUT
-    found = ranking.auroc(scores[judged], label[judged] == ATTACKED, clusters=clusters[judged], stream=name, **options)
-    if found.value is None or found.low is None or found.high is None:
-        why = found.why or "there is no interval"
-        return {"name": name, "outcome": "not_applicable", "auroc": found.to_dict(), "why": why}
-    holds = found.low <= 0.5 <= found.high
+    random_auroc = ranking.auroc(
+        scores[judged], label[judged] == ATTACKED, clusters=clusters[judged], stream=name, **options
+    )
+    if random_auroc.value is None or random_auroc.low is None or random_auroc.high is None:
+        why = random_auroc.why or "there is no interval"
+        return {"name": name, "outcome": "not_applicable", "auroc": random_auroc.to_dict(), "why": why}
+    holds = random_auroc.low <= 0.5 <= random_auroc.high
     why = "the interval of random scores contains .5" if holds else "the interval of random scores does not contain .5"
-    return {"name": name, "outcome": "pass" if holds else "fail", "auroc": found.to_dict(), "why": why}
+    return {"name": name, "outcome": "pass" if holds else "fail", "auroc": random_auroc.to_dict(), "why": why}

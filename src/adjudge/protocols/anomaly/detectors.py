@@ -111,18 +111,18 @@ class ResidualDetector:
         gps, speed, force = (means(places) for places in self._places)
         force = force - self._rest
         p, v = gps[0].copy(), speed[0].copy()
-        found = np.zeros((whole, 2))
+        residuals = np.zeros((whole, 2))
         for k in range(1, whole):
             change = (force[k] + force[k - 1]) / 2 * step
             p = p + v * step + change * step / 2
             v = v + change
             off, off_speed = gps[k] - p, speed[k] - v
             size = float(np.sqrt(off @ off))
-            found[k] = size, float(np.sqrt(off_speed @ off_speed))
+            residuals[k] = size, float(np.sqrt(off_speed @ off_speed))
             trust = 1.0 if size < self.gate else 0.05
             p = p + trust * self.position_gain * step * off
             v = v + trust * self.velocity_gain * step * off_speed
-        return found
+        return residuals
 
 
 class _Library:
@@ -167,8 +167,8 @@ def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
     library = name.partition(":")[0]
     if library in {"pyod", "sklearn"}:
         return _Library(made, pyod=library == "pyod", seed=seed)
-    own: Detector = made
-    return own
+    checked: Detector = made
+    return checked
 
 
 def _class_of(name: str) -> Any:
@@ -195,8 +195,8 @@ def code_of(names: Iterable[str]) -> dict[str, str]:
 
 def _file_of(module: str) -> str:
     """Where a module is, without importing it."""
-    found = importlib.machinery.PathFinder.find_spec(module, [str(Path.cwd()), *sys.path])
-    return (found and (found.origin or ", ".join(found.submodule_search_locations or ()))) or "no file that exists"
+    spec = importlib.machinery.PathFinder.find_spec(module, [str(Path.cwd()), *sys.path])
+    return (spec and (spec.origin or ", ".join(spec.submodule_search_locations or ()))) or "no file that exists"
 
 
 def fingerprint(name: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -257,9 +257,9 @@ def _library_class(library: str, kind: str) -> Any:
     )
     for module in modules:
         try:
-            found = getattr(importlib.import_module(module), kind, None)
+            detector_class = getattr(importlib.import_module(module), kind, None)
         except ImportError:
             continue
-        if found is not None:
-            return found
+        if detector_class is not None:
+            return detector_class
     raise ConfigError(f"{library} has no detector {kind!r} (or is not installed: pip install 'adjudge[detect]')")

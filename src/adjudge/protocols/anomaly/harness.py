@@ -32,10 +32,8 @@ from adjudge.protocols.anomaly.leakage import (
     correlations,
     feature_names,
 )
-from adjudge.protocols.anomaly.probes import probe
-from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights
-from adjudge.protocols.anomaly.splits import SPLITS, Splits
-from adjudge.protocols.anomaly.trial import Failed, Scaler, Trial, normal_rows
+from adjudge.protocols.anomaly.rows import SPLITS, Columns, Flight, Splits, read_flights
+from adjudge.protocols.anomaly.trial import Failed, Scaler, Trial, normal_rows, probe
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 
 Parts = Mapping[str, Sequence[Flight]]
@@ -129,14 +127,14 @@ class _Bench:
             if next(flight for flight in self.flights if flight.id == key).digest() != value:
                 kept.fail(f"rows of flight {key} were changed while the detector ran")
         scaled = Check("scaler.train_normal_only", observed=float(scaler.rows))
-        own = record | {
+        detector_record = record | {
             "detector": fingerprint(chosen.detector, chosen.options, self.settings.seed),
             "offline": trial is not None and not trial.causal,
             "scaler": {"rows": scaler.rows, "digest": scaler.digest, "used": trial is not None and not trial.raw},
             "clean_digests": before,
             "injections": injections,
         }
-        return Outcome(chosen.label, table, folds, [*checks, scaled, *probes, kept, sound], own)
+        return Outcome(chosen.label, table, folds, [*checks, scaled, *probes, kept, sound], detector_record)
 
     def _trial(self, chosen: DetectorConfig, parts: Parts, scaler: Scaler, *, with_val: bool = True) -> Trial:
         made = detector(chosen.detector, chosen.options, self.settings.seed)

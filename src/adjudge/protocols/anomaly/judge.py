@@ -57,10 +57,10 @@ class Decisions:
         """Some of the sequences, numbered anew."""
         number = np.full(self.tp.size, -1, dtype=np.intp)
         number[places] = np.arange(places.size)
-        own = number[self.found.sequence] >= 0
-        found = Windows(self.found.sequence[own], self.found.detected[own], self.found.latency_ms[own])
+        chosen = number[self.found.sequence] >= 0
+        stretches = Windows(self.found.sequence[chosen], self.found.detected[chosen], self.found.latency_ms[chosen])
         parts = {item.name: getattr(self, item.name)[places] for item in fields(self) if item.name != "found"}
-        return Decisions(**parts, found=found._replace(sequence=number[found.sequence]))
+        return Decisions(**parts, found=stretches._replace(sequence=number[stretches.sequence]))
 
 
 def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Decisions:
@@ -83,10 +83,10 @@ def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Deci
     window = np.flatnonzero(kind == ATTACKED)
     hit = first[window] >= 0
     reached = np.where(hit, segments[window] + first[window], last[window])
-    found = Windows(owner[window], hit, (table.time[reached] - table.time[segments[window]]) * 1000.0)
-    windows, detected = (np.bincount(found.sequence[mask], minlength=n) for mask in (slice(None), hit))
+    stretches = Windows(owner[window], hit, (table.time[reached] - table.time[segments[window]]) * 1000.0)
+    windows, detected = (np.bincount(stretches.sequence[mask], minlength=n) for mask in (slice(None), hit))
     latency = np.full(n, np.nan)
-    np.fmax.at(latency, found.sequence, found.latency_ms)
+    np.fmax.at(latency, stretches.sequence, stretches.latency_ms)
     length = table.time[end - 1] - table.time[begin]
     step = np.divide(length, end - begin - 1, out=np.zeros(n), where=end - begin > 1)
     return Decisions(
@@ -102,7 +102,7 @@ def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Deci
         events=_per_sequence(owner, np.where(kind == LEFT_OUT, 0, raised), n),
         true_events=_per_sequence(owner, np.where(kind == ATTACKED, raised, 0), n),
         hours=(length + step) / 3600.0,
-        found=found,
+        found=stretches,
     )
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.checks import FAIL, Check
 from adjudge.protocols.anomaly.overlap import BOUND, overlap
-from adjudge.protocols.anomaly.rows import Columns, Flight
-from adjudge.protocols.anomaly.splits import SPLITS, Splits
+from adjudge.protocols.anomaly.rows import SPLITS, Columns, Flight, Splits
 from adjudge.protocols.anomaly.words import TRAIN, banned
 
 _RAW = tuple(f"gps_{axis}" for axis in ("x", "y", "z", "vx", "vy", "vz")) + tuple(

@@ -21,8 +21,7 @@ from adjudge.protocols.anomaly.leakage import (
     feature_names,
 )
 from adjudge.protocols.anomaly.overlap import BOUND
-from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights
-from adjudge.protocols.anomaly.splits import read_splits
+from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights, read_splits
 
 _MARKS = {PASS: "ok     ", FAIL: "LEAK   ", NOT_APPLICABLE: "unknown"}
 _INDENT = " " * 10

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.evidence.rule import Floats
-from adjudge.protocols.anomaly.batch import ScoreTable
+from adjudge.protocols.anomaly.batch import ScoreTable, SortedRows
 from adjudge.protocols.anomaly.judge import Decisions
-from adjudge.protocols.anomaly.sorted_rows import SortedRows
 from adjudge.protocols.anomaly.words import TEST, VAL
 from adjudge.protocols.base import Named
 from adjudge.stats import bootstrap, latency, ranked

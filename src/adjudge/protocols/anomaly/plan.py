@@ -17,10 +17,10 @@ from adjudge.protocols.anomaly.catalog import Catalog, parse_catalog, read_catal
 from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.code_files import code_check, scan_paths
 from adjudge.protocols.anomaly.config import parse
-from adjudge.protocols.anomaly.contract import check_consecutive, check_scored_splits, elsewhere_checks
+from adjudge.protocols.anomaly.contract import check_consecutive, check_scored_splits, elsewhere_checks, missing_reasons
 from adjudge.protocols.anomaly.judge import Judgement
-from adjudge.protocols.anomaly.recorded import missing_reasons
-from adjudge.protocols.anomaly.results import per_attack_csv, result
+from adjudge.protocols.anomaly.results import measured_of, per_attack_csv, result
+from adjudge.protocols.anomaly.rows import parse_splits, read_splits
 from adjudge.protocols.anomaly.samples import (
     PARTIALS,
     SCORES,
@@ -29,9 +29,7 @@ from adjudge.protocols.anomaly.samples import (
     write_partials,
     write_scores,
 )
-from adjudge.protocols.anomaly.splits import parse_splits, read_splits
 from adjudge.protocols.anomaly.stamp import Reproduction
-from adjudge.protocols.anomaly.summary import measured_of
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.provenance.canonical import file_digest, pretty

@@ -92,7 +92,7 @@ def _row(name: str, a: float | None, b: float | None, tolerance: float) -> Diffe
 
 def changes(first: Mapping[str, Any], again: Mapping[str, Any]) -> list[Change]:
     """What the records of two runs say of altered flights, detector sources, parameters and packages."""
-    found = [
+    changed = [
         Change(f"data: flight {name} is not the one that was judged", fails=True)
         for name in sorted({**first.get("flights", {}), **again.get("flights", {})})
         if first.get("flights", {}).get(name) != again.get("flights", {}).get(name)
@@ -103,10 +103,10 @@ def changes(first: Mapping[str, Any], again: Mapping[str, Any]) -> list[Change]:
         for name in sorted({**before, **after}):
             if before.get(name) != after.get(name):
                 shown = f" ({before.get(name)} then {after.get(name)})" if key == "packages" else ""
-                found.append(Change(f"detector: {word} {name} is not what it was{shown}", fails=key == "sources"))
+                changed.append(Change(f"detector: {word} {name} is not what it was{shown}", fails=key == "sources"))
     if one.get("parameters") != other.get("parameters"):
-        found.append(Change("detector: its parameters are not what they were", fails=True))
-    return found
+        changed.append(Change("detector: its parameters are not what they were", fails=True))
+    return changed
 
 
 def records(folder: Path) -> list[dict[str, Any]]:

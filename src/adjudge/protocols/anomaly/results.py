@@ -1,4 +1,4 @@
-"""What one detector's judgement comes to: every number, unless the contract was violated."""
+"""What one detector's judgement comes to: every number, unless the contract was violated; and all detectors as one run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from adjudge.protocols.anomaly.controls import controls
 from adjudge.protocols.anomaly.judge import Decisions, Judgement
 from adjudge.protocols.anomaly.metrics import Measures, slices
 from adjudge.protocols.anomaly.negative import hold_complete, minimum_magnitudes, negative_results
-from adjudge.protocols.anomaly.stamp import Reproduction, checklist, open_items, stamp
-from adjudge.protocols.base import Named
+from adjudge.protocols.anomaly.reviewer import reviewer_sections
+from adjudge.protocols.anomaly.stamp import Reproduction, checklist, combined, open_items, stamp
+from adjudge.protocols.base import Measured, Named
 from adjudge.stats.estimate import Estimate
 
 WATERMARK = "INVALID: the contract was violated; these numbers are no result"
@@ -204,3 +205,33 @@ def _cells(estimates: Sequence[Named]) -> dict[str, Any]:
         if name in _WITH_ENDS:
             cells[f"{name}_low"], cells[f"{name}_high"] = estimate.low, estimate.high
     return cells
+
+
+Results = Sequence[tuple[Judgement, Result]]
+
+
+def measured_of(results: Results, sizes: Mapping[str, str], *, several: bool, notes: Sequence[str]) -> Measured:
+    """All numbers of a run; of several detectors every name carries its own."""
+    counts = {judged.name: judged.buckets() for judged, _ in results}
+    total = {key: sum(each[key] for each in counts.values()) for key in next(iter(counts.values()))}
+    listed = [f"{judged.name}: {text}" if several else text for judged, each in results for text in each.notes]
+    metrics: dict[str, Any] = {}
+    for judged, each in results:
+        metrics |= {f"{judged.name}/{name}" if several else name: value for name, value in each.metrics.items()}
+    return Measured(
+        [estimate for _, each in results for estimate in each.estimates],
+        {**counts, "all": total},
+        metrics,
+        _top(results, several=several),
+        [chart for _, each in results for chart in each.charts],
+        list(dict.fromkeys([*listed, *notes])),
+        reviewer_sections(results, sizes, several=several),
+    )
+
+
+def _top(results: Results, *, several: bool) -> dict[str, Any]:
+    if not several:
+        return results[0][1].top
+    tops = {judged.name: each.top for judged, each in results}
+    violations = [{"model": name, **item} for name, top in tops.items() for item in top["violations"]]
+    return {"violations": violations, "detectors": tops, **combined(list(tops.values()))}

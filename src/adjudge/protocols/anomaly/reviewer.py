@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.protocols.anomaly.contract import FROM_VALIDATION
 from adjudge.protocols.anomaly.judge import Judgement
 from adjudge.protocols.anomaly.metrics import EXCEEDED, LATENCY, METRICS
 from adjudge.protocols.anomaly.negative import HALF, unit_of
-from adjudge.protocols.anomaly.results import Result
 from adjudge.runs.section import Cell, Column, Section
 from adjudge.stats.estimate import Estimate
 
-Results = Sequence[tuple[Judgement, Result]]
+if TYPE_CHECKING:
+    from adjudge.protocols.anomaly.results import Result, Results
+
 _SHARES = ("recall", "event_recall")
 _TERMINAL_ROWS = 20
 
@@ -46,7 +47,7 @@ def _estimates(judged: Judgement, each: Result) -> dict[tuple[str, str], Estimat
 def _calibration(results: Results) -> Section:
     rows: list[list[Cell]] = []
     for judged, each in results:
-        known, found = judged.calibration, _estimates(judged, each)
+        known, estimates = judged.calibration, _estimates(judged, each)
         rows.append(
             [
                 judged.name,
@@ -55,8 +56,8 @@ def _calibration(results: Results) -> Section:
                 judged.n_consecutive,
                 known.target_fpr,
                 known.validation_fpr,
-                found["", EXCEEDED],
-                found["", "fpr"],
+                estimates["", EXCEEDED],
+                estimates["", "fpr"],
             ]
         )
     flights = len({results[0][0].table.sequences[index].flight for index in results[0][0].test})
@@ -87,8 +88,8 @@ def _demanded(results: Results) -> Section:
     names = [(name if name != LATENCY[:-1] else f"{LATENCY}median") for name in PRIMARY]
     rows: list[list[Cell]] = []
     for judged, each in results:
-        found = _estimates(judged, each)
-        rows.append([judged.name, *(found["", name] for name in names)])
+        estimates = _estimates(judged, each)
+        rows.append([judged.name, *(estimates["", name] for name in names)])
     declared = {metric.name: metric.named(metric.name) for metric in METRICS}
     columns = [Column(declared[name].title, declared[name].unit) for name in names]
     # A terminal shows them among the headline estimates.
@@ -99,7 +100,7 @@ def _demanded(results: Results) -> Section:
 def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
     rows: list[list[Cell]] = []
     for judged, each in results:
-        found = _estimates(judged, each)
+        estimates = _estimates(judged, each)
         table = each.top["per_attack"]
         single = [row for row in table if row["recall"] is not None and _is_single(row, table)]
         low, high = (pick((row["recall"] for row in single), default=None) for pick in (min, max))
@@ -110,7 +111,7 @@ def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
             mark = _mark(row, low, high) if _is_single(row, table) else ""
             unit = unit_of(sizes.get(row["attack"]))
             size = "all" if row["magnitude"] is None else f"{row['magnitude']:.6g}{' ' if unit else ''}{unit}"
-            numbers = [found[where, name] for name in (*_SHARES, f"{LATENCY}median")]
+            numbers = [estimates[where, name] for name in (*_SHARES, f"{LATENCY}median")]
             rows.append([judged.name, row["attack"], size, mark, row["sequences"], *numbers])
     return Section(
         "attacks",

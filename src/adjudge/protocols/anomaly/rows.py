@@ -1,13 +1,16 @@
-"""Flights and scores as users have them: CSV, Parquet or a folder, one row a time step, read into columns by flight."""
+"""Flights and scores as users have them: CSV, Parquet or a folder, one row a time step, read into columns by flight; and splits.json."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +18,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.evidence.rule import Floats
-from adjudge.protocols.anomaly.tables import read_table
+from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit of time are a second."""
@@ -103,13 +106,13 @@ def read_flights(path: Path, columns: Columns) -> Flights:
     flights, filled = [], 0
     for index, name in enumerate(names):
         rows = order[edges[index] : edges[index + 1]]
-        own = sorted({conditions[row] for row in rows.tolist()}) if conditions else [None]
-        if len(own) > 1:
+        flight_conditions = sorted({conditions[row] for row in rows.tolist()}) if conditions else [None]
+        if len(flight_conditions) > 1:
             raise InputError(mixed_condition(name, str(columns.shift)), file=str(path))
         parts = {key: column[rows] for key, column in values.items()}
         if columns.fill is not None:
             filled += sum(_fill_forward(part) for key, part in parts.items() if key not in columns.special())
-        flights.append(Flight(name, time[rows], parts, own[0]))
+        flights.append(Flight(name, time[rows], parts, flight_conditions[0]))
     if columns.fill is not None:
         notes.append(f"{filled} blank cells were filled with the value before them (--fill forward)")
     return Flights(sorted(flights, key=lambda item: item.id), notes)
@@ -211,3 +214,156 @@ def _fill_forward(values: Floats) -> int:
     fillable = blank & (source >= 0)
     values[fillable] = values[source[fillable]]
     return int(fillable.sum())
+
+
+_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".parquet", ".pq"})
+_DELIMITERS = {";": "semicolon", "\t": "tab", "|": "bar"}
+
+
+def read_table(path: Path, rename: Mapping[str, str], *, flight: str | None = None) -> tuple[pa.Table, list[str]]:
+    """One file, or all files of a folder one after the other, and notes; a folder's files may leave out the flight.
+
+    `rename` maps our names to those in the file.
+    """
+    if path.is_dir():
+        table, notes = _read_folder(path, rename, flight)
+    elif path.is_file():
+        table, notes = _read_file(path, rename)
+    else:
+        raise InputError("there is no such file", file=str(path))
+    if table.num_rows == 0:
+        raise InputError("has no rows", file=str(path))
+    return table, notes
+
+
+def _read_folder(folder: Path, rename: Mapping[str, str], flight: str | None) -> tuple[pa.Table, list[str]]:
+    every = sorted(item for item in folder.rglob("*") if item.is_file() and not item.name.startswith("."))
+    files = [item for item in every if item.suffix.lower() in _ENDINGS]
+    if not files:
+        raise InputError("the folder and its sub-folders hold no .csv or .parquet file", file=str(folder))
+    others = [str(item.relative_to(folder)) for item in every if item not in files]
+    notes = [f"{len(others)} files of other kinds were not read: {', '.join(others[:3])}"] if others else []
+    tables = []
+    for file in files:
+        table, more = _read_file(file, rename)
+        notes += [f"{file.relative_to(folder)}: {text}" for text in more]
+        if flight is not None and flight not in table.column_names:
+            twins = [str(other.relative_to(folder)) for other in files if other.stem == file.stem]
+            if len(twins) > 1:
+                text = f"{' and '.join(twins[:2])} would both be flight {file.stem!r}; add a column {flight!r}"
+                raise InputError(text, file=str(folder))
+            table = table.append_column(flight, pa.array([file.stem] * table.num_rows))
+        tables.append(table)
+    try:
+        return pa.concat_tables(tables, promote_options="permissive"), notes
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the files of the folder do not have the same columns: {error}", file=str(folder)) from None
+
+
+def _read_file(path: Path, rename: Mapping[str, str]) -> tuple[pa.Table, list[str]]:
+    notes: list[str] = []
+    try:
+        with path.open("rb") as stream:
+            parquet = stream.read(4) == b"PAR1"
+        if parquet:
+            import pyarrow.parquet as pq
+
+            words = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
+            table = pq.read_table(path, read_dictionary=words)
+        else:
+            table = _read_csv(path, notes)
+    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+        raise InputError(f"is neither readable CSV nor Parquet: {error}", file=str(path)) from None
+    twice = [name for name, times in Counter(table.column_names).items() if times > 1]
+    if twice:
+        raise InputError(f"has the column {twice[0]!r} more than once; rename or remove one", file=str(path))
+    for ours, theirs in rename.items():
+        if theirs not in table.column_names:
+            listed = ", ".join(table.column_names)
+            raise InputError(f"--column {ours}={theirs}: has no column {theirs!r} (it has {listed})", file=str(path))
+        if ours in table.column_names and ours != theirs:
+            raise InputError(f"--column {ours}={theirs}: has a column {ours!r} already", file=str(path))
+    back = {theirs: ours for ours, theirs in rename.items()}
+    return table.rename_columns([back.get(name, name) for name in table.column_names]), notes
+
+
+def _read_csv(path: Path, notes: list[str]) -> pa.Table:
+    """A CSV file; another delimiter than a comma, and a decimal comma, are told by the first two lines and noted."""
+    from pyarrow import csv as arrow_csv
+
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        head, first = stream.readline(1 << 20), stream.readline(1 << 20)
+    delimiter = max(",;\t|", key=head.count) if head.strip() else ","
+    names = next(csv.reader([head], delimiter=delimiter), [])
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"has the column {twice[0]!r} more than once; rename or remove one", file=str(path))
+    convert = arrow_csv.ConvertOptions(strings_can_be_null=False)
+    if delimiter != ",":
+        decimal = "," if "," in first and "." not in first else "."
+        convert = arrow_csv.ConvertOptions(decimal_point=decimal)
+        told = f"was read with the delimiter {_DELIMITERS[delimiter]}"
+        notes.append(told + (" and a decimal comma" if decimal == "," else ""))
+    return arrow_csv.read_csv(path, parse_options=arrow_csv.ParseOptions(delimiter=delimiter), convert_options=convert)
+
+
+SPLITS = (TRAIN, VAL, TEST)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Normal flight ids by split, as listed; `notes` says which aliases were accepted."""
+
+    train: tuple[str, ...]
+    val: tuple[str, ...]
+    test: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def of(self, split: str) -> tuple[str, ...]:
+        """The flights of one split."""
+        ids: tuple[str, ...] = getattr(self, split)
+        return ids
+
+    def content(self) -> dict[str, list[str]]:
+        """As it stands in the run, under the documented keys."""
+        return {f"{split}_flights": list(self.of(split)) for split in SPLITS}
+
+
+def read_splits(path: Path) -> Splits:
+    """The splits of a file; a missing or unknown key is an error that says which."""
+    try:
+        data = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"is not JSON: {error}", file=str(path)) from None
+    return parse_splits(data, str(path))
+
+
+def parse_splits(data: object, where: str) -> Splits:
+    """Splits from decoded JSON."""
+    if not isinstance(data, dict):
+        raise InputError(
+            f"expected an object with train_flights, val_flights, test_flights, found {type(data).__name__}", file=where
+        )
+    ids_of_split: dict[str, tuple[str, ...]] = {}
+    notes = []
+    known = set()
+    for split in SPLITS:
+        keys = [key for key in (f"{split}_flights", split, f"{split}_ids") if key in data]
+        if not keys:
+            raise InputError(
+                f"has no key '{split}_flights' (it has {', '.join(map(str, data)) or 'none'}).",
+                file=where,
+                hint=f"'{split}' and '{split}_ids' are accepted too.",
+            )
+        if len(keys) > 1:
+            raise InputError(f"has both {keys[0]!r} and {keys[1]!r}; keep one", file=where)
+        known.add(keys[0])
+        if keys[0] != f"{split}_flights":
+            notes.append(f"{keys[0]!r} was read as '{split}_flights'")
+        ids = data[keys[0]]
+        if not isinstance(ids, list) or not all(isinstance(item, str | int | float) for item in ids):
+            raise InputError(f"{keys[0]!r} is no list of flight ids", file=where)
+        ids_of_split[split] = tuple(normal_id(item) for item in ids)
+    return Splits(ids_of_split[TRAIN], ids_of_split[VAL], ids_of_split[TEST], tuple(notes))

@@ -41,14 +41,14 @@ def _run_rule(code: str) -> Rule:
     title, passed = TITLES[code]
 
     def check(batch: ContractBatch) -> Finding:
-        found = [checks[code] for checks in batch.checks]
-        failed = np.array([item.outcome == "fail" for item in found])[batch.model][None]
-        critical = np.array([item.leak for item in found])[batch.model][None]
-        values = [item.observed for item in found]
+        of_detectors = [checks[code] for checks in batch.checks]
+        failed = np.array([item.outcome == "fail" for item in of_detectors])[batch.model][None]
+        critical = np.array([item.leak for item in of_detectors])[batch.model][None]
+        values = [item.observed for item in of_detectors]
         observed = None
         if any(value is not None for value in values):
             observed = np.array([np.nan if value is None else value for value in values])[batch.model][None]
-        texts = ["; ".join(item.reasons[:3])[:300] for item in found]
+        texts = ["; ".join(item.reasons[:3])[:300] for item in of_detectors]
         details = {(0, int(i)): texts[batch.model[i]] for i in np.flatnonzero(failed[0])}
         return Finding(failed, critical, observed, details=details)
 

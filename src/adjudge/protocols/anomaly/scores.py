@@ -15,16 +15,17 @@ from adjudge.errors import InputError
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.batch import LEFT_OUT, Scored, ScoreTable, Sequence
 from adjudge.protocols.anomaly.rows import (
+    SPLITS,
     Columns,
+    Splits,
     flight_codes,
     labels,
     mixed_condition,
     need_column,
     numbers,
+    read_table,
     seconds,
 )
-from adjudge.protocols.anomaly.splits import SPLITS, Splits
-from adjudge.protocols.anomaly.tables import read_table
 
 _CLEAN = frozenset({"", "none", "clean", "normal", "nan", "null"})
 _EXPECTED = "expected flight, t, score, label and, where known, split, attack, magnitude, seed"

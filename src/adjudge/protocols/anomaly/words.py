@@ -74,10 +74,10 @@ def splits_of(name: str) -> frozenset[str]:
     parts = words(name)
     if _NOT_ROWS & set(parts):
         return frozenset()
-    found = {_SPLIT_WORDS[part] for part in parts if part in _SPLIT_WORDS}
-    if not found and _DATA_WORDS & set(parts):
-        found = {_SHORT_WORDS[part] for part in parts if part in _SHORT_WORDS}
-    return frozenset(found)
+    named = {_SPLIT_WORDS[part] for part in parts if part in _SPLIT_WORDS}
+    if not named and _DATA_WORDS & set(parts):
+        named = {_SHORT_WORDS[part] for part in parts if part in _SHORT_WORDS}
+    return frozenset(named)
 
 
 def is_threshold(name: str) -> bool:

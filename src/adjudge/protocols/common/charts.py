@@ -32,6 +32,16 @@ def intervals(axis: Spec, value: str, colour: str, **encoding: Any) -> list[Spec
     ]
 
 
+def number(field: str, **more: Any) -> Spec:
+    """A channel that shows a number."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def words(field: str, **more: Any) -> Spec:
+    """A channel that shows words, in no order of their own."""
+    return {"field": field, "type": "nominal", **more}
+
+
 def tooltip(*names: str) -> list[Spec]:
     """What is shown of the row under the pointer."""
     return [{"field": name} for name in names]

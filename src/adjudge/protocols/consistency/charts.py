@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from adjudge.protocols.base import Named
-from adjudge.protocols.common.charts import Spec, chart, intervals, layer, tooltip
+from adjudge.protocols.common.charts import Spec, chart, intervals, layer, number, tooltip, words
 from adjudge.protocols.consistency.policy import LABELS
 
 _GREEN, _RED, _BLUE = "#2a9d8f", "#c0392b", "#2b6ca3"
@@ -40,7 +40,7 @@ def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> Sp
         labels,
         titles=(first, second),
         value="items",
-        text={"field": "items", "type": "quantitative", "format": ",d"},
+        text=number("items", format=",d"),
         scale={"scheme": "blues", "type": "symlog", "domain": [0, most]},
         dark=f"datum.items > {most**0.6}",
     )
@@ -60,7 +60,7 @@ def raters(names: Sequence[str], cells: Mapping[tuple[str, str], float | None], 
         rows,
         names,
         value="value",
-        text={"field": "value", "type": "quantitative", "format": ".2f"},
+        text=number("value", format=".2f"),
         scale={"scheme": "tealblues", "domain": [0, 1], "clamp": True},
         dark="datum.value > 0.6",
     )
@@ -71,7 +71,7 @@ def _heat(
     title: str,
     description: str,
     rows: list[dict[str, Any]],
-    words: Sequence[str],
+    labels: Sequence[str],
     *,
     value: str,
     text: Spec,
@@ -80,15 +80,14 @@ def _heat(
     titles: tuple[str, str] | None = None,
 ) -> Spec:
     def axis(field: str, place: int, angle: int) -> Spec:
-        return {
-            "field": field,
-            "type": "nominal",
-            "sort": list(words),
-            "title": titles[place] if titles else None,
-            "axis": {"labelAngle": angle, "labelLimit": 160},
-        }
+        return words(
+            field,
+            sort=list(labels),
+            title=titles[place] if titles else None,
+            axis={"labelAngle": angle, "labelLimit": 160},
+        )
 
-    colour = {"field": value, "type": "quantitative", "scale": scale, "legend": None}
+    colour = number(value, scale=scale, legend=None)
     text_colour = {"condition": {"test": dark, "value": "white"}, "value": "#1b1b1b"}
     return chart(
         name,
@@ -113,7 +112,7 @@ def by_label(named: Sequence[Named], labels: Sequence[str]) -> Spec:
         for label, e in estimates.items()
         if e.value is not None
     ]
-    y = {"field": "label", "type": "nominal", "sort": list(labels), "title": None, "axis": {"labelLimit": 160}}
+    y = words("label", sort=list(labels), title=None, axis={"labelLimit": 160})
     axis = {
         "type": "quantitative",
         "scale": {"domain": [0, 1]},
@@ -138,10 +137,10 @@ def by_reason(finals: Mapping[str, int], ships: Collection[str]) -> Spec:
     rows = [
         {"why": why, "items": count, "result": "ships" if why in ships else "rejected"} for why, count in finals.items()
     ]
-    y = {"field": "why", "type": "nominal", "sort": list(finals), "title": None, "axis": {"labelLimit": 200}}
+    y = words("why", sort=list(finals), title=None, axis={"labelLimit": 200})
     scale = {"domain": ["ships", "rejected"], "range": [_GREEN, _RED]}
-    colour = {"field": "result", "type": "nominal", "scale": scale, "title": None}
-    count = {"field": "items", "type": "quantitative", "format": ",d"}
+    colour = words("result", scale=scale, title=None)
+    count = number("items", format=",d")
     return chart(
         "finals_by_why",
         "Finals by reason",
@@ -149,6 +148,6 @@ def by_reason(finals: Mapping[str, int], ships: Collection[str]) -> Spec:
         width=420,
         height={"step": 28},
         data={"values": rows},
-        encoding={"y": y, "x": {"field": "items", "type": "quantitative", "title": "items"}},
+        encoding={"y": y, "x": number("items", title="items")},
         layer=[{"mark": "bar", "encoding": {"color": colour}}, layer("text", {"text": count}, align="left", dx=4)],
     )

@@ -99,7 +99,10 @@ def partial(samples: pa.Table, batch: PairBatch, evidence: Evidence, reasons: Se
             [[np.count_nonzero(atoms == code) for code in range(len(OUTCOMES))] for atoms in evidence.outcome]
         ),
         codes={code: int(count) for code, count in zip(evidence.layout.codes, by_code, strict=True) if count},
-        examples={name: _smallest(names, mask, EXAMPLES) for name, mask in {**fixes, "dangerous": dangerous}.items()},
+        examples={
+            name: [names[index].as_py() for index in np.flatnonzero(mask)[:EXAMPLES].tolist()]
+            for name, mask in {**fixes, "dangerous": dangerous}.items()
+        },
         agreed_finals=np.bincount(why[agreed].astype(np.int64), minlength=len(reasons)),
         agreed_rejected=_rejected(samples, evidence, np.flatnonzero(agreed & ~shipped)),
         listed={name: _listed(samples, status == code) for code, name in enumerate(encoding.STATUSES) if code},
@@ -166,11 +169,6 @@ def _digest(names: pa.ChunkedArray) -> bytes:
 def _given(samples: pa.Table, name: str) -> NDArray[np.bool_]:
     valid: NDArray[np.bool_] = samples.column(name).is_valid().to_numpy()
     return valid
-
-
-def _smallest(names: pa.ChunkedArray, mask: NDArray[np.bool_], count: int) -> list[str]:
-    """The first few ids; batches are in the order of the ids."""
-    return [names[index].as_py() for index in np.flatnonzero(mask)[:count].tolist()]
 
 
 def _listed(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str, str]]:

@@ -84,8 +84,8 @@ def codes_of(rows: pa.Table) -> Codes:
 
 def column(rows: pa.Table, name: str) -> pa.Array:
     """A column in one piece; a text that nobody gave is a null text."""
-    found = rows.column(name).combine_chunks()
-    return pa.nulls(len(found), pa.string()) if pa.types.is_null(found.type) else found
+    stored = rows.column(name).combine_chunks()
+    return pa.nulls(len(stored), pa.string()) if pa.types.is_null(stored.type) else stored
 
 
 def flag_codes(known: NDArray[np.uint16], raised: NDArray[np.uint16], flags: int) -> Small:

@@ -43,17 +43,17 @@ class Judge:
         behind = {name: np.concatenate([graph.slots_of(code) for code in codes]) for name, codes in DECIDING.items()}
         # What a row's own inputs rest on, and, for what ships, also what the rows before it looked at and left.
         width = graph.layout.width
-        own, seen = np.zeros((2, width, len(table.rows)), dtype=np.bool_)
+        cites_own, seen = np.zeros((2, width, len(table.rows)), dtype=np.bool_)
         for index, row in enumerate(table.rows):
             if index:
                 seen[:, index] = seen[:, index - 1]
             for name in row.when:
-                own[behind[name], index] = True
-            seen[:, index] |= own[:, index]
+                cites_own[behind[name], index] = True
+            seen[:, index] |= cites_own[:, index]
         complete = np.zeros((width, 1), dtype=np.bool_)
         complete[graph.slots_of("pair")] = True
-        self._own, self._seen, self._complete = packed_bits(own), packed_bits(seen), packed_bits(complete)
-        self._weighed = packed_bits(np.where(own.any(axis=0), own, seen))
+        self._own, self._seen, self._complete = packed_bits(cites_own), packed_bits(seen), packed_bits(complete)
+        self._weighed = packed_bits(np.where(cites_own.any(axis=0), cites_own, seen))
 
     def decide(self, batch: PairBatch, evidence: Evidence) -> Finals:
         """Every item of a batch."""
@@ -79,7 +79,7 @@ class Judge:
     def _cites(
         self, row: NDArray[np.int16], paired: NDArray[np.bool_], rejected: NDArray[np.bool_], evidence: Evidence
     ) -> NDArray[np.uint8]:
-        failed, applied = packed_bits(evidence.outcome == Outcome.FAIL), _applied(evidence)
+        failed, applied = packed_bits(evidence.outcome == Outcome.FAIL), packed_bits(evidence.outcome <= Outcome.FAIL)
         against, seen = self._own.take(row, axis=1) & failed, self._seen.take(row, axis=1) & applied
         # A rejection rests on what failed; where its row names nothing that failed, on all it looked at.
         cites: NDArray[np.uint8] = np.where(rejected & against.any(axis=0), against, seen)
@@ -89,7 +89,3 @@ class Judge:
             cites[:, weighing] = np.where(weighed.any(axis=0), weighed, seen[:, weighing])
         cites[:, ~paired] = 0
         return np.where(cites.any(axis=0), cites, self._complete)
-
-
-def _applied(evidence: Evidence) -> NDArray[np.uint8]:
-    return packed_bits(evidence.outcome <= Outcome.FAIL)

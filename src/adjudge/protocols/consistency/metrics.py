@@ -207,10 +207,10 @@ def two_raters(
     if where:
         return named
     n = int(np.asarray(matrix).sum())
-    for label, found in zip(labels, agreement.label_agreement(matrix), strict=True):
+    for label, of_label in zip(labels, agreement.label_agreement(matrix), strict=True):
         place = f"label={label}"
-        named.append(Named("label_agreement", place, found.agreement))
-        for name, number in (("prevalence_index", found.prevalence_index), ("bias_index", found.bias_index)):
+        named.append(Named("label_agreement", place, of_label.agreement))
+        for name, number in (("prevalence_index", of_label.prevalence_index), ("bias_index", of_label.bias_index)):
             plain = Estimate.null("no items") if number is None else Estimate(value=number, n=n, method="descriptive")
             named.append(Named(name, place, plain))
     return named
@@ -279,14 +279,14 @@ def _unmatched(whole: Partial) -> dict[str, Any]:
 
 def _hygiene(whole: Partial, layout: Layout) -> dict[str, dict[str, int]]:
     """Outcomes of every rule over all its atoms, and how often each of its codes failed."""
-    found: dict[str, dict[str, int]] = {}
+    outcomes: dict[str, dict[str, int]] = {}
     for rule in layout.rules:
         positions = layout.positions_of(rule["code"])
         total = whole.outcomes[positions].sum(axis=0)
-        found[rule["code"]] = {name: int(count) for name, count in zip(OUTCOMES, total, strict=True)}
+        outcomes[rule["code"]] = {name: int(count) for name, count in zip(OUTCOMES, total, strict=True)}
         for variant in rule["variants"]:
-            found[rule["code"]][variant["code"]] = whole.codes.get(variant["code"], 0)
-    return found
+            outcomes[rule["code"]][variant["code"]] = whole.codes.get(variant["code"], 0)
+    return outcomes
 
 
 def _fix_list(whole: Partial) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ _CARD = re.compile(r"(?<![\w.+-])[2-6]\d{3}(?:[ -]?\d){9,15}(?![\w-]|\.\d)")
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, kind) of what looks like personal data, kinds being e-mail, card and phone; none overlap."""
-    taken: list[tuple[int, int]] = []
+    masked: list[tuple[int, int]] = []
     for pattern, kind in ((_EMAIL, "e-mail"), (_CARD, "card"), (_PHONE, "phone")):
         for match in pattern.finditer(text):
             start, end = match.span()
@@ -42,17 +42,17 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
                 continue
             if kind == "phone" and not 7 <= len(digits) <= 15:
                 continue
-            if all(end <= a or start >= b for a, b in taken):
-                taken.append((start, end))
+            if all(end <= a or start >= b for a, b in masked):
+                masked.append((start, end))
                 yield start, end, kind
 
 
 def mask(text: str) -> tuple[str, int]:
     """The text with every span replaced by its kind in brackets, and how many there were."""
-    found = sorted(spans(text), reverse=True)
-    for start, end, kind in found:
+    places = sorted(spans(text), reverse=True)
+    for start, end, kind in places:
         text = f"{text[:start]}[{kind}]{text[end:]}"
-    return text, len(found)
+    return text, len(places)
 
 
 def _luhn(digits: list[int]) -> bool:

@@ -25,25 +25,8 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError, InputError
-from adjudge.protocols.flight.fields import (
-    AIRSPEED,
-    ANGLES,
-    BARO_ALTITUDE,
-    FIELDS,
-    GPS_ALTITUDE,
-    GROUND_SPEED,
-    HEADING,
-    LATITUDE,
-    LONGITUDE,
-    PRESSURE_ALTITUDE,
-    TASKS,
-    TRACK,
-    TURN_RATE,
-    VELOCITY_E,
-    VELOCITY_N,
-    VERTICAL_SPEED,
-    Task,
-)
+from adjudge.protocols.flight import fields as f
+from adjudge.protocols.flight.fields import ANGLES, FIELDS, TASKS, Task
 from adjudge.protocols.flight.task_files import State, write_whole
 
 METRES_PER_DEGREE = 111_320.0
@@ -71,11 +54,11 @@ def kinematic(shown: Sequence[State], steps: int) -> list[State]:
     state = dict(shown[-1])
     states = []
     for _ in range(steps):
-        turn = math.radians(state[TURN_RATE])
+        turn = math.radians(state[f.TURN_RATE])
         middle = {**state, **_turned(state, turn / 2)}
         rates = _rates(middle)
         state = {**{field: state[field] + rates.get(field, 0.0) for field in FIELDS}, **_turned(state, turn)}
-        state[LATITUDE], state[LONGITUDE] = _on_earth(state[LATITUDE], state[LONGITUDE])
+        state[f.LATITUDE], state[f.LONGITUDE] = _on_earth(state[f.LATITUDE], state[f.LONGITUDE])
         states.append(_tidy(state))
     return states
 
@@ -121,26 +104,26 @@ def as_answer(task: Task, states: Sequence[State]) -> dict[str, Any]:
 
 def _rates(state: State) -> State:
     """What a state says about its own change in the next second."""
-    climb = state[VERTICAL_SPEED] / 60.0
+    climb = state[f.VERTICAL_SPEED] / 60.0
     # At the poles a degree of longitude has no length; a metre is the least that is divided by.
-    per_longitude = max(METRES_PER_DEGREE * math.cos(math.radians(state[LATITUDE])), 1.0)
+    per_longitude = max(METRES_PER_DEGREE * math.cos(math.radians(state[f.LATITUDE])), 1.0)
     return {
-        LATITUDE: state[VELOCITY_N] / METRES_PER_DEGREE,
-        LONGITUDE: state[VELOCITY_E] / per_longitude,
-        GPS_ALTITUDE: climb,
-        BARO_ALTITUDE: climb,
-        PRESSURE_ALTITUDE: climb,
-        HEADING: state[TURN_RATE],
-        TRACK: state[TURN_RATE],
+        f.LATITUDE: state[f.VELOCITY_N] / METRES_PER_DEGREE,
+        f.LONGITUDE: state[f.VELOCITY_E] / per_longitude,
+        f.GPS_ALTITUDE: climb,
+        f.BARO_ALTITUDE: climb,
+        f.PRESSURE_ALTITUDE: climb,
+        f.HEADING: state[f.TURN_RATE],
+        f.TRACK: state[f.TURN_RATE],
     }
 
 
 def _turned(state: State, angle: float) -> State:
     """E/N velocity after a right turn by `angle` radians."""
-    east, north = state[VELOCITY_E], state[VELOCITY_N]
+    east, north = state[f.VELOCITY_E], state[f.VELOCITY_N]
     return {
-        VELOCITY_E: east * math.cos(angle) + north * math.sin(angle),
-        VELOCITY_N: north * math.cos(angle) - east * math.sin(angle),
+        f.VELOCITY_E: east * math.cos(angle) + north * math.sin(angle),
+        f.VELOCITY_N: north * math.cos(angle) - east * math.sin(angle),
     }
 
 
@@ -152,9 +135,9 @@ def _on_earth(latitude: float, longitude: float) -> tuple[float, float]:
 
 def _tidy(state: State) -> State:
     """Rounded, angles in [0, 360), speeds not negative, position on Earth."""
-    latitude, longitude = _on_earth(state[LATITUDE], state[LONGITUDE])
-    tidy = {**state, LATITUDE: latitude, LONGITUDE: longitude}
-    for field in (GROUND_SPEED, AIRSPEED):
+    latitude, longitude = _on_earth(state[f.LATITUDE], state[f.LONGITUDE])
+    tidy = {**state, f.LATITUDE: latitude, f.LONGITUDE: longitude}
+    for field in (f.GROUND_SPEED, f.AIRSPEED):
         tidy[field] = max(0.0, tidy[field])
     for field in FIELDS:
         tidy[field] = round(tidy[field], DECIMALS) + 0.0
@@ -209,8 +192,8 @@ def _parse(record: Any, file: str, line: int) -> tuple[str, str, Task, list[Stat
     if task.shown == 1:
         states = [states]
     if not isinstance(states, list) or len(states) != task.shown:
-        found = f"a list of {len(states)}" if isinstance(states, list) else type(states).__name__
-        raise refuse(f"'current_state' is {found}, expected a list of {task.shown} states for {name}.")
+        shape = f"a list of {len(states)}" if isinstance(states, list) else type(states).__name__
+        raise refuse(f"'current_state' is {shape}, expected a list of {task.shown} states for {name}.")
     shown = []
     for state in states:
         if not isinstance(state, dict):

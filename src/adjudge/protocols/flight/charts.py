@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart, intervals, tooltip
+from adjudge.protocols.common.charts import Spec, chart, intervals, number, tooltip, words
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.partials import PLACE
 from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
@@ -22,10 +22,10 @@ _GRADE_COLOURS = ("#2a9d8f", "#8ab17d", "#e9c46a", "#c0392b")
 
 def build(task: TaskNumbers) -> list[Spec]:
     """Every chart of a task, in the order of the report."""
-    found = [_violations(task), _field_errors(task), _tail_risk(task), _error_scores(task)]
+    specs = [_violations(task), _field_errors(task), _tail_risk(task), _error_scores(task)]
     if "rubric_score" in task.models[0].estimates:
-        found.append(_rubric(task))
-    return found
+        specs.append(_rubric(task))
+    return specs
 
 
 def _chart(task: TaskNumbers, name: str, title: str, **body: Any) -> Spec:
@@ -37,7 +37,7 @@ def _words(name: str) -> str:
 
 
 def _by_model(task: TaskNumbers) -> Spec:
-    return {"field": "model", "type": "nominal", "sort": [numbers.model for numbers in task.detailed], "title": None}
+    return words("model", sort=[numbers.model for numbers in task.detailed], title=None)
 
 
 def _violations(task: TaskNumbers) -> Spec:
@@ -64,15 +64,15 @@ def _violations(task: TaskNumbers) -> Spec:
         description="Failed atoms per sample, by verifier family and severity; all panels share one scale.",
         data={"values": rows},
         columns=3,
-        facet={"field": "family", "type": "nominal", "title": None, "sort": [_words(name) for name in FAMILIES]},
+        facet=words("family", title=None, sort=[_words(name) for name in FAMILIES]),
         spec={
             "width": 150,
             "height": {"step": 20},
             "mark": "bar",
             "encoding": {
                 "y": _by_model(task),
-                "x": {"field": "rate", "type": "quantitative", "title": "failed atoms a sample", "axis": _FEW_TICKS},
-                "color": {"field": "severity", "type": "nominal", "scale": colours},
+                "x": number("rate", title="failed atoms a sample", axis=_FEW_TICKS),
+                "color": words("severity", scale=colours),
             },
         },
     )
@@ -80,12 +80,12 @@ def _violations(task: TaskNumbers) -> Spec:
 
 def _field_errors(task: TaskNumbers) -> Spec:
     rows = [
-        {"model": profile["model_name"], "field": field, "error": found["normalised_mae"]}
+        {"model": profile["model_name"], "field": field, "error": errors["normalised_mae"]}
         for profile in task.profiles
-        for field, found in profile["error_distribution"]["by_field"].items()
-        if found["normalised_mae"] is not None
+        for field, errors in profile["error_distribution"]["by_field"].items()
+        if errors["normalised_mae"] is not None
     ]
-    x = {"field": "error", "type": "quantitative", "title": "mean absolute error ÷ the field's jump limit"}
+    x = number("error", title="mean absolute error ÷ the field's jump limit")
     return _chart(
         task,
         "field_errors",
@@ -97,7 +97,7 @@ def _field_errors(task: TaskNumbers) -> Spec:
         mark={"type": "point", "filled": True, "size": 60},
         encoding={
             "x": x,
-            "y": {"field": "field", "type": "nominal", "sort": None, "title": None},
+            "y": words("field", sort=None, title=None),
             "color": {**_by_model(task), "legend": {"title": None, "orient": "top"}},
             "tooltip": tooltip("model", "field", "error"),
         },
@@ -108,10 +108,10 @@ def _tail_risk(task: TaskNumbers) -> Spec:
     rows = []
     for numbers in task.detailed:
         for name in ("mae_p95", "mae_p99"):
-            found = numbers.estimates[name]
-            if found.value is not None:
-                ends = {"low": found.low, "high": found.high if found.high is not None else found.value}
-                rows.append({"model": numbers.model, "percentile": f"P{name[-2:]}", "value": found.value, **ends})
+            estimate = numbers.estimates[name]
+            if estimate.value is not None:
+                ends = {"low": estimate.low, "high": estimate.high if estimate.high is not None else estimate.value}
+                rows.append({"model": numbers.model, "percentile": f"P{name[-2:]}", "value": estimate.value, **ends})
     axis = {"type": "quantitative", "title": "mean absolute error of a sample (raw units)", "scale": {"type": "symlog"}}
     axis["axis"] = {"tickCount": 5}
     return _chart(
@@ -127,7 +127,7 @@ def _tail_risk(task: TaskNumbers) -> Spec:
             axis,
             "value",
             "#4c78a8",
-            shape={"field": "percentile", "type": "nominal", "legend": {"title": None, "orient": "top"}},
+            shape=words("percentile", legend={"title": None, "orient": "top"}),
             tooltip=tooltip("model", "percentile", "value", "low", "high"),
         ),
     )
@@ -143,7 +143,7 @@ def _error_scores(task: TaskNumbers) -> Spec:
             if count
         ]
     header = {"labelAngle": 0, "labelAlign": "left"}
-    share = {"field": "share", "type": "quantitative", "title": None, "axis": {"format": ".0%", **_FEW_TICKS}}
+    share = number("share", title=None, axis={"format": ".0%", **_FEW_TICKS})
     return _chart(
         task,
         "error_scores",
@@ -154,7 +154,7 @@ def _error_scores(task: TaskNumbers) -> Spec:
         data={"values": rows},
         mark={"type": "bar", "size": 8},
         encoding={
-            "x": {"field": "score", "type": "quantitative", "scale": {"domain": [0, 100]}, "title": "E, points of 100"},
+            "x": number("score", scale={"domain": [0, 100]}, title="E, points of 100"),
             "y": share,
             "row": {**_by_model(task), "header": header},
         },
@@ -181,26 +181,15 @@ def _rubric(task: TaskNumbers) -> Spec:
         description="Shares of all samples by grade; what is missing to 100 % is not graded.",
         data={"values": rows},
         columns=2,
-        facet={
-            "field": "dimension",
-            "type": "nominal",
-            "title": None,
-            "sort": [_words(name) for name in DIMENSIONS],
-        },
+        facet=words("dimension", title=None, sort=[_words(name) for name in DIMENSIONS]),
         spec={
             "width": 200,
             "height": {"step": 20},
             "mark": "bar",
             "encoding": {
                 "y": _by_model(task),
-                "x": {
-                    "field": "share",
-                    "type": "quantitative",
-                    "title": None,
-                    "axis": {"format": ".0%", **_FEW_TICKS},
-                    "scale": {"domain": [0, 1]},
-                },
-                "color": {"field": "grade", "type": "nominal", "scale": colours, "sort": list(GRADES)},
+                "x": number("share", title=None, axis={"format": ".0%", **_FEW_TICKS}, scale={"domain": [0, 1]}),
+                "color": words("grade", scale=colours, sort=list(GRADES)),
                 "order": {"field": "grade"},
             },
         },

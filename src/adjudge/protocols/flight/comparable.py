@@ -9,7 +9,7 @@ DATASET_COLUMNS = ("gold",)
 
 def comparable(scores: str) -> list[dict[str, Any]]:
     """The outcomes, the one that matters most first; scores only where the fixed profile was asked for."""
-    found: list[dict[str, Any]] = [
+    outcomes: list[dict[str, Any]] = [
         {
             "name": "eligibility_rate",
             "column": "verdict",
@@ -23,7 +23,7 @@ def comparable(scores: str) -> list[dict[str, Any]]:
         }
     ]
     if scores in {"fixed", "both"}:
-        found += [
+        outcomes += [
             {
                 "name": "total_score_all",
                 "title": "total score (ineligible as 0)",
@@ -40,4 +40,4 @@ def comparable(scores: str) -> list[dict[str, Any]]:
                 "cluster": "flight",
             },
         ]
-    return found
+    return outcomes

@@ -33,28 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import InputError
-from adjudge.protocols.flight.fields import (
-    AIRSPEED,
-    BARO_ALTITUDE,
-    FIELDS,
-    GPS_ALTITUDE,
-    GROUND_SPEED,
-    HEADING,
-    LATERAL_ACCELERATION,
-    LATITUDE,
-    LONGITUDE,
-    NORMAL_ACCELERATION,
-    PITCH,
-    PRESSURE_ALTITUDE,
-    ROLL,
-    SLIP,
-    TRACK,
-    TURN_RATE,
-    VELOCITY_E,
-    VELOCITY_N,
-    VELOCITY_U,
-    VERTICAL_SPEED,
-)
+from adjudge.protocols.flight import fields as f
+from adjudge.protocols.flight.fields import FIELDS
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -85,15 +65,15 @@ G3X = Layout(
         TIME: ("Time (hh:mm:ss)",),
         OFFSET: ("UTC Offset (hh:mm)",),
         SETTING: ("Baro Setting (inch Hg)",),
-        LATITUDE: ("Latitude (deg)",),
-        LONGITUDE: ("Longitude (deg)",),
-        GPS_ALTITUDE: ("GPS Altitude (ft)",),
-        TRACK: ("GPS Ground Track (deg)",),
-        HEADING: (),
-        VELOCITY_E: ("GPS Velocity E (m/sec)",),
-        VELOCITY_N: ("GPS Velocity N (m/sec)",),
-        VELOCITY_U: ("GPS Velocity U (m/sec)",),
-        VERTICAL_SPEED: ("Vertical Speed (ft/min)",),
+        f.LATITUDE: ("Latitude (deg)",),
+        f.LONGITUDE: ("Longitude (deg)",),
+        f.GPS_ALTITUDE: ("GPS Altitude (ft)",),
+        f.TRACK: ("GPS Ground Track (deg)",),
+        f.HEADING: (),
+        f.VELOCITY_E: ("GPS Velocity E (m/sec)",),
+        f.VELOCITY_N: ("GPS Velocity N (m/sec)",),
+        f.VELOCITY_U: ("GPS Velocity U (m/sec)",),
+        f.VERTICAL_SPEED: ("Vertical Speed (ft/min)",),
     },
     1.0,
 )
@@ -105,23 +85,23 @@ G1000 = Layout(
         TIME: ("Lcl Time",),
         OFFSET: ("UTCOfst",),
         SETTING: ("BaroA", "Baro"),
-        LATITUDE: ("Latitude",),
-        LONGITUDE: ("Longitude",),
-        GPS_ALTITUDE: ("AltGPS",),
-        TRACK: ("TRK",),
-        HEADING: ("HDG",),
-        VELOCITY_E: ("GPSVelE",),
-        VELOCITY_N: ("GPSVelN",),
-        VELOCITY_U: ("GPSVelU",),
-        GROUND_SPEED: ("GndSpd",),
-        ROLL: ("Roll",),
-        PITCH: ("Pitch",),
-        NORMAL_ACCELERATION: ("NormAc",),
-        LATERAL_ACCELERATION: ("LatAc",),
-        VERTICAL_SPEED: ("VSpd",),
-        AIRSPEED: ("IAS",),
-        BARO_ALTITUDE: ("AltB", "AltInd"),
-        PRESSURE_ALTITUDE: ("AltP",),
+        f.LATITUDE: ("Latitude",),
+        f.LONGITUDE: ("Longitude",),
+        f.GPS_ALTITUDE: ("AltGPS",),
+        f.TRACK: ("TRK",),
+        f.HEADING: ("HDG",),
+        f.VELOCITY_E: ("GPSVelE",),
+        f.VELOCITY_N: ("GPSVelN",),
+        f.VELOCITY_U: ("GPSVelU",),
+        f.GROUND_SPEED: ("GndSpd",),
+        f.ROLL: ("Roll",),
+        f.PITCH: ("Pitch",),
+        f.NORMAL_ACCELERATION: ("NormAc",),
+        f.LATERAL_ACCELERATION: ("LatAc",),
+        f.VERTICAL_SPEED: ("VSpd",),
+        f.AIRSPEED: ("IAS",),
+        f.BARO_ALTITUDE: ("AltB", "AltInd"),
+        f.PRESSURE_ALTITUDE: ("AltP",),
     },
     0.0,
 )
@@ -164,7 +144,9 @@ def read_log(path: str | Path) -> FlightLog:
     for name in (*FIELDS, SETTING):
         if name in positions:
             columns[name], unreadable[name] = _numbers(texts(name))
-    columns[NORMAL_ACCELERATION] = np.round(columns[NORMAL_ACCELERATION] + 1.0 - layout.normal_acceleration_at_rest, 6)
+    columns[f.NORMAL_ACCELERATION] = np.round(
+        columns[f.NORMAL_ACCELERATION] + 1.0 - layout.normal_acceleration_at_rest, 6
+    )
     offsets = texts(OFFSET) if OFFSET in positions else None
     time = _stamps(texts(DATE), texts(TIME), offsets)
     derived = tuple(field for field in FIELDS if field not in positions)
@@ -197,11 +179,11 @@ def pressure_altitude(baro_altitude: Floats, setting_inhg: Floats) -> Floats:
 
 
 def _velocity_e(_: Floats, columns: dict[str, Floats]) -> Floats:
-    return np.round(columns[GROUND_SPEED] / KNOTS_PER_MS * np.sin(np.radians(columns[TRACK])), 3)
+    return np.round(columns[f.GROUND_SPEED] / KNOTS_PER_MS * np.sin(np.radians(columns[f.TRACK])), 3)
 
 
 def _velocity_n(_: Floats, columns: dict[str, Floats]) -> Floats:
-    return np.round(columns[GROUND_SPEED] / KNOTS_PER_MS * np.cos(np.radians(columns[TRACK])), 3)
+    return np.round(columns[f.GROUND_SPEED] / KNOTS_PER_MS * np.cos(np.radians(columns[f.TRACK])), 3)
 
 
 @dataclass(frozen=True)
@@ -213,14 +195,16 @@ class Derivation:
 
 
 DERIVATIONS = {
-    VELOCITY_E: Derivation((GROUND_SPEED, TRACK), _velocity_e),
-    VELOCITY_N: Derivation((GROUND_SPEED, TRACK), _velocity_n),
-    VELOCITY_U: Derivation((VERTICAL_SPEED,), lambda _, columns: np.round(columns[VERTICAL_SPEED] / FPM_PER_MS, 3)),
-    TURN_RATE: Derivation((HEADING,), lambda time, columns: turn_rate(time, columns[HEADING])),
-    SLIP: Derivation((LATERAL_ACCELERATION,), lambda _, columns: columns[LATERAL_ACCELERATION]),
-    PRESSURE_ALTITUDE: Derivation(
-        (BARO_ALTITUDE, SETTING),
-        lambda _, columns: pressure_altitude(columns[BARO_ALTITUDE], columns[SETTING]),
+    f.VELOCITY_E: Derivation((f.GROUND_SPEED, f.TRACK), _velocity_e),
+    f.VELOCITY_N: Derivation((f.GROUND_SPEED, f.TRACK), _velocity_n),
+    f.VELOCITY_U: Derivation(
+        (f.VERTICAL_SPEED,), lambda _, columns: np.round(columns[f.VERTICAL_SPEED] / FPM_PER_MS, 3)
+    ),
+    f.TURN_RATE: Derivation((f.HEADING,), lambda time, columns: turn_rate(time, columns[f.HEADING])),
+    f.SLIP: Derivation((f.LATERAL_ACCELERATION,), lambda _, columns: columns[f.LATERAL_ACCELERATION]),
+    f.PRESSURE_ALTITUDE: Derivation(
+        (f.BARO_ALTITUDE, SETTING),
+        lambda _, columns: pressure_altitude(columns[f.BARO_ALTITUDE], columns[SETTING]),
     ),
 }
 
@@ -270,10 +254,10 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[Layout, 
     layout = G1000 if head[1] and head[1][0].startswith("#") else G3X
     header = [cell.strip() for cell in head[layout.header_line - 1]]
     if not set(header) & {name for names in layout.names.values() for name in names}:
-        found = ", ".join(header[:4])
+        first_columns = ", ".join(header[:4])
         raise InputError(
-            f"not a {layout.system} header: it starts with {found[:80]!r}, expected columns such as "
-            f"{layout.names[DATE][0]!r} and {layout.names[LATITUDE][0]!r}.",
+            f"not a {layout.system} header: it starts with {first_columns[:80]!r}, expected columns such as "
+            f"{layout.names[DATE][0]!r} and {layout.names[f.LATITUDE][0]!r}.",
             file=str(path),
             line=layout.header_line,
         )

@@ -23,58 +23,43 @@ from typing import Any
 import numpy as np
 
 from adjudge.errors import ConfigError
+from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.baselines import as_answer, kinematic, persistence
-from adjudge.protocols.flight.fields import (
-    AIRSPEED,
-    BARO_ALTITUDE,
-    FIELDS,
-    GPS_ALTITUDE,
-    GROUND_SPEED,
-    HEADING,
-    LATERAL_ACCELERATION,
-    LATITUDE,
-    LONGITUDE,
-    NORMAL_ACCELERATION,
-    PITCH,
-    PRESSURE_ALTITUDE,
-    ROLL,
-    SLIP,
-    TASKS,
-    TRACK,
-    TURN_RATE,
-    VELOCITY_E,
-    VELOCITY_N,
-    VELOCITY_U,
-    VERTICAL_SPEED,
-    Task,
-)
+from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
 from adjudge.protocols.flight.library import fitting_library_text
 from adjudge.protocols.flight.simulate import PROFILES, as_recorded, fly
 from adjudge.protocols.flight.task_files import State, question, reference_record, task_named, task_record, write_whole
 
 ERROR_SPREAD = {
-    LATITUDE: 2e-5,
-    LONGITUDE: 2e-5,
-    GPS_ALTITUDE: 2.0,
-    TRACK: 0.5,
-    HEADING: 0.5,
-    VELOCITY_E: 0.2,
-    VELOCITY_N: 0.2,
-    VELOCITY_U: 0.1,
-    GROUND_SPEED: 0.4,
-    ROLL: 0.6,
-    PITCH: 0.3,
-    TURN_RATE: 0.3,
-    SLIP: 0.01,
-    NORMAL_ACCELERATION: 0.02,
-    LATERAL_ACCELERATION: 0.01,
-    VERTICAL_SPEED: 25.0,
-    AIRSPEED: 0.6,
-    BARO_ALTITUDE: 2.0,
-    PRESSURE_ALTITUDE: 2.0,
+    f.LATITUDE: 2e-5,
+    f.LONGITUDE: 2e-5,
+    f.GPS_ALTITUDE: 2.0,
+    f.TRACK: 0.5,
+    f.HEADING: 0.5,
+    f.VELOCITY_E: 0.2,
+    f.VELOCITY_N: 0.2,
+    f.VELOCITY_U: 0.1,
+    f.GROUND_SPEED: 0.4,
+    f.ROLL: 0.6,
+    f.PITCH: 0.3,
+    f.TURN_RATE: 0.3,
+    f.SLIP: 0.01,
+    f.NORMAL_ACCELERATION: 0.02,
+    f.LATERAL_ACCELERATION: 0.01,
+    f.VERTICAL_SPEED: 25.0,
+    f.AIRSPEED: 0.6,
+    f.BARO_ALTITUDE: 2.0,
+    f.PRESSURE_ALTITUDE: 2.0,
 }
 # About what a field changes in a second at most; a slip is once or twice that.
-SLIPS = {GPS_ALTITUDE: 67.0, HEADING: 15.0, VELOCITY_N: 10.0, ROLL: 20.0, VERTICAL_SPEED: 1000.0, AIRSPEED: 10.0}
+SLIPS = {
+    f.GPS_ALTITUDE: 67.0,
+    f.HEADING: 15.0,
+    f.VELOCITY_N: 10.0,
+    f.ROLL: 20.0,
+    f.VERTICAL_SPEED: 1000.0,
+    f.AIRSPEED: 10.0,
+}
 FIRST_TIMESTAMP = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -246,7 +231,7 @@ def _guess(
         for state in states
     ]
     for state in noisy:
-        for field in (GROUND_SPEED, AIRSPEED):
+        for field in (f.GROUND_SPEED, f.AIRSPEED):
             state[field] = abs(state[field])
     return as_answer(task, noisy)
 
@@ -277,17 +262,25 @@ def _magpie(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str
     answer = _guess(rng, task, shown, 0.8)
     way = _pick(rng, {"right": 0.5, "jump": 0.16, "units": 0.12, "not available": 0.09, "missing": 0.08, "shape": 0.05})
     if way == "jump":
-        wild = {GPS_ALTITUDE: 4500.0, HEADING: 170.0, GROUND_SPEED: 210.0, VERTICAL_SPEED: -5200.0, LATITUDE: 0.8}
+        wild = {
+            f.GPS_ALTITUDE: 4500.0,
+            f.HEADING: 170.0,
+            f.GROUND_SPEED: 210.0,
+            f.VERTICAL_SPEED: -5200.0,
+            f.LATITUDE: 0.8,
+        }
         field = str(rng.choice(list(wild)))
         jump = wild[field] * rng.uniform(0.7, 1.3)
         answer[field] = _each(answer[field], lambda value: as_recorded(field, value + jump))
     elif way == "units":
-        for field in (GPS_ALTITUDE, BARO_ALTITUDE, PRESSURE_ALTITUDE):
+        for field in (f.GPS_ALTITUDE, f.BARO_ALTITUDE, f.PRESSURE_ALTITUDE):
             answer[field] = _each(answer[field], lambda feet: round(feet * 0.3048, 1))
-        for field in (GROUND_SPEED, AIRSPEED):
+        for field in (f.GROUND_SPEED, f.AIRSPEED):
             answer[field] = _each(answer[field], lambda knots: round(knots * 1.852, 1))
     elif way == "not available":
-        for field in rng.choice([SLIP, TURN_RATE, LATERAL_ACCELERATION, PRESSURE_ALTITUDE], size=2, replace=False):
+        for field in rng.choice(
+            [f.SLIP, f.TURN_RATE, f.LATERAL_ACCELERATION, f.PRESSURE_ALTITUDE], size=2, replace=False
+        ):
             answer[str(field)] = _each(answer[str(field)], lambda _: "N/A")
     elif way == "missing":
         for field in rng.choice(FIELDS, size=int(rng.integers(1, 5)), replace=False):
@@ -327,14 +320,14 @@ def _parrot(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str
     if way == "cut":
         return "```json\n" + pretty[: int(len(pretty) * rng.uniform(0.2, 0.9))]
     return (
-        f"The aircraft flies at about {last[AIRSPEED]:.0f} knots and {last[BARO_ALTITUDE]:.0f} feet. "
+        f"The aircraft flies at about {last[f.AIRSPEED]:.0f} knots and {last[f.BARO_ALTITUDE]:.0f} feet. "
         "It will most likely continue like this, with small changes of pitch and roll."
     )
 
 
 def _owl(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str:
     answer = json.dumps(_guess(rng, task, shown, 0.7))
-    doubt = 0.55 if abs(shown[-1][TURN_RATE]) > 2.0 else 0.2
+    doubt = 0.55 if abs(shown[-1][f.TURN_RATE]) > 2.0 else 0.2
     draw, choice = rng.random(), int(rng.integers(3))
     if draw < doubt:
         return '{"abstain": true}' if choice else ""

@@ -24,7 +24,7 @@ import numpy as np
 
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.garmin import Bools, FlightLog, Floats, read_log
+from adjudge.protocols.flight.garmin import Bools, FlightLog, read_log
 from adjudge.protocols.flight.task_files import State, reference_record, task_named, task_record, write_whole
 
 TASKS_FILE, REFERENCE_FILE = "tasks.jsonl", "reference.jsonl"
@@ -194,12 +194,8 @@ def _step_reason(step: float) -> str:
 
 
 def _states(log: FlightLog) -> list[State]:
-    columns: list[list[float]] = [_plain(log.columns[field]) for field in FIELDS]
+    columns: list[list[float]] = [[float(value) for value in log.columns[field] + 0.0] for field in FIELDS]
     return [dict(zip(FIELDS, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _plain(column: Floats) -> list[float]:
-    return [float(value) for value in column + 0.0]
 
 
 def _ids(log: FlightLog, task: Task, starts: list[int]) -> list[str]:

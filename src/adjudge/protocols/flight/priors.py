@@ -22,7 +22,7 @@ _VERSION = "1"
 
 def read_priors(files: Sequence[str], tasks: Sequence[str]) -> dict[str, Any]:
     """The priors of all files; one with plain scores is of the task that its name or folder names, or the only one asked for."""
-    found: dict[str, Any] = {}
+    priors: dict[str, Any] = {}
     for name in files:
         told, _, path = name.partition("=") if name.partition("=")[0] in TASKS else ("", "", name)
         try:
@@ -40,8 +40,8 @@ def read_priors(files: Sequence[str], tasks: Sequence[str]) -> dict[str, Any]:
                 for item in data["results"]
             ]
         for model, prior in _priors(data, path).items():
-            found[model] = _joined(found[model], prior) if model in found else prior
-    return found
+            priors[model] = _joined(priors[model], prior) if model in priors else prior
+    return priors
 
 
 def priors_of(confidence: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:

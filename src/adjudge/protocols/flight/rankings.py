@@ -9,11 +9,10 @@ import numpy as np
 from adjudge.protocols.flight.partials import PAIR_SUMS, PLACE, Partial, compared_models
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.multiplicity import holm
 from adjudge.stats.paired import mcnemar_exact, sign_flip
 from adjudge.stats.proportions import newcombe_paired_difference
 from adjudge.stats.quantiles import student_quantile
-from adjudge.stats.ties import ranking
+from adjudge.stats.ties import holm, ranking
 
 if TYPE_CHECKING:
     from adjudge.protocols.flight.config import FlightConfig

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adjudge.evidence.rule import Case, Condition, Finding, Floats, Limits, Mask, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import Case, Condition, Finding, Floats, Limits, Mask, Rule, RuleSet, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.batch import ANSWERED, INVALID_VALUE, VALID, FlightBatch, arc
@@ -42,7 +42,7 @@ def build(context: FlightContext) -> list[Rule]:
     rules += _cross_field(task, library)
     if task.arrays:
         rules.append(_continuity(task, library))
-    rules += _physics(task, library)
+    rules += [_vertical_speed(task, library), _attitude(task, library)]
     if library.kinematics is not None:
         rules += kinematic_rules(task, library.kinematics)
     rules += _safety(task, library)
@@ -61,8 +61,6 @@ def _protocol() -> Rule:
     return Rule(
         code="protocol.json_parse",
         title="the answer is a JSON object with at least one of the 19 fields",
-        scope=Scope.SAMPLE,
-        slots=(Slot(None, 0),),
         passed="an answer was extracted",
         failed="no answer could be read from the text: {why}",
         check=check,
@@ -218,10 +216,6 @@ def _continuity(task: f.Task, library: Library) -> Rule:
         quantity=lambda batch: batch.steps[1:].reshape(-1, batch.n),
         limits=Limits(high=limit, critical_high=limits.critical_factor * limit),
     )
-
-
-def _physics(task: f.Task, library: Library) -> list[Rule]:
-    return [_vertical_speed(task, library), _attitude(task, library)]
 
 
 def _vertical_speed(task: f.Task, library: Library) -> Rule:

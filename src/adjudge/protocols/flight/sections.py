@@ -25,13 +25,13 @@ COMPREHENSIVE = (
 
 def of_task(task: TaskNumbers, config: FlightConfig, library: Library) -> list[Section]:
     """The sections of one task, in the order of the report."""
-    found = [ceiling.section(task.whole.ceiling, task.ceiling, library, task.suffix.strip("/")), _tail_risk(task)]
+    tables = [ceiling.section(task.whole.ceiling, task.ceiling, library, task.suffix.strip("/")), _tail_risk(task)]
     if task.suffix and task.ranking is not None:
-        found.append(_ranking(task))
-    found += [_scores(task), _fields(task)]
+        tables.append(_ranking(task))
+    tables += [_scores(task), _fields(task)]
     if config.scores in {"rubric", "both"}:
-        found.append(_rubric(task))
-    return found
+        tables.append(_rubric(task))
+    return tables
 
 
 def _titled(task: TaskNumbers, name: str, title: str) -> tuple[str, str]:
@@ -79,10 +79,10 @@ def _scores(task: TaskNumbers) -> Section:
     for name, summary in (("all models", task.summary["all"]), *task.summary["models"].items()):
         if name == "all models" and len(task.models) == 1:
             continue
-        columns = {f"{score} score": found for score, found in summary["scores"].items()}
-        columns |= {f"{error} (raw units)": found for error, found in summary["conditional_error"].items()}
+        columns = {f"{score} score": values for score, values in summary["scores"].items()}
+        columns |= {f"{error} (raw units)": values for error, values in summary["conditional_error"].items()}
         columns["field completeness"] = summary["availability"]["distribution"]
-        rows += [[name, what, *(found[key] for key in STATISTICS)] for what, found in columns.items()]
+        rows += [[name, what, *(values[key] for key in STATISTICS)] for what, values in columns.items()]
     return Section(
         *_titled(task, "score_statistics", "Scores and errors: their distributions"),
         ["model", "", *(key.upper() if key[0] == "p" else key for key in STATISTICS)],
@@ -96,9 +96,9 @@ def _scores(task: TaskNumbers) -> Section:
 def _fields(task: TaskNumbers) -> Section:
     keys = ("mae", "rmse", "normalised_mae", "persistence_mae", "n")
     rows: list[list[Cell]] = [
-        [profile["model_name"], field, *(found[key] for key in keys)]
+        [profile["model_name"], field, *(errors[key] for key in keys)]
         for profile in task.profiles
-        for field, found in profile["error_distribution"]["by_field"].items()
+        for field, errors in profile["error_distribution"]["by_field"].items()
     ]
     return Section(
         *_titled(task, "field_errors", "Errors by field"),

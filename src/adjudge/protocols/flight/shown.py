@@ -75,11 +75,11 @@ def fill_from_questions(shown: Floats, source: NDArray[np.int8], questions: Sequ
         next((state for text in asked if text and (state := state_in_question(text)) is not None), None)
         for asked in zip(*texts, strict=True)
     ]
-    found = np.array([state is not None for state in states], dtype=bool)
-    if found.any():
+    readable = np.array([state is not None for state in states], dtype=bool)
+    if readable.any():
         shown = shown.copy()
-        shown[missing[found]] = finite(state_rows([state for state in states if state is not None]))
-        source[missing[found]] = SOURCES.index("question")
+        shown[missing[readable]] = finite(state_rows([state for state in states if state is not None]))
+        source[missing[readable]] = SOURCES.index("question")
         source[np.isnan(shown).all(axis=1)] = -1
     return shown
 

@@ -14,28 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adjudge.protocols.flight.fields import (
-    AIRSPEED,
-    BARO_ALTITUDE,
-    FIELDS,
-    GPS_ALTITUDE,
-    GROUND_SPEED,
-    HEADING,
-    LATERAL_ACCELERATION,
-    LATITUDE,
-    LONGITUDE,
-    NORMAL_ACCELERATION,
-    PITCH,
-    PRESSURE_ALTITUDE,
-    ROLL,
-    SLIP,
-    TRACK,
-    TURN_RATE,
-    VELOCITY_E,
-    VELOCITY_N,
-    VELOCITY_U,
-    VERTICAL_SPEED,
-)
+from adjudge.protocols.flight import fields as f
+from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.garmin import FPM_PER_MS, KNOTS_PER_MS
 from adjudge.protocols.flight.task_files import State
 
@@ -130,50 +110,50 @@ def fly(rng: np.random.Generator, profile: Profile, seconds: int) -> list[State]
         pitch = 0.8 if leg.on_ground else math.degrees(math.atan2(up, true_airspeed)) + 6.5 - 0.045 * airspeed
         east, north, up = round(east, 2), round(north, 2), round(up, 2)
         state = {
-            LATITUDE: latitude,
-            LONGITUDE: longitude,
-            GPS_ALTITUDE: baro + offset + rng.normal(0, 0.4),
-            TRACK: math.degrees(math.atan2(east, north)),
-            HEADING: math.degrees(heading) - variation + rng.normal(0, 0.15),
-            VELOCITY_E: east,
-            VELOCITY_N: north,
-            VELOCITY_U: up,
-            GROUND_SPEED: KNOTS_PER_MS * math.hypot(east, north),
-            ROLL: roll + rng.normal(0, 0.1),
-            PITCH: pitch + rng.normal(0, 0.2),
-            TURN_RATE: math.degrees(turn),
-            SLIP: lateral + rng.normal(0, 0.004),
-            NORMAL_ACCELERATION: 1 / math.cos(math.radians(roll)) + rng.normal(0, 0.015),
-            LATERAL_ACCELERATION: lateral,
-            VERTICAL_SPEED: FPM_PER_MS * up,
-            AIRSPEED: airspeed + rng.normal(0, 0.3),
-            BARO_ALTITUDE: baro + rng.normal(0, 0.8),
-            PRESSURE_ALTITUDE: baro + setting_correction + rng.normal(0, 0.8),
+            f.LATITUDE: latitude,
+            f.LONGITUDE: longitude,
+            f.GPS_ALTITUDE: baro + offset + rng.normal(0, 0.4),
+            f.TRACK: math.degrees(math.atan2(east, north)),
+            f.HEADING: math.degrees(heading) - variation + rng.normal(0, 0.15),
+            f.VELOCITY_E: east,
+            f.VELOCITY_N: north,
+            f.VELOCITY_U: up,
+            f.GROUND_SPEED: KNOTS_PER_MS * math.hypot(east, north),
+            f.ROLL: roll + rng.normal(0, 0.1),
+            f.PITCH: pitch + rng.normal(0, 0.2),
+            f.TURN_RATE: math.degrees(turn),
+            f.SLIP: lateral + rng.normal(0, 0.004),
+            f.NORMAL_ACCELERATION: 1 / math.cos(math.radians(roll)) + rng.normal(0, 0.015),
+            f.LATERAL_ACCELERATION: lateral,
+            f.VERTICAL_SPEED: FPM_PER_MS * up,
+            f.AIRSPEED: airspeed + rng.normal(0, 0.3),
+            f.BARO_ALTITUDE: baro + rng.normal(0, 0.8),
+            f.PRESSURE_ALTITUDE: baro + setting_correction + rng.normal(0, 0.8),
         }
         states.append({field: as_recorded(field, state[field]) for field in FIELDS})
     return states
 
 
 RESOLUTION = {
-    LATITUDE: 7,
-    LONGITUDE: 7,
-    VELOCITY_E: 2,
-    VELOCITY_N: 2,
-    VELOCITY_U: 2,
-    ROLL: 2,
-    PITCH: 2,
-    TURN_RATE: 2,
-    SLIP: 3,
-    NORMAL_ACCELERATION: 3,
-    LATERAL_ACCELERATION: 3,
-    VERTICAL_SPEED: 0,
+    f.LATITUDE: 7,
+    f.LONGITUDE: 7,
+    f.VELOCITY_E: 2,
+    f.VELOCITY_N: 2,
+    f.VELOCITY_U: 2,
+    f.ROLL: 2,
+    f.PITCH: 2,
+    f.TURN_RATE: 2,
+    f.SLIP: 3,
+    f.NORMAL_ACCELERATION: 3,
+    f.LATERAL_ACCELERATION: 3,
+    f.VERTICAL_SPEED: 0,
 }
 
 
 def as_recorded(field: str, value: float) -> float:
     """As a log would have it: with the decimals of the field (1 where not stated), angles in [0, 360)."""
     rounded = round(float(value), RESOLUTION.get(field, 1)) + 0.0
-    return round(rounded % 360.0, 1) % 360.0 if field in (TRACK, HEADING) else rounded
+    return round(rounded % 360.0, 1) % 360.0 if field in (f.TRACK, f.HEADING) else rounded
 
 
 def _leg(profile: Profile, progress: float) -> Leg:

@@ -31,7 +31,7 @@ def distribution(values: NDArray[np.float64]) -> dict[str, float | int | None]:
         return {"n": 0, **dict.fromkeys(names)}
     with np.errstate(over="ignore"):
         mean, spread = float(values.mean()), float(values.std(ddof=1)) if n > 1 else None
-    found = (
+    statistics = (
         mean,
         float(np.median(values)),
         spread if spread is not None and math.isfinite(spread) else None,
@@ -39,7 +39,7 @@ def distribution(values: NDArray[np.float64]) -> dict[str, float | int | None]:
         float(values.max()),
         *quantile_values(values, [percent / 100 for percent in PERCENTILES]),
     )
-    return {"n": n, **dict(zip(names, found, strict=True))}
+    return {"n": n, **dict(zip(names, statistics, strict=True))}
 
 
 class Summary:
@@ -107,9 +107,9 @@ class Summary:
     @cached_property
     def scores(self) -> dict[str, Any]:
         """Every score of eligible samples, and the rubric of all."""
-        found = {name: self.counted(name) for name in ("availability", "constraint")}
-        found |= {name: distribution(self.numbers.scores(name)) for name in ("error", "total")}
-        return {**found, "rubric": self.counted("rubric")}
+        distributions = {name: self.counted(name) for name in ("availability", "constraint")}
+        distributions |= {name: distribution(self.numbers.scores(name)) for name in ("error", "total")}
+        return {**distributions, "rubric": self.counted("rubric")}
 
     def counted(self, name: str) -> dict[str, Any]:
         """The distribution of a score that is counted by value."""
@@ -121,32 +121,32 @@ class Summary:
     def tail_risk(self) -> dict[str, Any]:
         """High percentiles of the errors, and how often the error score is low; ineligible samples count as low."""
         total = self.numbers.total
-        found: dict[str, Any] = {}
+        risks: dict[str, Any] = {}
         for name in ("mae", "rmse"):
             column = self.numbers.column(name)
             highest = (
                 quantile_values(column, [percent / 100 for percent in TAIL]) if column.size else [None] * len(TAIL)
             )
-            found |= {f"{name}_p{percent}": value for percent, value in zip(TAIL, highest, strict=True)}
+            risks |= {f"{name}_p{percent}": value for percent, value in zip(TAIL, highest, strict=True)}
         left_out, scored = total("n") - total("eligible"), total("count.error")
         for limit in EXCEEDANCE:
             under = total(f"under.{limit}")
-            found[f"error_under_{limit}_rate"] = _share(under + left_out, scored + left_out)
-            found[f"error_under_{limit}_rate_eligible"] = _share(under, scored)
+            risks[f"error_under_{limit}_rate"] = _share(under + left_out, scored + left_out)
+            risks[f"error_under_{limit}_rate_eligible"] = _share(under, scored)
         risky = total(f"under.{EXCEEDANCE[0]}")
-        found["high_risk"] = {"count": risky, "rate": _share(risky, scored), "of": scored}
-        return found
+        risks["high_risk"] = {"count": risky, "rate": _share(risky, scored), "of": scored}
+        return risks
 
     @cached_property
     def violations(self) -> dict[str, Any]:
         """Failed atoms by family and severity, with rates over the atoms that were checked."""
         atoms = self.numbers.whole.atoms[self.numbers.index]
-        found = {}
+        families = {}
         for family, row in zip(ATOM_FAMILIES, atoms, strict=True):
             kinds = dict(zip(ATOM_KINDS, row.tolist(), strict=True))
             failed = kinds["warning"] + kinds["critical"]
-            found[family] = {**kinds, "violations": failed, "rate": _share(failed, kinds["pass"] + failed)}
-        return found
+            families[family] = {**kinds, "violations": failed, "rate": _share(failed, kinds["pass"] + failed)}
+        return families
 
     @cached_property
     def failure_modes(self) -> dict[str, Any]:
@@ -165,20 +165,20 @@ class Summary:
 
     def per_field(self) -> dict[str, Any]:
         """MAE and RMSE of every field over eligible samples, and those of repeating the shown state."""
-        found = {}
+        errors = {}
         rows = self.numbers.whole.fields[self.numbers.index]
         for name, jump, row in zip(FIELDS, self.library.jumps().tolist(), rows, strict=True):
             sums = dict(zip(FIELD_SUMS, row.tolist(), strict=True))
             mae = _ratio(sums["absolute"], sums["count"])
             square = _ratio(sums["squared"], sums["count"])
-            found[name] = {
+            errors[name] = {
                 "mae": mae,
                 "rmse": None if square is None else math.sqrt(square),
                 "normalised_mae": None if mae is None else mae / jump,
                 "persistence_mae": _ratio(sums["persistence"], sums["persistence_count"]),
                 "n": int(sums["count"]),
             }
-        return found
+        return errors
 
     def _completeness(self) -> float | None:
         rows = self.numbers.values.counted["completeness"]

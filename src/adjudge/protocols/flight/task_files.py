@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import msgspec
 
 from adjudge.errors import ConfigError, OutputError
 from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
+from adjudge.runs.new_file import whole_file
 
 State = dict[str, float]
 
@@ -30,11 +29,11 @@ def task_named(name: str) -> Task:
 def question(task: Task, shown: Sequence[State]) -> str:
     """The prompt: the shown states, oldest first, and what the answer must look like."""
     if task.shown == 1:
-        given = f"The state of a light aircraft at second t:\n{_json(shown[0])}"
+        states_text = f"The state of a light aircraft at second t:\n{_json(shown[0])}"
     else:
         seconds = [f"t-{back}" if back else "t" for back in range(task.shown - 1, -1, -1)]
         states = "\n".join(f"{second}: {_json(state)}" for second, state in zip(seconds, shown, strict=True))
-        given = f"The states of a light aircraft at {task.shown} consecutive seconds:\n{states}"
+        states_text = f"The states of a light aircraft at {task.shown} consecutive seconds:\n{states}"
     if task.arrays:
         asked = (
             f"Predict the states at t+1 to t+{task.steps}. Each value is an array of exactly {task.steps} numbers, "
@@ -43,7 +42,7 @@ def question(task: Task, shown: Sequence[State]) -> str:
     else:
         asked = "Predict the state at t+1. Each value is one number"
     form = f"Answer with one JSON object with exactly these {len(FIELDS)} keys:"
-    return f"{given}\n\n{asked}, in the units of its key. {form}\n{_KEYS}"
+    return f"{states_text}\n\n{asked}, in the units of its key. {form}\n{_KEYS}"
 
 
 def task_record(
@@ -81,37 +80,20 @@ def current_state(task: Task, shown: Sequence[State]) -> State | list[State]:
 def write_whole(files: Mapping[Path, Iterable[Any]], *, force: bool) -> None:
     """Write JSONL (`.jsonl`), JSON (`.json`) and, from bytes, other files: all of them whole, or none.
 
-    Every file is written beside its place under a temporary name and renamed when all are complete. A file that
-    exists is refused unless `force`.
+    A file that exists is refused unless `force`.
     """
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:
         raise OutputError(f"{', '.join(existing)} exists already; choose another place, or replace it with --force.")
-    waiting: dict[Path, Path] = {}
-    try:
+    with contextlib.ExitStack() as waiting:
         for path, records in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-            waiting[path] = Path(name)
-            with os.fdopen(handle, "wb") as stream:
-                for record in records:
-                    stream.write(record if isinstance(record, bytes) else msgspec.json.encode(record) + b"\n")
-            waiting[path].chmod(0o666 & ~_umask())
-        for path, temporary in waiting.items():
-            temporary.replace(path)
-    except OSError as error:
-        place = error.filename2 or error.filename
-        raise OutputError(f"cannot write {place or next(iter(files))} ({error.strerror}).") from error
-    finally:
-        for temporary in waiting.values():
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"cannot write {path} ({error.strerror}).") from error
+            stream = waiting.enter_context(whole_file(path))
+            for record in records:
+                stream.write(record if isinstance(record, bytes) else msgspec.json.encode(record) + b"\n")
 
 
 def _json(state: State) -> str:

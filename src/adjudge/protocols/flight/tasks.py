@@ -49,10 +49,10 @@ class TaskRules:
         code[:] = self.whole.slot_code[:, None]
         outcome[self._places], severity[self._places] = evidence.outcome, evidence.severity
         observed[self._places], code[self._places] = evidence.observed, self._codes[evidence.code]
-        found = evidence.reasons
-        codes = np.full(shape, len(found.texts), dtype=np.int32)
-        codes[self._places] = -1 if found.codes is None else found.codes
-        reasons = Reasons.of(codes, [*found.texts, NOT_ASKED])
+        reasons_of_task = evidence.reasons
+        codes = np.full(shape, len(reasons_of_task.texts), dtype=np.int32)
+        codes[self._places] = -1 if reasons_of_task.codes is None else reasons_of_task.codes
+        reasons = Reasons.of(codes, [*reasons_of_task.texts, NOT_ASKED])
         return Evidence(self.whole, outcome, severity, observed, code, reasons)
 
     def narrowed(self, evidence: Evidence) -> Evidence:
@@ -62,13 +62,17 @@ class TaskRules:
         translate = np.full(len(self.whole.codes), -1, dtype=np.int16)
         translate[self._codes] = np.arange(self._codes.size)
         places = self._places
-        found = evidence.reasons
-        codes = np.full((places.size, evidence.n), -1, dtype=np.int32) if found.codes is None else found.codes[places]
+        reasons_of_run = evidence.reasons
+        codes = (
+            np.full((places.size, evidence.n), -1, dtype=np.int32)
+            if reasons_of_run.codes is None
+            else reasons_of_run.codes[places]
+        )
         return Evidence(
             self.layout,
             evidence.outcome[places],
             evidence.severity[places],
             evidence.observed[places],
             translate[evidence.code[places]],
-            Reasons.of(codes, found.texts),
+            Reasons.of(codes, reasons_of_run.texts),
         )

@@ -40,13 +40,17 @@ def baselines(whole: Partial, types: tuple[str, ...]) -> dict[str, Any]:
 def broken_scenarios(whole: Partial, types: tuple[str, ...]) -> list[dict[str, Any]]:
     """Scenarios with an episode that an agent passes by never acting: all steps, or all milestones, ask for nothing."""
     passed = (_steps(whole, [types.index(name) for name in NOTHING]) == whole.steps) | _weak(whole)
-    found = []
+    broken = []
     for scenario in sorted({str(name or "") for name in whole.scenarios}):
-        own = np.array([(name or "") == scenario for name in whole.scenarios])
-        if (own & passed).any():
-            item = {"scenario": scenario, "episodes": int(own.sum()), "episodes_passed": int((own & passed).sum())}
-            found.append(item)
-    return found
+        of_scenario = np.array([(name or "") == scenario for name in whole.scenarios])
+        if (of_scenario & passed).any():
+            item = {
+                "scenario": scenario,
+                "episodes": int(of_scenario.sum()),
+                "episodes_passed": int((of_scenario & passed).sum()),
+            }
+            broken.append(item)
+    return broken
 
 
 def _weak(whole: Partial) -> Mask:

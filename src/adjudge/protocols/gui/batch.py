@@ -77,8 +77,8 @@ class GuiBatch:
     @cached_property
     def has_coordinates(self) -> Mask:
         """Which predictions carry any coordinate."""
-        given: Mask = np.logical_or.reduce(~np.isnan(self.point), axis=0)
-        return given
+        any_coordinate: Mask = np.logical_or.reduce(~np.isnan(self.point), axis=0)
+        return any_coordinate
 
     @cached_property
     def in_space(self) -> Mask:
@@ -94,9 +94,9 @@ class GuiBatch:
     @cached_property
     def has_box(self) -> Mask:
         """Which steps have a recorded box."""
-        found = np.zeros(self.n, dtype=bool)
-        found[self.box_row] = True
-        return found
+        boxed = np.zeros(self.n, dtype=bool)
+        boxed[self.box_row] = True
+        return boxed
 
     @cached_property
     def has_target(self) -> Mask:
@@ -114,7 +114,7 @@ class GuiBatch:
         """(2, n): normalised L2 distance to the target (the recorded point, else the nearest box centre), and of the ends."""
         unit = divisors(self.space, self.screen)
         usable = np.where(np.repeat(self.has_point, 2, axis=0), self.point, np.nan)
-        found = np.stack([_distance(usable[k : k + 2] - self.target[k : k + 2], unit) for k in (0, 2)])
+        distances = np.stack([_distance(usable[k : k + 2] - self.target[k : k + 2], unit) for k in (0, 2)])
         rows = self.box_row
         if rows.size:
             centre = (self.boxes[:, :2] + self.boxes[:, 2:]).T / 2.0
@@ -123,8 +123,8 @@ class GuiBatch:
             with np.errstate(invalid="ignore"):  # no point: the distance stays NaN
                 np.minimum.at(nearest, rows, to_centre)
             use = np.isnan(self.target[X]) & self.has_box
-            found[0, use] = nearest[use]
-        return found
+            distances[0, use] = nearest[use]
+        return distances
 
     @cached_property
     def in_box(self) -> Mask:
@@ -157,14 +157,14 @@ def shown_numbers(values: Iterable[float], brackets: str) -> str:
 
 def present(values: pa.StringArray) -> Mask:
     """Which of the values are there."""
-    found: Mask = values.is_valid().to_numpy(zero_copy_only=False)
-    return found
+    valid: Mask = values.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def same(a: pa.StringArray, b: pa.StringArray) -> Mask:
     """Where both values are there and equal."""
-    found: Mask = pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False)
-    return found
+    equal: Mask = pc.equal(a, b).fill_null(False).to_numpy(zero_copy_only=False)
+    return equal
 
 
 def _distance(difference: Floats, unit: Floats) -> Floats:
@@ -306,13 +306,13 @@ class GuiReader:
 
 def places_in(types: tuple[str, ...], words: pa.StringArray) -> NDArray[np.int16]:
     """The places of some words in `types`, −1 for none of them."""
-    found: NDArray[np.int16] = (
+    places: NDArray[np.int16] = (
         pc.index_in(words, value_set=pa.array(types, pa.string()), skip_nulls=True)
         .fill_null(-1)
         .to_numpy(zero_copy_only=False)
         .astype(np.int16)
     )
-    return found
+    return places
 
 
 def _taken(table: pa.Table, name: str, rows: Ints) -> Any:
@@ -328,9 +328,9 @@ def _values(table: pa.Table, name: str, rows: Ints, fill: float) -> Any:
     """Some rows of a column of numbers, `fill` for −1."""
     if not table.num_rows:
         return np.full(len(rows), fill)
-    found: Floats = table.column(name).to_numpy()[rows]
+    numbers: Floats = table.column(name).to_numpy()[rows]
     absent = rows < 0
-    return np.where(absent, fill, found) if absent.any() else found
+    return np.where(absent, fill, numbers) if absent.any() else numbers
 
 
 def _noted(notes: pa.StringArray) -> dict[int, str]:

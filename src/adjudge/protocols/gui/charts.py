@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart, layer, tooltip
+from adjudge.protocols.common.charts import Spec, chart, layer, number, tooltip, words
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import OUTCOMES, Partial
 from adjudge.protocols.gui.spaces import EDGE, Floats
@@ -70,20 +70,12 @@ def distances(values: Floats, radius: float) -> Spec:
         data={"values": rows},
         mark={"type": "bar", "stroke": "white"},
         encoding={
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "title": "distance, in shares of the screen",
-                "bin": {"binned": True},
-            },
+            "x": number("from", title="distance, in shares of the screen", bin={"binned": True}),
             "x2": {"field": "to"},
-            "y": {"field": "clicks", "type": "quantitative", "title": "clicks"},
-            "color": {
-                "field": "result",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": ["hit", "missed"], "range": [COLOURS[0], COLOURS[2]]},
-            },
+            "y": number("clicks", title="clicks"),
+            "color": words(
+                "result", title=None, scale={"domain": ["hit", "missed"], "range": [COLOURS[0], COLOURS[2]]}
+            ),
             "tooltip": tooltip("from", "to", "clicks"),
         },
     )
@@ -103,8 +95,8 @@ def rates(estimates: dict[str, Estimate], model: str) -> Spec:
         for name in _RATES
         for e in (estimates[name],)
     ]
-    y = {"field": "metric", "type": "nominal", "sort": list(_RATES), "title": None, "axis": {"labelLimit": 240}}
-    x = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share (95 % interval)"}
+    y = words("metric", sort=list(_RATES), title=None, axis={"labelLimit": 240})
+    x = number("value", scale={"domain": [0, 1]}, title="share (95 % interval)")
     ends = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
     point = {"y": y, "x": x, "tooltip": tooltip("metric", "value", "low", "high", "n")}
     no_value = {"y": y, "x": {"datum": 0}, "text": {"field": "label"}}
@@ -141,15 +133,14 @@ def strips(episode_strips: list[tuple[str, str | None, list[int], list[int]]], e
         data={"values": rows},
         mark={"type": "rect", "stroke": "white", "strokeWidth": 1.5},
         encoding={
-            "y": {"field": "episode", "type": "nominal", "title": None, "axis": {"labelLimit": 220}},
+            "y": words("episode", title=None, axis={"labelLimit": 220}),
             "x": {"field": "step", "type": "ordinal", "title": "step", "axis": {"labelAngle": 0, "labelOverlap": True}},
-            "color": {
-                "field": "outcome",
-                "type": "nominal",
-                "title": "outcome",
-                "scale": {"domain": list(OUTCOMES), "range": list(COLOURS)},
-                "legend": {"labelLimit": 220},
-            },
+            "color": words(
+                "outcome",
+                title="outcome",
+                scale={"domain": list(OUTCOMES), "range": list(COLOURS)},
+                legend={"labelLimit": 220},
+            ),
             "tooltip": tooltip("episode", "scenario", "step", "outcome"),
         },
     )
@@ -176,15 +167,9 @@ def by_type(slices: dict[str, dict[str, Estimate]]) -> Spec:
         data={"values": rows},
         mark="bar",
         encoding={
-            "y": {"field": "type", "type": "nominal", "title": None, "axis": {"labelLimit": 240}},
+            "y": words("type", title=None, axis={"labelLimit": 240}),
             "yOffset": {"field": "measure", "sort": order},
-            "x": {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share of steps"},
-            "color": {
-                "field": "measure",
-                "type": "nominal",
-                "title": None,
-                "sort": order,
-                "scale": {"domain": order, "range": ["#56B4E9", "#009E73"]},
-            },
+            "x": number("value", scale={"domain": [0, 1]}, title="share of steps"),
+            "color": words("measure", title=None, sort=order, scale={"domain": order, "range": ["#56B4E9", "#009E73"]}),
         },
     )

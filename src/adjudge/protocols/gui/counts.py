@@ -236,8 +236,8 @@ def _farthest(miss: Miss) -> tuple[float, str]:
 
 
 def _of_episodes(samples: pa.Table, name: str, rows: Ints) -> list[str | None]:
-    found, code = words(samples, name)
-    return [found[code[row]] for row in rows]
+    known_words, code = words(samples, name)
+    return [known_words[code[row]] for row in rows]
 
 
 def _flags(samples: pa.Table, name: str) -> Ints:
@@ -249,10 +249,10 @@ def _flags(samples: pa.Table, name: str) -> Ints:
 
 def _last(flags: Ints, episode: Ints, m: int) -> Ints:
     """The last flag of each episode that is not null, else −1."""
-    found = np.full(m, -1, dtype=np.int64)
+    last = np.full(m, -1, dtype=np.int64)
     told = flags >= 0
-    found[episode[told]] = flags[told]
-    return found
+    last[episode[told]] = flags[told]
+    return last
 
 
 def _buckets(samples: pa.Table, rows: Ints) -> Ints:
@@ -266,22 +266,22 @@ def _fits(batch: GuiBatch) -> Ints:
 
     A step counts for `normalized` under another declared space only when a coordinate is a fraction: (0, 1) is a pixel.
     """
-    found = np.zeros((2, 1 + len(SPACES)), dtype=np.int64)
+    fitting = np.zeros((2, 1 + len(SPACES)), dtype=np.int64)
     for index, every in enumerate((batch.target, batch.point)):
         known = ~np.isnan(every)
-        given = np.flatnonzero(np.logical_or.reduce(known, axis=0))
+        pointing = np.flatnonzero(np.logical_or.reduce(known, axis=0))
         # The ends of drags are mostly absent.
-        points, screen = every[: 4 if known[2:].any() else 2, given], batch.screen[:, given]
-        found[index, 0] = given.size
-        own = inside(batch.space, points, screen)
+        points, screen = every[: 4 if known[2:].any() else 2, pointing], batch.screen[:, pointing]
+        fitting[index, 0] = pointing.size
+        fits_declared = inside(batch.space, points, screen)
         for place, space in enumerate(SPACES, 1):
             fits = inside(space, points, screen)
             if space == "normalized" and batch.space != space:
                 fits &= np.logical_or.reduce(np.nan_to_num(points) % 1.0 != 0.0, axis=0)
             elif space != batch.space:
-                fits &= ~own
-            found[index, place] = fits.sum()
-    return found
+                fits &= ~fits_declared
+            fitting[index, place] = fits.sum()
+    return fitting
 
 
 def _strips(
@@ -301,23 +301,25 @@ def _strips(
     outcome[status == UNPARSED] = 4
     outcome[status == MISSING] = 5
     steps = samples.column("step").to_numpy()
-    found = []
+    strips = []
     for start in starts.tolist():
         rows = np.flatnonzero((code == code[start]) & (status != UNMATCHED))
         strip = (str(names[code[start]]), scenarios[scenario[start]], steps[rows].tolist(), outcome[rows].tolist())
-        found.append(strip)
-    return found
+        strips.append(strip)
+    return strips
 
 
 def _dataset(samples: pa.Table, matched: Mask) -> bytes:
     """Over ids and recorded actions: the same data set whatever the agent."""
     whole = hashlib.sha256()
-    own = samples if matched.all() else samples.filter(pa.array(matched))
+    recorded = samples if matched.all() else samples.filter(pa.array(matched))
     for name in ("sample", "type", "element", "argument", "milestones"):
-        column = own.column(name).combine_chunks().cast(pa.string()).fill_null("")
+        column = recorded.column(name).combine_chunks().cast(pa.string()).fill_null("")
         every = pa.ListArray.from_arrays(pa.array([0, len(column)], pa.int32()), column)
         whole.update(pc.binary_join(every, "\x00")[0].as_py().encode())
     for name in ("x", "y", "end_x", "end_y", "screen_width", "screen_height"):
-        whole.update(pc.fill_null(own.column(name), -1.0).to_numpy().tobytes())
-    whole.update(np.asarray(own.column("boxes").combine_chunks().flatten().to_numpy(zero_copy_only=False)).tobytes())
+        whole.update(pc.fill_null(recorded.column(name), -1.0).to_numpy().tobytes())
+    whole.update(
+        np.asarray(recorded.column("boxes").combine_chunks().flatten().to_numpy(zero_copy_only=False)).tobytes()
+    )
     return whole.digest()

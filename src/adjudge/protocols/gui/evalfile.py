@@ -89,9 +89,9 @@ def deprecated(metrics: dict[str, Any]) -> list[str]:
 
 def migrate(document: dict[str, Any]) -> dict[str, Any]:
     """The same evaluation as v1.0: every key kept, what v1.0 requires and the file lacks null with a note."""
-    found = shape(document)
+    kind = shape(document)
     metrics = dict(metrics_of(document))
-    rest = {name: value for name, value in document.items() if name != "metrics" and (found != "bare" or name in _TOP)}
+    rest = {name: value for name, value in document.items() if name != "metrics" and (kind != "bare" or name in _TOP)}
     notes = [str(note) for note in rest.pop("migration_notes", ())]
     top: dict[str, Any] = {"schema_version": rest.pop("schema_version", schemas.VERSION)}
     for name in ("config_path", "backend"):
@@ -121,33 +121,33 @@ def problems(document: dict[str, Any], *, strict: bool = False) -> list[str]:
         return [f"metrics has none of {', '.join(schemas.REQUIRED)}"]
     unset = legacy or (bool(document.get("migration_notes")) and not strict)
     absent = [f"{name} is missing" for name in schemas.REQUIRED if strict and name not in metrics]
-    found = _top_problems(document, legacy=legacy) + absent
+    listed = _top_problems(document, legacy=legacy) + absent
     for name in (*schemas.REQUIRED, *schemas.OPTIONAL, *schemas.LATER_RATES, *schemas.LATER_COUNTS):
         if name not in metrics:
             continue
         whole = name in schemas.COUNTS or name in schemas.LATER_COUNTS
         bound = None if whole or name in schemas.LOWER_IS_BETTER else 1.0
         allowed = unset or name not in schemas.REQUIRED or name in schemas.NULLABLE
-        found += _value_problems(name, metrics[name], whole=whole, high=bound, nullable=allowed)
-    if not found:
+        listed += _value_problems(name, metrics[name], whole=whole, high=bound, nullable=allowed)
+    if not listed:
         mode = str(document.get("dsl_mode", "coord"))
-        found = _contradictions(in_use(document), mode, unset=unset) + _impossible_rates(in_use(document))
-    return found
+        listed = _contradictions(in_use(document), mode, unset=unset) + _impossible_rates(in_use(document))
+    return listed
 
 
 def _top_problems(document: dict[str, Any], *, legacy: bool) -> list[str]:
-    found = []
+    listed = []
     for name in ("config_path", "backend"):
         value = document.get(name)
         if not isinstance(value, str) and not (legacy and value is None):
-            found.append(f"{name} is {_shown(value)}, expected a string")
+            listed.append(f"{name} is {_shown(value)}, expected a string")
     mode = document.get("dsl_mode", "coord")
     if not isinstance(mode, str) or mode not in {"coord", "som"}:
-        found.append(f"dsl_mode is {_shown(mode)}, expected coord or som")
+        listed.append(f"dsl_mode is {_shown(mode)}, expected coord or som")
     version = document.get("schema_version", schemas.VERSION)
     if not (isinstance(version, str) and version.startswith("1.")):
-        found.append(f"schema_version is {_shown(version)}, expected 1.x")
-    return found
+        listed.append(f"schema_version is {_shown(version)}, expected 1.x")
+    return listed
 
 
 def _value_problems(name: str, value: Any, *, whole: bool, high: float | None, nullable: bool) -> list[str]:
@@ -166,23 +166,23 @@ def _value_problems(name: str, value: Any, *, whole: bool, high: float | None, n
 def _contradictions(metrics: dict[str, Any], mode: str, *, unset: bool) -> list[str]:
     """Metrics that cannot stand together."""
     pairs = metrics.get("coord_error_count")
-    found = []
+    listed = []
     for name in ("mean_coord_error", "click_hit_rate"):
         if pairs == 0 and metrics.get(name) is not None:
-            found.append(f"{name} is {metrics[name]:g} although coord_error_count is 0; over nothing it is null")
+            listed.append(f"{name} is {metrics[name]:g} although coord_error_count is 0; over nothing it is null")
         if pairs and metrics.get(name) is None and not unset:
-            found.append(f"{name} is null although coord_error_count is {pairs}")
+            listed.append(f"{name} is null although coord_error_count is {pairs}")
     if mode == "som":
-        found += [
+        listed += [
             f"{name} is {metrics[name]:g}, expected null in SoM mode"
             for name in ("mean_coord_error", "click_hit_rate", "bbox_hit_rate")
             if metrics.get(name) is not None
         ]
     elif metrics.get("element_accuracy") is not None:
-        found.append(f"element_accuracy is {metrics['element_accuracy']:g}, expected null in coordinate mode")
+        listed.append(f"element_accuracy is {metrics['element_accuracy']:g}, expected null in coordinate mode")
     if metrics.get("num_steps") == 0:
-        found.append("num_steps is 0; an evaluation of no steps is none")
-    return found
+        listed.append("num_steps is 0; an evaluation of no steps is none")
+    return listed
 
 
 def denominator(name: str, metrics: dict[str, Any]) -> int | None:
@@ -209,18 +209,18 @@ def numerator(rate: float, n: int) -> int | None:
 
 def _impossible_rates(metrics: dict[str, Any]) -> list[str]:
     """Rates that no whole number of steps, clicks or episodes can give."""
-    found = []
+    listed = []
     for name, value in metrics.items():
         n = denominator(name, metrics)
         if n is None or not isinstance(value, _NUMBER) or isinstance(value, bool):
             continue
         if numerator(float(value), n) is None:
             below = math.floor(value * n)
-            found.append(
+            listed.append(
                 f"{name} is {value:g} over {n}, which no whole number gives "
                 f"({below}/{n} = {below / n:.4f}, {below + 1}/{n} = {(below + 1) / n:.4f})"
             )
-    return found
+    return listed
 
 
 def eval_json(run: Run, about: dict[str, Any] | None = None) -> bytes:

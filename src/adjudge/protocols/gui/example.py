@@ -116,9 +116,9 @@ def generate(folder: Path, *, seed: int = 0, force: bool = False) -> list[Path]:
     files: dict[str, list[Any]] = {"episodes.jsonl": episodes}
     for place, agent in enumerate(AGENTS):
         for mode in ("coord", "som"):
-            own = np.random.default_rng(np.random.SeedSequence([seed, 7, place, mode == "som"]))
+            agent_random = np.random.default_rng(np.random.SeedSequence([seed, 7, place, mode == "som"]))
             suffix = "" if mode == "coord" else "_som"
-            files[f"predictions_{agent}{suffix}.jsonl"] = _predictions(episodes, agent, own, som=mode == "som")
+            files[f"predictions_{agent}{suffix}.jsonl"] = _predictions(episodes, agent, agent_random, som=mode == "som")
         files[f"outcomes_{agent}.jsonl"] = _outcomes(episodes, agent, random)
     files["grounding.jsonl"] = _grounding(episodes, random)
     otherwise = "choose another folder, or --force to replace it"
@@ -154,8 +154,8 @@ def _predictions(
         steps = episode["steps"]
         stop = len(steps) if agent != "stops_early" else int(random.integers(1, len(steps) + 1))
         for number, step in enumerate(steps[:stop]):
-            said = _say(step["action"], agent, random, som=som)
-            row: dict[str, Any] = {"episode_id": episode["episode_id"], "step": number, "raw": said}
+            answer = _say(step["action"], agent, random, som=som)
+            row: dict[str, Any] = {"episode_id": episode["episode_id"], "step": number, "raw": answer}
             if step["action"]["type"] == "done":
                 row["state"] = {"success": True}
             rows.append(row)

@@ -81,13 +81,13 @@ class GroundingReader:
         self._at_line[block.file, line] += 1
         screen = np.full(2, np.nan) if record.img_size is None else np.array(record.img_size, dtype=float)
         try:
-            given, corners = self._recorded(record, screen)
+            boxes, corners = self._recorded(record, screen)
         except ValueError as error:
             raise Shape(str(error)) from None
         answer = record.point if record.point is not None else record.pred
         ranked = record.candidates or ([] if answer is None else [answer])
         best = answer if answer is not None else (ranked[0] if ranked else None)
-        clipped = not np.array_equal(given, corners)
+        clipped = not np.array_equal(boxes, corners)
         return {
             "key": f"record {position}" if record.id is None else str(record.id),
             "file": block.file,
@@ -95,7 +95,7 @@ class GroundingReader:
             "by_position": record.id is None,
             "clipped": clipped,
             "ranked": bool(record.candidates),
-            "fits": others(self.space, given.reshape(-1), screen) if clipped else (),
+            "fits": others(self.space, boxes.reshape(-1), screen) if clipped else (),
             "boxes": corners.ravel().tolist(),
             "point": None if best is None else self._centre(best),
             "answer_box": None if best is None or len(best) != 4 else self._corners([best]).ravel().tolist(),
@@ -206,12 +206,12 @@ class GroundingBatch:
         """Whether each point lies in a box of its record."""
         corners, box_row = self._boxes
         order = np.searchsorted(box_row, np.arange(self.n + 1))
-        found = np.zeros(rows.size, dtype=bool)
+        hits = np.zeros(rows.size, dtype=bool)
         for place, row in enumerate(rows.tolist()):
             boxes = corners[order[row] : order[row + 1]]
             low, high = boxes[:, :2] - EDGE, boxes[:, 2:] + EDGE
-            found[place] = bool(((points[:, place] >= low) & (points[:, place] <= high)).all(axis=1).any())
-        return found
+            hits[place] = bool(((points[:, place] >= low) & (points[:, place] <= high)).all(axis=1).any())
+        return hits
 
     @cached_property
     def iou(self) -> Floats:

@@ -182,12 +182,12 @@ class GroundingPlan(BatchPlan):
 
 def _notes(every: Mapping[str, NDArray[Any]]) -> list[str]:
     n = every["hit"].size
-    said = {
+    texts = {
         "clipped": "records have a box that reaches beyond the screen; it was clipped",
         "by_position": "records have no id and are named by their position",
         "outside": "answers lie outside the declared space and miss",
     }
-    notes = [f"{int(every[name].sum())} of {n} {what}" for name, what in said.items() if every[name].any()]
+    notes = [f"{int(every[name].sum())} of {n} {what}" for name, what in texts.items() if every[name].any()]
     without = int(n - every["answered"].sum())
     return [*notes, f"{without} of {n} records have no answer and count as missed"] if without else notes
 

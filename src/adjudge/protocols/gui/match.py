@@ -84,14 +84,14 @@ def match(partition: Partition, types: tuple[str, ...], *, unmatched: str) -> Ma
     rank = np.unique(steps, return_inverse=True)[1]
     key = np.concatenate([recorded.episode, predicted.episode]) * (int(rank.max(initial=0)) + 1) + rank
     recorded_key, predicted_key = np.split(key, [recorded.episode.size])
-    order, said = np.argsort(recorded_key, kind="stable"), np.argsort(predicted_key, kind="stable")
-    recorded_key, predicted_key = recorded_key[order], predicted_key[said]
+    order, prediction_order = np.argsort(recorded_key, kind="stable"), np.argsort(predicted_key, kind="stable")
+    recorded_key, predicted_key = recorded_key[order], predicted_key[prediction_order]
 
     _refuse_twice(recorded)
     about = _about(recorded, order)
     _refuse_repeated_step(recorded, order, recorded_key)
     milestones = _milestones(recorded, order, about["milestones"], types)
-    _refuse_repeated_prediction(predicted, said, predicted_key)
+    _refuse_repeated_prediction(predicted, prediction_order, predicted_key)
     outcome_row = _outcome_rows(outcomes)
     known = recorded.first() >= 0
     if unmatched == "refuse":
@@ -101,8 +101,8 @@ def match(partition: Partition, types: tuple[str, ...], *, unmatched: str) -> Ma
     at = np.searchsorted(recorded_key, predicted_key)
     hit = np.append(recorded_key, -1)[at] == predicted_key
     answers = np.full(order.size, -1, dtype=np.int64)
-    answers[at[hit]] = said[hit]
-    extra = said[~hit]
+    answers[at[hit]] = prediction_order[hit]
+    extra = prediction_order[~hit]
     episode = np.concatenate([recorded.episode[order], predicted.episode[extra]])
     by_episode = np.argsort(episode, kind="stable")
     recorded_row = np.concatenate([order, np.full(extra.size, -1)])[by_episode]

@@ -15,9 +15,8 @@ from adjudge.protocols.gui.baselines import baselines, broken_scenarios
 from adjudge.protocols.gui.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import PLACE, Ints, Partial, merge
-from adjudge.protocols.gui.notes import notes_of, refuse_no_match, refuse_other_space
 from adjudge.protocols.gui.schemas import OPTIONAL
-from adjudge.protocols.gui.sections import gui_sections
+from adjudge.protocols.gui.sections import gui_sections, notes_of, refuse_no_match, refuse_other_space
 from adjudge.protocols.gui.spaces import Mask
 from adjudge.stats import bootstrap
 from adjudge.stats.error_measures import quantile
@@ -141,8 +140,8 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
     estimates = numbers.of_run()
     slices = numbers.slices()
     named = [Named(name, "", estimate) for name, estimate in estimates.items()]
-    for where, found in slices.items():
-        named += [Named(name, where, estimate) for name, estimate in found.items()]
+    for where, estimates_of_slice in slices.items():
+        named += [Named(name, where, estimate) for name, estimate in estimates_of_slice.items()]
     broken, others = broken_scenarios(whole, types), baselines(whole, types)
     measured = Measured(
         estimates=named,
@@ -157,8 +156,8 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
             "space": config.space,
             **{
                 f"metrics_by_{name}": {
-                    where.removeprefix(f"{name}="): numbers.slice_metrics(where, found)
-                    for where, found in slices.items()
+                    where.removeprefix(f"{name}="): numbers.slice_metrics(where, estimates_of_slice)
+                    for where, estimates_of_slice in slices.items()
                     if where.startswith(f"{name}=")
                 }
                 for name in ("action_type", "scenario", "platform")
@@ -211,26 +210,26 @@ class Numbers:
         """Every estimate about the whole run."""
         click = self.whole.cell_kind == self.click
         n = self.by_episode("n")
-        found = self._steps(click)
-        found["mean_coord_error"] = self.coord_error(click, interval=True)
-        found["click_distance_50th_percentile"] = (
+        estimates = self._steps(click)
+        estimates["mean_coord_error"] = self.coord_error(click, interval=True)
+        estimates["click_distance_50th_percentile"] = (
             quantile(self.whole.distances, 0.5)
             if self.whole.distances.size
             else Estimate.null(self._no_distance(), method="order statistics")
         )
-        found |= self._episodes(np.ones(self.m, dtype=bool))
+        estimates |= self._episodes(np.ones(self.m, dtype=bool))
         for name, column in (
             ("mean_episode_progress", "right"),
             ("mean_episode_step_score", "scored"),
             ("mean_episode_full_score", "full"),
         ):
-            found[name] = bootstrap.mean(
+            estimates[name] = bootstrap.mean(
                 self.by_episode(column) / n,
                 seed=self.config.seed,
                 stream=f"gui/{name}",
                 resamples=self.config.resamples,
             )
-        return found
+        return estimates
 
     def _steps(self, click: Mask, cells: Mask | None = None) -> dict[str, Estimate]:
         """The shares of steps; `click` are the cells of click steps."""
@@ -315,35 +314,35 @@ class Numbers:
 
     def slices(self) -> dict[str, dict[str, Estimate]]:
         """Estimates by action type, scenario and platform."""
-        found: dict[str, dict[str, Estimate]] = {}
+        by_slice: dict[str, dict[str, Estimate]] = {}
         kinds = self.whole.cell_kind
         for kind in np.unique(kinds).tolist():
             cells = kinds == kind
             estimates = self._steps(cells, cells)
             estimates["mean_coord_error"] = self.coord_error(cells, interval=False)
             keep = {name: e for name, e in estimates.items() if e.value is not None or name in _BY_TYPE}
-            found[f"action_type={self.types[kind]}"] = keep
+            by_slice[f"action_type={self.types[kind]}"] = keep
         for name, values in (("scenario", self.whole.scenarios), ("platform", self.whole.platforms)):
             for value in sorted({value for value in values if value is not None}):
-                chosen = np.array([own == value for own in values])
+                chosen = np.array([other == value for other in values])
                 cells = chosen[self.whole.cell_episode]
                 click = cells & (kinds == self.click)
                 estimates = self._steps(click, cells)
                 estimates["mean_coord_error"] = self.coord_error(click, interval=False)
-                found[f"{name}={value}"] = estimates | self._episodes(chosen)
-        return found
+                by_slice[f"{name}={value}"] = estimates | self._episodes(chosen)
+        return by_slice
 
-    def slice_metrics(self, where: str, found: dict[str, Estimate]) -> dict[str, Any]:
+    def slice_metrics(self, where: str, estimates: dict[str, Estimate]) -> dict[str, Any]:
         """A slice as flat numbers."""
-        steps = found["action_type_accuracy"].n
-        episodes = {"num_episodes": found["episode_success_rate"].n} if "episode_success_rate" in found else {}
+        steps = estimates["action_type_accuracy"].n
+        episodes = {"num_episodes": estimates["episode_success_rate"].n} if "episode_success_rate" in estimates else {}
         del where
-        return {**episodes, "num_steps": steps, **{name: estimate.value for name, estimate in found.items()}}
+        return {**episodes, "num_steps": steps, **{name: estimate.value for name, estimate in estimates.items()}}
 
-    def metrics(self, found: dict[str, Estimate]) -> dict[str, Any]:
+    def metrics(self, estimates: dict[str, Estimate]) -> dict[str, Any]:
         """The flat documented names: v1.0 first, then the keys beside them, then the intervals."""
         click = self.whole.cell_kind == self.click
-        value = {name: estimate.value for name, estimate in found.items()}
+        value = {name: estimate.value for name, estimate in estimates.items()}
         flat: dict[str, Any] = {
             "num_episodes": self.m,
             "num_steps": self.count("n"),
@@ -360,7 +359,7 @@ class Numbers:
             "missing_outcomes": int((self.whole.outcomes < 0).sum()) if self.config.outcomes else None,
         }
         flat |= {name: value[name] for name in value if name not in flat}
-        for name, estimate in found.items():
+        for name, estimate in estimates.items():
             if estimate.low is not None and estimate.high is not None:
                 flat[f"{name}_ci"] = [estimate.low, estimate.high]
             else:

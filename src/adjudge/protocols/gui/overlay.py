@@ -1,13 +1,14 @@
-"""An episode as a picture: recorded boxes and targets against the points that the agent chose."""
+"""An episode as a picture: recorded boxes and targets against the points that the agent chose; and how pictures are written."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from adjudge.errors import RunError
+from adjudge.errors import ConfigError, OutputError, RunError
 from adjudge.protocols.common.charts import SCHEMA, layer
 from adjudge.runs.run import Run
 from adjudge.runs.writer import SAMPLES
@@ -139,3 +140,27 @@ def _state(row: dict[str, Any]) -> str:
     if row["verdict"] == "correct":
         return _STATES[0]
     return _STATES[2] if row["said_x"] is None and row["said_element"] is None else _STATES[1]
+
+
+ENDINGS = (".png", ".svg", ".pdf", ".html")
+
+
+def write_picture(spec: dict[str, Any], path: Path) -> None:
+    """Render and write; another ending is a ConfigError."""
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ConfigError(f"{path} ends in {ending or 'nothing'}, expected one of {', '.join(ENDINGS)}")
+    import vl_convert
+
+    if ending == ".png":
+        data = vl_convert.vegalite_to_png(spec, scale=2)
+    elif ending == ".svg":
+        data = vl_convert.vegalite_to_svg(spec).encode()
+    elif ending == ".pdf":
+        data = vl_convert.vegalite_to_pdf(spec)
+    else:
+        data = vl_convert.vegalite_to_html(spec, bundle=True).encode()
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None

@@ -19,7 +19,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
     cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
     if "episode" not in row:
         return _of_grounding(row, atoms, cited)
-    said = {name: row[f"said_{name}"] for name in _PARTS}
+    predicted = {name: row[f"said_{name}"] for name in _PARTS}
     boxes = row["boxes"]
     return {
         "sample_id": row["sample"],
@@ -31,7 +31,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             **{name: row[name] for name in _PARTS},
             "boxes": None if boxes is None else [boxes[k : k + 4] for k in range(0, len(boxes), 4)],
         },
-        "predicted": said if row["status"] == "answered" else None,
+        "predicted": predicted if row["status"] == "answered" else None,
         "distance": row["distance"],
         "raw_response": output["response"],
         "evidence": [{name: getattr(atom, name) for name in _OF_ATOM} for atom in atoms],

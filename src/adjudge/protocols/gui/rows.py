@@ -151,19 +151,19 @@ class RowReader:
             native.PREDICTION, _PREDICTION, lambda _, text: formats.predictions(text, self.space, self.bbox)
         )
         groups = [one if isinstance(one, list) else [one] for one in several]
-        said: list[Prediction] = [one for group in groups for one in group]
+        spoken: list[Prediction] = [one for group in groups for one in group]
         record = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
         names = [str(group[0].episode_id) if group else "" for group in groups]
-        rows = _Rows.of(block, names, record, [one.step for one in said], _PREDICTION)
-        actions = [one.action for one in said if one.action is not None]
-        texts = [one.raw for one in said]
-        structured = np.array([one.action is not None for one in said], dtype=np.bool_)
+        rows = _Rows.of(block, names, record, [one.step for one in spoken], _PREDICTION)
+        actions = [one.action for one in spoken if one.action is not None]
+        texts = [one.raw for one in spoken]
+        structured = np.array([one.action is not None for one in spoken], dtype=np.bool_)
         tables = []
         if actions:
             columns = _action_columns([self._pointing(action) for action in actions])
             columns["type"] = columns["type"].cast(pa.string())
             tables.append(pa.table({**columns, **_units(actions), "note": pa.nulls(len(actions), pa.string())}))
-        if len(actions) < len(said) or not said:
+        if len(actions) < len(spoken) or not spoken:
             tables.append(self._spoken([text for text in texts if text is not None]))
         answers = tables[0]
         if len(tables) == 2:
@@ -175,7 +175,7 @@ class RowReader:
                 "structured": pa.array(structured),
                 **dict(zip(answers.column_names, answers.columns, strict=True)),
                 "raw": pa.array(texts, pa.string()),
-                "self_report": pa.array([_self_report(one) for one in said], pa.bool_()),
+                "self_report": pa.array([_self_report(one) for one in spoken], pa.bool_()),
             }
         )
 
@@ -312,7 +312,7 @@ def _points(actions: Sequence[Action] | Sequence[SpokenAction]) -> Columns:
         [action.end_x for action in actions],
         [action.end_y for action in actions],
     )
-    return {name: pa.array(np.array(own, dtype=np.float64)) for name, own in zip(POINTS, values, strict=True)}
+    return {name: pa.array(np.array(column, dtype=np.float64)) for name, column in zip(POINTS, values, strict=True)}
 
 
 def _boxes(actions: Sequence[Action], rows: _Rows) -> tuple[Floats, Ints]:

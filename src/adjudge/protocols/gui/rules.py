@@ -238,11 +238,11 @@ def _element(context: GuiContext) -> Rule:
 
 def _text(context: GuiContext) -> Rule:
     def check(batch: GuiBatch) -> Finding:
-        told, said = (pc.fill_null(column, "") for column in (batch.argument, batch.said_argument))
-        failed = _compares_text(batch) & (batch.said == batch.kind) & ~same(told, said)
+        told, predicted = (pc.fill_null(column, "") for column in (batch.argument, batch.said_argument))
+        failed = _compares_text(batch) & (batch.said == batch.kind) & ~same(told, predicted)
         if context.text == "normalized":
             rows = np.flatnonzero(failed)
-            texts = (column.take(pa.array(rows)).to_pylist() for column in (told, said))
+            texts = (column.take(pa.array(rows)).to_pylist() for column in (told, predicted))
             failed[rows] = [one_space(a) != one_space(b) for a, b in zip(*texts, strict=True)]
         return Finding(failed[None], failed[None])
 
@@ -289,8 +289,8 @@ def reached(batch: GuiBatch, row: int, milestone: Milestone, *, som: bool) -> bo
 
     In SoM mode nobody points, so near enough means on the recorded element.
     """
-    said = batch.said[row]
-    if batch.status[row] != ANSWERED or said < 0 or batch.types[said] != milestone.type:
+    predicted = batch.said[row]
+    if batch.status[row] != ANSWERED or predicted < 0 or batch.types[predicted] != milestone.type:
         return False
     if milestone.max_distance is not None:
         near = batch.same_element[row] if som else batch.distance[0, row] <= milestone.max_distance + EDGE
@@ -315,9 +315,9 @@ def _milestone(context: GuiContext) -> Rule:
         return Finding(failed[None], np.zeros((1, batch.n), dtype=bool), details=details)
 
     def has(batch: GuiBatch) -> Mask:
-        found = np.zeros((1, batch.n), dtype=bool)
-        found[0, list(batch.milestones)] = True
-        return found
+        with_milestone = np.zeros((1, batch.n), dtype=bool)
+        with_milestone[0, list(batch.milestones)] = True
+        return with_milestone
 
     return Rule(
         code="gui.milestone",

@@ -45,8 +45,8 @@ def outside_words(space: str, points: Floats, screen: Floats) -> str:
     top = {"normalized": "0 to 1", "per_mille": "0 to 1000"}.get(space, "0 to the screen's width and height")
     if space == "pixel" and not np.isnan(screen).any():
         top = f"0 to {screen[0]:g} and {screen[1]:g}"
-    found = others(space, points, screen)
-    fit = f"they would fit {' or '.join(found)}" if found else "they fit no space"
+    other_spaces = others(space, points, screen)
+    fit = f"they would fit {' or '.join(other_spaces)}" if other_spaces else "they fit no space"
     return f"coordinates {shown} lie outside the space {space} ({top}); {fit}"
 
 

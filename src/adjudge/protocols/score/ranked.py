@@ -11,9 +11,8 @@ import numpy as np
 from adjudge.protocols.score.attempts import Attempts, Floats, Ints
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.runs.section import Column, Section
-from adjudge.stats.multiplicity import holm
 from adjudge.stats.paired import mcnemar_midp, sign_flip
-from adjudge.stats.ties import ranking
+from adjudge.stats.ties import holm, ranking
 
 MOST_RANKED = 20
 SHARED_AT_LEAST = 0.5

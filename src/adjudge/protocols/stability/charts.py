@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.base import Named
-from adjudge.protocols.common.charts import chart, intervals
+from adjudge.protocols.common.charts import chart, intervals, words
 
 COUNTED = ("items_with_too_few_runs", "unstable")
 """Estimates that are numbers of items."""
@@ -28,6 +28,6 @@ def measures(named: Sequence[Named]) -> dict[str, Any]:
         width=420,
         height={"step": 30},
         data={"values": rows},
-        encoding={"y": {"field": "measure", "type": "nominal", "sort": order, "title": None}},
+        encoding={"y": words("measure", sort=order, title=None)},
         layer=intervals(axis, "value", "#2b6ca3"),
     )

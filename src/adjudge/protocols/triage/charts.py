@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart, layer, tooltip
+from adjudge.protocols.common.charts import Spec, chart, layer, number, tooltip, words
 from adjudge.protocols.triage.batch import (
     ABSTAINED,
     ANSWERS,
@@ -76,14 +76,8 @@ def _confusion(whole: Partial, config: TriageConfig, names: Mapping[str, str]) -
         "uncertain": (ABSTAINED,),
         "no answer": (ERRORED, UNPARSED, MISSING),
     }
-    x = {
-        "field": "answer",
-        "type": "nominal",
-        "sort": list(answers),
-        "title": "answer",
-        "axis": {"labelAngle": 0, "orient": "top"},
-    }
-    y = {"field": "label", "type": "nominal", "sort": None, "title": "label"}
+    x = words("answer", sort=list(answers), title="answer", axis={"labelAngle": 0, "orient": "top"})
+    y = words("label", sort=None, title="label")
     colour = _number(
         field="share", scale={"domain": [0, 1], "scheme": "blues"}, legend={"title": "share of label", "format": ".0%"}
     )
@@ -216,13 +210,12 @@ def _risk_coverage(configurations: Mapping[str, Any]) -> Spec | None:
         ]
     if not rows:
         return None
-    colour = {
-        "field": "configuration",
-        "type": "nominal",
-        "sort": names,
-        "scale": {"domain": names, "range": [_PALETTE[index % len(_PALETTE)] for index in range(len(names))]},
-        "legend": {"title": None, "orient": "bottom", "columns": _COLUMNS, "labelLimit": 320, "symbolOpacity": 1},
-    }
+    colour = words(
+        "configuration",
+        sort=names,
+        scale={"domain": names, "range": [_PALETTE[index % len(_PALETTE)] for index in range(len(names))]},
+        legend={"title": None, "orient": "bottom", "columns": _COLUMNS, "labelLimit": 320, "symbolOpacity": 1},
+    )
     percent = {"axis": {"format": ".0%"}}
     x = {
         "field": "coverage",
@@ -230,7 +223,7 @@ def _risk_coverage(configurations: Mapping[str, Any]) -> Spec | None:
     }
     band = {"y": {"field": "low", **_number(title="error among the kept", **percent)}, "y2": {"field": "high"}}
     shown = tooltip("configuration", "threshold", "coverage", "risk")
-    line = {"y": {"field": "risk", "type": "quantitative"}, "tooltip": shown}
+    line = {"y": number("risk"), "tooltip": shown}
     return _spec(
         "risk_coverage",
         "Risk and coverage",
@@ -261,12 +254,9 @@ def _scores(whole: Partial, config: TriageConfig, names: Mapping[str, str]) -> S
             ),
         },
         "y2": {"datum": 0},
-        "color": {
-            "field": "label",
-            "type": "nominal",
-            "scale": {"domain": [positive, negative], "range": [_POSITIVE, _NEGATIVE]},
-            "legend": {"title": "label"},
-        },
+        "color": words(
+            "label", scale={"domain": [positive, negative], "range": [_POSITIVE, _NEGATIVE]}, legend={"title": "label"}
+        ),
         "tooltip": tooltip("label", "from", "to", "count", "share"),
     }
     bars = layer("bar", encoding, opacity=0.55, binSpacing=0)
@@ -334,12 +324,11 @@ def _quantiles(rows: Sequence[Spec], name: str, title: str, description: str, ax
     scale = {"type": "log", "nice": True}
     x = _number(scale=scale, axis={"tickCount": 6, "format": "~g"}, title=axis)
     order = [row["group"] for row in rows]
-    colour = {
-        "field": "cache",
-        "type": "nominal",
-        "scale": {"domain": states, "range": [_CACHE[state] for state in states]},
-        "legend": {"title": "cache", "symbolOpacity": 1},
-    }
+    colour = words(
+        "cache",
+        scale={"domain": states, "range": [_CACHE[state] for state in states]},
+        legend={"title": "cache", "symbolOpacity": 1},
+    )
     points = [
         layer("point", {"x": {**x, "field": key}}, filled=shape == "circle", shape=shape, size=size, opacity=1)
         for key, shape, size in _QUANTILES
@@ -352,7 +341,7 @@ def _quantiles(rows: Sequence[Spec], name: str, title: str, description: str, ax
         height={"step": 26},
         data={"values": [{key: row[key] for key in keys} for row in rows]},
         encoding={
-            "y": {"field": "group", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 360}},
+            "y": words("group", sort=order, title=None, axis={"labelLimit": 360}),
             "color": colour,
         },
         layer=[layer("rule", {"x": {**x, "field": "p50"}, "x2": {"field": "p99"}}, strokeWidth=1.5), *points],

@@ -57,14 +57,16 @@ def latency_estimates(name: str, configuration: Configuration, draw: Draw, *, se
         yield Named("latency_mean", where, bootstrap.mean(seconds, clusters=clusters, **drawing))
         for share in QUANTILES:
             q = share / 100
-            found = quantile(seconds, q) if clusters is None else cluster_quantile(seconds, clusters, q)
-            yield Named(f"latency_p{share}", where, msgspec.structs.replace(found, method=f"{found.method}; {TYPE}"))
+            estimate = quantile(seconds, q) if clusters is None else cluster_quantile(seconds, clusters, q)
+            yield Named(
+                f"latency_p{share}", where, msgspec.structs.replace(estimate, method=f"{estimate.method}; {TYPE}")
+            )
 
 
 def _times(columns: list[Any]) -> dict[str, Any]:
     if not columns:
         return {"n": 0, "mean": None, **{f"p{share}": None for share in QUANTILES}}
     values = np.concatenate(columns)
-    found = quantile_values(values, [share / 100 for share in QUANTILES])
-    quantiles = {f"p{share}": value for share, value in zip(QUANTILES, found, strict=True)}
+    at_shares = quantile_values(values, [share / 100 for share in QUANTILES])
+    quantiles = {f"p{share}": value for share, value in zip(QUANTILES, at_shares, strict=True)}
     return {"n": int(values.size), "mean": exact.mean_of(values), **quantiles}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.triage.batch import (
     ABSTAINED,
@@ -23,7 +22,6 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.words import Classes
 
-_SLOT = (Slot(None, 0),)
 _SET = np.array([bits.bit_count() for bits in range(256)], dtype=np.float64)
 CHAIN = ("triage.missing", "triage.error", "triage.verdict_word", "triage.answered", "triage.correct")
 
@@ -42,8 +40,6 @@ def build(context: TriageContext) -> list[Rule]:
         Rule(
             code="triage.missing",
             title="the results have a record of the sample",
-            scope=Scope.SAMPLE,
-            slots=_SLOT,
             passed="there is a record",
             failed="the manifest has this sample, the results do not",
             check=lambda batch: _is(batch, MISSING),
@@ -51,8 +47,6 @@ def build(context: TriageContext) -> list[Rule]:
         Rule(
             code="triage.error",
             title="the system answered without an error of its own",
-            scope=Scope.SAMPLE,
-            slots=_SLOT,
             needs=("triage.missing",),
             passed="no error was reported",
             failed="the record is an error: {why}",
@@ -62,7 +56,6 @@ def build(context: TriageContext) -> list[Rule]:
             code="triage.verdict_word",
             title="the verdict is one of the declared words",
             scope=Scope.FIELD,
-            slots=_SLOT,
             needs=("triage.error",),
             passed="the verdict is a declared word",
             failed="the verdict is no declared word: {why}",
@@ -71,8 +64,6 @@ def build(context: TriageContext) -> list[Rule]:
         Rule(
             code="triage.answered",
             title="the verdict is a class and not uncertain",
-            scope=Scope.SAMPLE,
-            slots=_SLOT,
             needs=("triage.verdict_word",),
             passed="the verdict is a class",
             failed="the verdict is uncertain: the sample goes to a person",
@@ -82,7 +73,6 @@ def build(context: TriageContext) -> list[Rule]:
             code="triage.correct",
             title="the answered class is that of the label",
             scope=Scope.CROSS_FIELD,
-            slots=_SLOT,
             needs=("triage.answered",),
             passed="the answer is the label",
             failed="the answer is not the label",
@@ -102,7 +92,6 @@ def build(context: TriageContext) -> list[Rule]:
             code="triage.confidence_range",
             title="the confidence lies between 0 and 1",
             scope=Scope.FIELD,
-            slots=_SLOT,
             needs=("triage.missing",),
             passed="confidence {observed} lies between 0 and 1",
             failed="confidence {observed} does not lie between 0 and 1 and is not used",
@@ -116,12 +105,10 @@ def build(context: TriageContext) -> list[Rule]:
         Rule(
             code="provenance.recorded",
             title="the record says what made it: models, prompts, cache, time, temperature",
-            scope=Scope.SAMPLE,
-            slots=_SLOT,
             needs=("triage.missing",),
             passed="all {observed} provenance items are there",
             failed="{observed} of {low} provenance items are there",
-            quantity=lambda batch: _bits(batch.carries)[None],
+            quantity=lambda batch: _SET[batch.carries][None],
             limits=Limits(low=float(len(PROVENANCE))),
         ),
     ]
@@ -139,10 +126,6 @@ def _correct(batch: TriageBatch) -> Finding:
     failed = (slip | flag)[None]
     variant = np.where(slip, 1, np.where(flag, 2, 0)).astype(np.int8)[None]
     return Finding(failed, failed, variant=variant)
-
-
-def _bits(carries: NDArray[np.uint8]) -> NDArray[np.float64]:
-    return _SET[carries]
 
 
 RULES = RuleSet("triage", "triage", build)

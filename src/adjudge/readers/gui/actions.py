@@ -120,9 +120,9 @@ def pair(values: list[float], what: str) -> tuple[float, float]:
 
 
 def _element(action: AnyAction) -> Element:
-    found = action.element or AnyElement()
-    names = (action.element_index, found.id, found.element_id)
-    return Element(next((name for name in names if name is not None), None), action.bbox or found.bbox)
+    element = action.element or AnyElement()
+    names = (action.element_index, element.id, element.element_id)
+    return Element(next((name for name in names if name is not None), None), action.bbox or element.bbox)
 
 
 def _point(

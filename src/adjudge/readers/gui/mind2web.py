@@ -41,12 +41,12 @@ def episode(text: bytes, space: str, bbox: str) -> SingleStep:
         raise Shape(
             f"is a Mind2Web-style sample, whose boxes are pixels in xywh; --space {space} --bbox {bbox} is wrong"
         )
-    found = msgspec.json.decode(text, type=_Sample)
-    action = operation(found.operation, found.value)
+    sample = msgspec.json.decode(text, type=_Sample)
+    action = operation(sample.operation, sample.value)
     if action is None:
-        raise Shape(f"operation {found.operation!r} is not one of {', '.join(_OPERATIONS)}, scroll <direction>")
-    action.element = Element(None, found.bbox) if found.bbox else None
-    return SingleStep(found.annotation_id, [Step(found.step, action)], found.domain, found.task, None, "web")
+        raise Shape(f"operation {sample.operation!r} is not one of {', '.join(_OPERATIONS)}, scroll <direction>")
+    action.element = Element(None, sample.bbox) if sample.bbox else None
+    return SingleStep(sample.annotation_id, [Step(sample.step, action)], sample.domain, sample.task, None, "web")
 
 
 def prediction(text: bytes) -> Prediction:

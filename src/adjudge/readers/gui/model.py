@@ -141,6 +141,6 @@ def need(record: dict[str, Any], name: str, kind: type | tuple[type, ...], what:
     """A key of a foreign record, of the right type."""
     value = record.get(name)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        found = "is missing" if name not in record else f"is {value!r:.60}"
-        raise Shape(f"`{name}` {found}; {what}")
+        state = "is missing" if name not in record else f"is {value!r:.60}"
+        raise Shape(f"`{name}` {state}; {what}")
     return value

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from adjudge.errors import StatsError
-from adjudge.stats.multiplicity import benjamini_hochberg, holm
+from adjudge.stats.ties import benjamini_hochberg, holm
 
 P_VALUES = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.01, 0.05, 1.0]), min_size=1, max_size=30)
 
