@@ -14,6 +14,7 @@ from tests.report.browser import Browser
 import adjudge
 from adjudge.protocols.base import protocol
 from adjudge.protocols.flight.generate import generate
+from adjudge.report import html
 from adjudge.runs.run import Run
 
 
@@ -156,3 +157,19 @@ def demo(tmp_path_factory) -> dict[str, Run]:
 @pytest.fixture(scope="session")
 def hostile() -> str:
     return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """The pages of the examples, each made when it is asked for."""
+    made = {}
+
+    def page(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            run = adjudge.evaluate(name, protocol(name).example(folder, 0), out=folder / "run", report=False)
+            (run.path / "page.html").write_bytes(html.render(run))
+            made[name] = run
+        return made[name]
+
+    return page

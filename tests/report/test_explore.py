@@ -10,28 +10,13 @@ import msgspec
 import pytest
 
 import adjudge
+from adjudge.evidence.atoms import atoms
 from adjudge.protocols.base import protocol
 from adjudge.report import explore, html
 from adjudge.report.chosen import chosen
 from adjudge.report.explain import explain
 
 PROTOCOLS = ("anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage")
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The pages of the examples, each made when it is asked for."""
-    made = {}
-
-    def page(name):
-        if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            run = adjudge.evaluate(name, protocol(name).example(folder, 0), out=folder / "run", report=False)
-            (run.path / "page.html").write_bytes(html.render(run))
-            made[name] = run
-        return made[name]
-
-    return page
 
 
 def counted(browser):
@@ -48,27 +33,92 @@ def press(browser, key):
     browser.run(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: {json.dumps(key)}, bubbles: true}}))")
 
 
+def choose(browser, name, value):
+    browser.run(
+        f"(() => {{ const box = document.querySelector('select[data-filter-name={json.dumps(name)}]'); "
+        f"box.value = {json.dumps(value)}; box.dispatchEvent(new Event('change')); }})()"
+    )
+
+
+def samples_of(run):
+    """Rows of a run with the rules and severities that failed, as filters see them."""
+    samples = []
+    for _, table, evidence in run.batches():
+        for place, row in enumerate(table.to_pylist()):
+            some = [atom for atom in atoms(evidence, place, row["model"], row["sample"]) if atom.failed]
+            samples.append({**row, "rule": {atom.rule for atom in some}, "severity": {atom.severity for atom in some}})
+    return samples
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_every_protocol_can_be_explored(browser, pages, name):
+def test_every_filter_counts_what_the_run_holds(browser, pages, name):
+    run = pages(name)
+    samples = samples_of(run)
+    browser.ready(run.path / "page.html")
+    assert counted(browser) == len(samples)
+    options = browser.run(
+        "[...document.querySelectorAll('select[data-filter-name]')].map((box) => "
+        "[box.dataset.filterName, [...box.options].map((option) => option.value)])"
+    )
+    assert {"bucket"} <= {filter_name for filter_name, _ in options}
+    for filter_name, values in options:
+        for value in values[1:4]:
+            choose(browser, filter_name, value)
+            expected = sum(
+                value in row[filter_name] if filter_name in {"rule", "severity"} else str(row.get(filter_name)) == value
+                for row in samples
+            )
+            if filter_name in samples[0] or filter_name in {"rule", "severity"}:
+                assert counted(browser) == expected, (filter_name, value)
+        choose(browser, filter_name, "")
+    assert counted(browser) == len(samples)
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_column_sorts_both_ways(browser, pages, name):
     run = pages(name)
     browser.ready(run.path / "page.html")
-    samples = run.samples.to_arrow().select(["sample", "model", "bucket"]).to_pylist()
-    assert counted(browser) == len(samples)
-    bucket = next(row["bucket"] for row in samples if row["bucket"] is not None)
-    browser.run(
-        "(() => { const box = document.querySelector('select[data-filter-name=bucket]'); if (box) "
-        f"{{ box.value = {json.dumps(bucket)}; box.dispatchEvent(new Event('change')); }} }})()"
-    )
-    several = len({row["bucket"] for row in samples}) > 1
-    assert counted(browser) == sum(row["bucket"] == bucket for row in samples) if several else len(samples)
+    heads = browser.run("[...document.querySelectorAll('.xhead [data-name]')].map((head) => head.dataset.name)")
+    for place, head in enumerate(heads):
+        for order in ("ascending", "descending"):
+            browser.run(f"document.querySelector('.xhead [data-name={json.dumps(head)}] button').click()")
+            assert browser.run(f"document.querySelector('.xhead [data-name={json.dumps(head)}]').ariaSort") == order
+            shown = [row[place] for row in rows(browser) if row[place] not in {"–", ""}]
+            values = [float(text) for text in shown] if all(is_number(text) for text in shown) else shown
+            assert values == sorted(values, reverse=order == "descending"), head
+    assert browser.complaints() == []
+
+
+def is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_sample_opens_by_key_click_and_link(browser, pages, name):
+    run = pages(name)
+    browser.ready(run.path / "page.html")
+    press(browser, "j")
     press(browser, "j")
     title = browser.run("document.querySelector('.xdetail h3').textContent")
-    first = rows(browser)[0]
-    assert title.startswith(first[0])
+    assert title.startswith(rows(browser)[1][0])
     link = browser.run("location.hash")
+    press(browser, "k")
+    assert browser.run("document.querySelector('.xdetail h3').textContent").startswith(rows(browser)[0][0])
     press(browser, "Escape")
     assert browser.run("document.querySelector('.xdetail').hidden")
-    browser.ready(run.path / "page.html", width=420)
+    browser.run("document.querySelector('.xbody .xrow:last-child').click()")
+    assert not browser.run("document.querySelector('.xdetail').hidden")
+    models = {row["model"] for row in run.samples.to_arrow().select(["model"]).to_pylist()}
+    if len(models) > 1:
+        other = browser.run("document.querySelector('.others button').firstChild.textContent.trim()")
+        browser.run("document.querySelector('.others button').click()")
+        assert browser.run("document.querySelector('.xdetail h3 .model').textContent") == other
+    browser.ready(run.path / "page.html", width=390)
     browser.run(f"location.hash = {json.dumps(link)}")
     time.sleep(0.3)
     assert browser.run("document.querySelector('.xdetail h3').textContent") == title

@@ -97,7 +97,7 @@ def test_model_text_cannot_leave_its_place(page, flight_data):
     assert b"<script>document.title" not in page
     assert b"<img src=x" not in page
     assert b"&lt;script&gt;document.title" in page
-    assert page.count(b"<script") == 3  # data, packed samples, code
+    assert page.count(b"<script") == 4  # data, packed samples, pictures, code
 
 
 def test_in_a_browser_nothing_is_said_nothing_is_fetched(flight_run, browser):

@@ -83,4 +83,6 @@ def _short(value: Any) -> Any:
         return float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None
     if isinstance(value, list):
         return [_short(item) for item in value] if len(value) <= _ITEMS else f"{len(value)} values"
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
     return value if isinstance(value, int | bool | None) else str(value)

@@ -14,7 +14,7 @@ import msgspec
 
 from adjudge.report import numbers, view
 from adjudge.report.contract import contracts
-from adjudge.report.explore import explorer
+from adjudge.report.explore import Explorer, explorer
 from adjudge.report.sections import sections
 from adjudge.report.worst import worst, worst_places
 from adjudge.runs.query import query
@@ -28,8 +28,8 @@ ESTIMATES, MODES, MODELS = 3000, 400, 100
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
 
-def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], bytes]:
-    """The whole block, as plain JSON data, and the packed samples that the page explores; empty where it does not."""
+def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explorer | None]:
+    """The whole block, as plain JSON data, and the samples that the page explores, if it does."""
     places = worst_places(run)
     samples = explorer(run, [*places[0], *places[1]]) if explore else None
     block = {
@@ -58,7 +58,7 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], bytes]:
     stamped = contracts(run)
     if stamped:
         block["contracts"] = stamped
-    return msgspec.json.decode(encode(block)), b"" if samples is None else samples.packed
+    return msgspec.json.decode(encode(block)), samples
 
 
 def encode(block: Mapping[str, Any]) -> bytes:

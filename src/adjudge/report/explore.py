@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.evidence.atoms import NOT_ASKED
@@ -32,7 +33,10 @@ PAGE_BYTES = 20_000_000
 _PACKED_BYTES = 16_000_000  # what fits into a page of PAGE_BYTES as base64, beside everything else
 _FEWEST, _TRIED = 500, 1000
 _LEVEL = 4  # a third of the time of level 6, and a tenth more bytes
-_SLICES = 40
+_SLICES, _WORD = 40, 40
+_NO_SLICES = frozenset(
+    {"sample", "model", "bucket", "verdict", "response", "explanation", "error", "repairs", "method"}
+)
 _OUTCOMES = np.frombuffer(b"pfne", dtype=np.uint8)
 _UNSHOWN = frozenset({"part", "row", "cites", "file", "line"})
 _RULE_KEYS = ("code", "family", "title", "passed", "failed", "variants", "cases", "slots")
@@ -43,6 +47,8 @@ class Explorer(NamedTuple):
 
     summary: dict[str, Any]
     packed: bytes
+    pictures: list[str]
+    """Names of the pictures that panels show, in the order of the samples."""
 
 
 def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
@@ -53,14 +59,23 @@ def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
     most = min(SAMPLES, _fitting(run))
     while True:
         choice = chosen(run, most, also)
-        data = msgspec.json.encode(block(run, choice, also))
+        samples = block(run, choice, also)
+        data = msgspec.json.encode(samples)
         compressed = packed(data)
         if len(compressed) <= _PACKED_BYTES or most <= _FEWEST:
             break
         most = max(_FEWEST, int(min(most, run.samples_count) * 0.9 * _PACKED_BYTES / len(compressed)))
     shown = run.samples_count if choice.rows is None else choice.worst + choice.drawn
     summary = {"n": shown, "total": run.samples_count, "sha256": hashlib.sha256(data).hexdigest()}
-    return Explorer(summary | _parts(choice), compressed)
+    return Explorer(summary | _parts(choice), compressed, _pictures(samples))
+
+
+def _pictures(samples: Mapping[str, Any]) -> list[str]:
+    columns: list[str] = []
+    for panel in samples["panels"]:
+        columns += panel["columns"].values() if panel["kind"] == "picture" else [panel["options"].get("behind")]
+    words = [samples["columns"][column].get("words", ()) for column in columns if column in samples["columns"]]
+    return [name for names in words for name in names]
 
 
 def _fitting(run: Run) -> int:
@@ -98,7 +113,7 @@ def block(run: Run, choice: Chosen, also: Sequence[tuple[int, int]] = ()) -> dic
         "total": run.samples_count,
         **_parts(choice),
         "columns": columns,
-        "slices": [name for name, column in columns.items() if _is_slice(name, column, n)],
+        "slices": _slices(run, columns, n),
         **_atoms([batch.evidence for batch in batches], run.layout.width),
         "not_asked": NOT_ASKED,
         "codes": list(run.layout.codes),
@@ -124,6 +139,9 @@ def _table(batches: Sequence[Picked]) -> pa.Table:
     for name in outputs.column_names:
         if name not in samples.column_names:
             samples = samples.append_column(name, outputs.column(name))
+        elif name not in _UNSHOWN:  # a text that stands in both is whole in the outputs
+            both = [column.cast(pa.string()) for column in (outputs.column(name), samples.column(name))]
+            samples = samples.set_column(samples.column_names.index(name), name, pc.coalesce(*both))
     return samples
 
 
@@ -182,6 +200,14 @@ def _joined(arrays: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:
     return np.concatenate(arrays, axis=1) if arrays else np.empty((width, 0), dtype=np.int8)
 
 
-def _is_slice(name: str, column: Mapping[str, Any], n: int) -> bool:
-    known = {"sample", "model", "bucket", "verdict", "response"}
-    return name not in known and name[0] != "@" and 2 <= len(column.get("words", ())) <= min(_SLICES, n // 2)
+def _slices(run: Run, columns: Mapping[str, Mapping[str, Any]], n: int) -> list[str]:
+    """Columns of few words to filter by, those first that the run's estimates are sliced by."""
+    measured = {part.partition("=")[0] for _, where in run.estimates for part in where.split(", ") if "=" in part}
+    names = [
+        name
+        for name, column in columns.items()
+        if name not in _NO_SLICES and not name.startswith(("@", "rule.", "answer.", "gold."))
+        if 2 <= len(column.get("words", ())) <= min(_SLICES, n // 2)
+        if max(map(len, column["words"])) <= _WORD
+    ]
+    return sorted(names, key=lambda name: name.rpartition(":")[2].rpartition(".")[2] not in measured)

@@ -23,8 +23,8 @@ from adjudge.errors import RunError
 from adjudge.report import numbers
 from adjudge.report.charts import Drawing, svgs
 from adjudge.report.data import data_block, digest, encode
-from adjudge.report.explore import unpacked_digest
-from adjudge.report.pictures import pictures
+from adjudge.report.explore import PAGE_BYTES, unpacked_digest
+from adjudge.report.pictures import ALL, pictures
 from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
@@ -32,6 +32,7 @@ from adjudge.runs.writer import MANIFEST, REPORT
 _BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _PICTURE = re.compile(rb'<img class="sample"[^>]*>')
 _PACKED = re.compile(rb'<script type="text/plain" id="samples-data">([^<]*)</script>')
+_OPENED = re.compile(rb'<script type="application/json" id="pictures-data">[^<]*</script>')
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
 EXPLORER = ("store.js", "panels.js", "sample.js", "table.js")
@@ -49,8 +50,15 @@ def write(run: Run, *, explore: bool = True) -> tuple[bytes, str]:
     """The page and the digest of the data block it embeds, for the manifest."""
     block, samples = data_block(run, explore=explore)
     names = [row["picture"] for row in block["worst"]["rows"] if "picture" in row]
-    drawn = _page(block, _drawings(block), pictures(run, names), samples)
-    return drawn, digest(block)
+    if samples is None:
+        return _page(block, _drawings(block), pictures(run, names), b""), digest(block)
+    opened = pictures(run, [*names, *samples.pictures], _picture_bytes(len(samples.packed)))
+    return _page(block, _drawings(block), pictures(run, names), samples.packed, opened), digest(block)
+
+
+def _picture_bytes(used: int) -> int:
+    """How many bytes of pictures may stand in a page beside packed samples, in base64; some are left for all else."""
+    return max(0, (PAGE_BYTES - used) * 3 // 4 - ALL)
 
 
 def block_of(page: bytes) -> dict[str, Any]:
@@ -142,7 +150,7 @@ def _short(value: Any) -> str:
 
 def _without_charts(page: bytes) -> bytes:
     """The page without what is drawn or packed from the run, and without pictures, which are no part of it."""
-    return _PACKED.sub(b"", _PICTURE.sub(b"", _CHART.sub(b"", page)))
+    return _OPENED.sub(b"", _PACKED.sub(b"", _PICTURE.sub(b"", _CHART.sub(b"", page))))
 
 
 def _drawings(block: dict[str, Any]) -> list[Drawing]:
@@ -159,12 +167,17 @@ def _page(
     drawings: Sequence[Drawing],
     shown: Mapping[str, str] | None = None,
     samples: bytes = b"-",
+    opened: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The report; `samples` are packed, and as good as anything where the page is only compared."""
+    """The report; `samples` are packed, and as good as anything where the page is only compared.
+
+    `shown` are the pictures of the worst samples, `opened` those of all that can be opened.
+    """
     figures = [_figure(chart, drawn) for chart, drawn in zip(block["charts"], drawings, strict=True)]
     explored = samples.decode() if "explore" in block else ""
     scripts = ("report.js", *EXPLORER, "explore.js") if explored else ("report.js",)
-    return page("report.html.j2", block, scripts, charts=figures, pictures=shown or {}, packed=explored)
+    parts = {"charts": figures, "pictures": shown or {}, "packed": explored, "opened": _in_script(opened)}
+    return page("report.html.j2", block, scripts, **parts)
 
 
 def page(template: str, block: dict[str, Any], scripts: Sequence[str] = ("report.js",), **parts: Any) -> bytes:
@@ -221,6 +234,11 @@ def _embeddable(data: bytes) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
+
+
+def _in_script(opened: Mapping[str, str] | None) -> Markup:
+    """Pictures by name, for a script element."""
+    return Markup(_embeddable(msgspec.json.encode(opened or {})))  # noqa: S704 -- escaped for a script element
 
 
 def _hash(text: str) -> str:

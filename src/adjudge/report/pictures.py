@@ -13,15 +13,14 @@ from typing import Any
 
 from adjudge.runs.run import Run
 
-LARGEST, ALL = 512 << 10, 8 << 20
+LARGEST, ALL = 512 << 10, 2 << 20
 _KINDS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
-def pictures(run: Run, names: Iterable[str]) -> dict[str, str]:
-    """The pictures that can be read, by the name that records give them."""
+def pictures(run: Run, names: Iterable[str], left: int = ALL) -> dict[str, str]:
+    """The pictures that can be read, by the name that records give them, as long as bytes are `left`."""
     folders = _folders(run.manifest.config)
     shown: dict[str, str] = {}
-    left = ALL
     for name in dict.fromkeys(names):
         path = picture_file(folders, name)
         size = path.stat().st_size if path is not None else 0

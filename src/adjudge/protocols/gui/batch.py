@@ -189,6 +189,7 @@ class ReadBatch:
     steps: Ints
     self_reports: pa.BooleanArray
     texts: pa.StringArray
+    screenshots: pa.StringArray
 
 
 class GuiReader:
@@ -252,6 +253,7 @@ class GuiReader:
             steps=np.where(rows >= 0, _values(recorded, "step", rows, 0), _values(predicted, "step", answers, 0)),
             self_reports=_taken(predicted, "self_report", answers),
             texts=_taken(predicted, "raw", answers),
+            screenshots=_taken(recorded, "screenshot", rows),
         )
         self._refuse_outside(read, matched, low)
         return read

@@ -141,6 +141,7 @@ class RowReader:
                 "kind": kind,
                 **columns,
                 "boxes": self._in_corners(boxes, rows),
+                "screenshot": pa.array([step.screenshot for step in steps], pa.string()),
                 **about,
             }
         )

@@ -79,11 +79,17 @@ def table(read: ReadBatch, decided: Mapping[str, pa.Array], model: str) -> pa.Ta
 
 
 def outputs(read: ReadBatch) -> pa.Table:
-    """The raw texts, each cut at a bound; a structured action stands in the samples already."""
+    """The raw texts, each cut at a bound (a structured action stands in the samples already), and the screenshots' names."""
     characters = pc.utf8_length(read.texts)
     long = pc.max(characters).as_py() or 0
     texts = read.texts if long <= TEXT_LIMIT else pc.utf8_slice_codeunits(read.texts, 0, TEXT_LIMIT)
-    return pa.table({"response": texts, "characters": characters.cast(pa.int64())})
+    return pa.table(
+        {
+            "response": texts,
+            "characters": characters.cast(pa.int64()),
+            "screenshot": read.screenshots.dictionary_encode(),
+        }
+    )
 
 
 def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:

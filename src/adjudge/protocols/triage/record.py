@@ -37,7 +37,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "confidence": row["confidence"],
             "rationale": output.get("rationale"),
             "analysis": output.get("analysis"),
-            "tools": _tools(output.get("tools")),
+            "tools": tools_in_words(output.get("tools")),
             "seconds": {name.removesuffix("_seconds"): row[name] for name in TIMES},
             "raw answer": output.get("raw_response"),
         },
@@ -81,7 +81,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
     }
 
 
-def _tools(text: str | None) -> str | None:
+def tools_in_words(text: str | None) -> str | None:
     """The tools that were called, in words: `ela 0.3 s, noise_map 1.2 s error`."""
     try:
         calls = msgspec.json.decode(text) if text else []

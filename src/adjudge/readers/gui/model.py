@@ -81,6 +81,7 @@ class Step(msgspec.Struct, gc=False):
 
     step: int
     action: Action
+    screenshot: str | None = None
 
 
 class Milestone(msgspec.Struct, omit_defaults=True, gc=False):

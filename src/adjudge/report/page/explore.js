@@ -39,7 +39,7 @@ const exploreSamples = async (host) => {
       const others = other(row);
       return [
         make("h3", {}, `${at("sample", row)} `, make("span", { class: "model" }, at("model", row) ?? "")),
-        others.length ? make("p", { class: "others" }, "The same sample: ", ...others.slice(0, 30).map((each) => {
+        others.length ? make("p", { class: "others" }, "The same sample by ", ...others.slice(0, 30).map((each) => {
           const button = make("button", { type: "button" }, `${at("model", each)} `, badge(at("bucket", each)));
           button.addEventListener("click", () => turn(each));
           return button;

@@ -14,37 +14,38 @@ const facts = (pairs) => make("dl", { class: "facts" }, ...pairs.flatMap(([name,
 
 const pairsPanel = (samples, row, { columns }) => {
   const pairs = labelled(samples, row, columns).filter(([, value]) => !isEmpty(value));
-  return pairs.length ? facts(pairs.map(([label, value]) => [label, plain(value)])) : null;
+  return pairs.length ? facts(pairs.map(([label, value]) => [label, /^[a-z]+(_[a-z]+)+$/.test(value) ? value.replaceAll("_", " ") : plain(value)])) : null;
 };
 
 const textsPanel = (samples, row, { columns, options }) => {
   const badges = options.badges || {};
-  const texts = labelled(samples, row, columns).filter(([label, value]) => !isEmpty(value) || !isEmpty(samples.at(badges[label], row)));
-  if (!texts.length) return null;
+  const every = labelled(samples, row, columns), holds = ([label, value]) => !isEmpty(value) || !isEmpty(samples.at(badges[label], row));
+  const texts = options.always ? every : every.filter(holds);
+  if (!every.some(holds)) return null;
+  const several = Object.keys(columns).length > 1;
   return make("div", { class: "beside" }, ...texts.map(([label, value]) => {
     const word = samples.at(badges[label], row);
     const body = Array.isArray(value) ? make("ol", { class: "said" }, ...value.map((item) => make("li", {}, plain(item))))
       : isEmpty(value) ? make("p", { class: "note" }, "no text") : make("pre", {}, plain(value));
-    return make("div", {}, texts.length > 1 || word ? make("h5", {}, `${label} `, isEmpty(word) ? null : badge(word)) : null, body);
+    return make("div", {}, several ? make("h5", {}, `${label} `, isEmpty(word) ? null : badge(word)) : null, body);
   }));
 };
 
 // The checks about one field and step: a word each, the failed ones first.
-const checksOf = (samples, row, field, step, all) => {
-  const failed = samples.failed[row].filter((atom) => {
-    const { slot } = samples.positions[atom.position];
-    return slot.field === field && slot.step === step;
-  });
-  const chips = failed.map((atom) => make("span", { class: "chip", title: samples.message(atom, "f") }, badge(atom.severity), ` ${atom.code.replace(/^[^.]*\./, "").replaceAll("_", " ")} `));
+const isAbout = ({ rule, slot }, field, step, options) => (slot.field === field && slot.step === step) || (slot.field === null && ((options.about || {})[rule.code] || []).includes(field));
+const checksOf = (samples, row, field, step, options) => {
+  const failed = samples.failed[row].filter((atom) => isAbout(samples.positions[atom.position], field, step, options));
+  const chip = (word, code, title) => make("span", { class: "chip", title }, badge(word), ` ${code.replace(/^[^.]*\./, "").replaceAll("_", " ")}`);
+  const chips = failed.map((atom) => chip(atom.severity, atom.code, samples.message(atom, "f")));
   const others = samples.positions.map((each, position) => ({ ...each, outcome: samples.data.outcomes[position][row] }))
-    .filter(({ slot, outcome }) => slot.field === field && slot.step === step && outcome !== "f");
-  if (all) {
-    for (const { rule, outcome } of others) {
-      const word = { p: "pass", n: "not applicable", e: "error" }[outcome];
-      chips.push(make("span", { class: "chip", title: `${rule.title}: ${word}` }, badge(word), ` ${rule.code.replace(/^[^.]*\./, "").replaceAll("_", " ")} `));
+    .filter((each) => each.outcome !== "f" && isAbout(each, field, step, options));
+  if (options.checks === "all") {
+    for (const [outcome, word] of [["p", "pass"], ["e", "broke"], ["n", "not applicable"]]) {
+      const names = others.filter((each) => each.outcome === outcome).map(({ rule }) => rule.code.replace(/^[^.]*\./, "").replaceAll("_", " "));
+      if (names.length) chips.push(make("span", { class: "note" }, `${word}: ${names.join(", ")}`));
     }
   } else if (!chips.length) chips.push(make("span", { class: "note" }, others.some(({ outcome }) => outcome === "p") ? "pass" : "not checked"));
-  return chips;
+  return chips.flatMap((each) => [each, " "]);
 };
 
 const tablePanel = (samples, row, { columns, options }) => {
@@ -59,30 +60,32 @@ const tablePanel = (samples, row, { columns, options }) => {
   const steps = Math.max(1, ...lists.map((list) => (Array.isArray(list) ? Math.round(list.length / size) : 1)));
   const [predicted, truth] = (options.error || []).map((label) => names.findIndex(([name]) => name === label));
   const limits = new Map(samples.positions.filter(({ rule }) => rule.family === options.limit).map(({ slot }) => [`${slot.field}@${slot.step}`, slot.high]));
-  const around = new Set(options.angles || []);
+  const around = new Set(options.angles || []), checked = samples.positions.some((each) => options.rows.some((field) => isAbout(each, field, each.slot.step, options)));
   const lines = [];
   let filled = false;
   for (let step = 0; step < steps; step += 1) {
     options.rows.forEach((field, index) => {
       const values = names.map((_, place) => cell(place, index, step));
       filled ||= values.some((value) => !isEmpty(value));
-      const cells = values.map((value) => make("td", { class: typeof value === "number" ? "num" : "" }, plain(value)));
+      const cells = values.map((value) => make("td", { class: typeof value === "number" || /^\d{4}-\d\d-\d\d/.test(value) ? "num" : "" },
+        ...(Array.isArray(value) && typeof value[0] === "object" ? value.map((item) => make("div", {}, plain(item))) : [plain(value)])));
       if (options.error) {
         let apart = typeof values[predicted] === "number" && typeof values[truth] === "number" ? Math.abs(values[predicted] - values[truth]) : null;
         if (apart !== null && around.has(field)) apart = Math.min(apart % 360, 360 - (apart % 360));
         cells.push(make("td", { class: "num" }, apart === null ? "–" : digits(Number(apart.toPrecision(4)))));
       }
       if (options.limit) cells.push(make("td", { class: "num" }, format(limits.get(`${field}@${step}`))));
-      const checks = checksOf(samples, row, field, step, options.checks === "all");
-      const wrong = samples.failed[row].some((atom) => samples.positions[atom.position].slot.field === field && samples.positions[atom.position].slot.step === step);
-      lines.push(make("tr", { class: wrong ? "wrong" : "" }, make("th", { scope: "row" }, steps > 1 ? `${field}, t + ${step + 1}` : field), ...cells, make("td", {}, ...checks)));
+      if (options.filled && values.every(isEmpty)) return;
+      const checks = checksOf(samples, row, field, step, options);
+      const wrong = samples.failed[row].some((atom) => isAbout(samples.positions[atom.position], field, step, options));
+      lines.push(make("tr", { class: wrong ? "wrong" : "" }, make("th", { scope: "row" }, steps > 1 ? `${field}, t + ${step + 1}` : field), ...cells, checked ? make("td", {}, ...checks) : null));
     });
   }
   if (!filled) return null;
   const numeric = { class: options.error ? "num" : "" };
   const head = make("tr", {}, make("th", {}, options.head || ""), ...names.map(([label]) => make("th", numeric, label)),
-    options.error ? make("th", { class: "num" }, "error") : null, options.limit ? make("th", { class: "num" }, options.limit_title || "limit") : null, make("th", {}, "checks"));
-  return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...lines)));
+    options.error ? make("th", { class: "num" }, "error") : null, options.limit ? make("th", { class: "num" }, options.limit_title || "limit") : null, checked ? make("th", {}, "checks") : null);
+  return make("div", { class: "scroll" }, make("table", { class: "fields" }, make("thead", {}, head), make("tbody", {}, ...lines)));
 };
 
 // Pictures stand in the page once, by the name that records give them.
@@ -149,7 +152,9 @@ const drawingPanel = (samples, row, { columns, options, title }) => {
   }
   const entries = [...boxes.map(({ kind, label }) => ["box", kind, label]), ...points.map(({ mark, kind, label }) => [mark, kind, label])];
   const values = labelled(samples, row, columns).filter(([, value]) => !isEmpty(value));
+  const unseen = [...(options.boxes || []), ...(options.points || [])].map(({ label }) => label).filter((label) => !entries.some(([, , each]) => each === label));
   return make("div", {}, drawing, legend(entries),
+    unseen.length ? make("p", { class: "note" }, `Here: ${unseen.map((label) => `no ${label}`).join(", ")}.`) : null,
     outside.length ? make("p", { class: "note" }, `Outside the screen: ${outside.map(({ label, x, y }) => `${label} (${digits(x)}, ${digits(y)})`).join(", ")}.`) : null,
     behind && !image ? make("p", { class: "note" }, make("code", {}, behind), ` ${NOT_HERE}.`) : null,
     !behind && options.unpictured ? make("p", { class: "note" }, options.unpictured) : null,
@@ -180,7 +185,7 @@ const seriesPanel = (samples, row, { columns, options, title }) => {
   spans.forEach(({ kind, at }, lane) => {
     for (const [from, to] of at) {
       const x = across(from), width = Math.max(2, across(to) - x);
-      if (lane === 0 || kind === "attack") drawing.append(shape("rect", { x, y: TOP, width, height: bottom - TOP, class: `${kind} wash` }));
+      if (kind === "attack") drawing.append(shape("rect", { x, y: TOP, width, height: bottom - TOP, class: `${kind} wash` }));
       drawing.append(shape("rect", { x, y: bottom + 4 + lane * LANE, width, height: LANE - 4, class: kind }));
     }
   });

@@ -50,6 +50,7 @@ const judgeOf = (samples, row) => {
   return pairs.length ? make("div", { class: "part" }, make("h4", {}, "The judge"), facts(pairs)) : null;
 };
 
+const several = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
 
 const checklistOf = (samples, row) => {
@@ -64,7 +65,7 @@ const checklistOf = (samples, row) => {
 
 const answerOf = (samples, row) => {
   const response = samples.at("response", row);
-  if (typeof response !== "string") return null;
+  if (typeof response !== "string" || inPanels(samples).has("response")) return null;
   const start = samples.at("start", row), end = samples.at("end", row), block = make("pre"), told = [];
   if (Number.isInteger(start) && Number.isInteger(end) && start >= 0 && start < end) {
     const signs = Array.from(response);
@@ -116,8 +117,8 @@ const findings = (samples, row) => {
     ...panels(samples, row),
     answerOf(samples, row),
     checklistOf(samples, row),
-    passed.length ? folded(`${passed.length} checks passed`, make("ul", { class: "passed" }, ...passed.map((title) => make("li", {}, title)))) : null,
-    unchecked.size ? folded(`${total(unchecked)} checks not applicable`, byReason(unchecked)) : null,
-    rest.length ? folded(`${rest.length} more columns of this sample`, facts(rest)) : null,
+    passed.length ? folded(`${several(passed.length, "check")} passed`, make("ul", { class: "passed" }, ...passed.map((title) => make("li", {}, title)))) : null,
+    unchecked.size ? folded(`${several(total(unchecked), "check")} not applicable`, byReason(unchecked)) : null,
+    rest.length ? folded(`${several(rest.length, "more column")} of this sample`, facts(rest)) : null,
   ];
 };

@@ -119,7 +119,7 @@ const explorer = (host, source) => {
   };
   const update = (quiet = false) => {
     choose();
-    count.textContent = `${source.counted(rows.length, state.sort)} j and k move, / searches, Esc closes.`;
+    count.replaceChildren(`${source.counted(rows.length, state.sort)} `, make("span", { class: "keys" }, "j and k move, / searches, Esc closes."));
     for (const head of headRow.children) {
       if (head.dataset.name === state.sort) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
