@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adjudge.errors import InputError
 from adjudge.readers.blocks import block_of
-from adjudge.readers.columns import LOOKED_AT, columns_of
+from adjudge.readers.columns import LOOKED_AT, ColumnReader
 
 
 class Row(msgspec.Struct):
@@ -25,40 +25,45 @@ class Row(msgspec.Struct):
 WORDS = {"word": ("C", "I")}
 
 
-def columns(records: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """The columns of some records."""
-    rows = [(place, msgspec.json.encode(record)) for place, record in enumerate(records, 1)]
-    return columns_of(block_of(rows, "a.jsonl"), Row, "a record has `id`", WORDS)
+def columns(records: list[dict[str, Any]], *earlier: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """The columns of some records, read after others."""
+    reader = ColumnReader(Row, "a record has `id`", WORDS)
+    for block in (*earlier, records):
+        rows = [(place, msgspec.json.encode(record)) for place, record in enumerate(block, 1)]
+        found = reader.read(block_of(rows, "a.jsonl"))
+    return found
 
 
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {"id": st.one_of(st.text(), st.integers(-9, 9))},
-            optional={
-                "word": st.sampled_from(["C", "I", "other", "é", None]),
-                "the number": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
-                "nobody's": st.one_of(st.text(), st.lists(st.integers()), st.none()),
-            },
-        ),
-        min_size=1,
-        max_size=3 * LOOKED_AT,
-    )
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.one_of(st.text(), st.integers(-9, 9))},
+        optional={
+            "word": st.sampled_from(["C", "I", "other", "é", None]),
+            "the number": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
+            "nobody's": st.one_of(st.text(), st.lists(st.integers()), st.none()),
+        },
+    ),
+    min_size=1,
+    max_size=3 * LOOKED_AT,
 )
-def test_columns_are_what_the_records_hold(records: list[dict[str, Any]]) -> None:
+
+
+@given(RECORDS, RECORDS)
+def test_columns_are_what_the_records_hold(earlier: list[dict[str, Any]], records: list[dict[str, Any]]) -> None:
     expected = {"id": tuple(record["id"] for record in records)}
     for name, key in (("word", "word"), ("number", "the number")):
         values = tuple(record.get(key) for record in records)
         if any(value is not None for value in values):
             expected[name] = values
     assert columns(records) == expected
+    assert columns(records, earlier) == expected
 
 
 def test_a_key_or_word_that_only_an_unseen_record_has_is_not_lost() -> None:
     records: list[dict[str, Any]] = [{"id": place, "word": "C"} for place in range(5 * LOOKED_AT)]
     records[3] |= {"the number": 0.5}
     records[4] |= {"word": "seldom"}
-    found = columns(records)
+    found = columns(records, records[10:])
     assert found["number"][3] == 0.5
     assert found["word"][3:5] == ("C", "seldom")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal
 
@@ -21,70 +20,79 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
-def columns_of(
-    block: Block, kind: type[msgspec.Struct], expected: str, words: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[Any, ...]]:
-    """The values of every field that some record of the block has, in the order of the records.
+class ColumnReader:
+    """Reads blocks of one kind of record into columns of values.
 
     Most files have few of the keys of a struct, and its `words` (fields by name, each with texts that it is known to
-    take) have few different values. Both are told from some records; a decoder of these keys and words alone takes two
-    thirds of the time. Where it meets any other, the block is decoded into the whole struct.
+    take) have few different values. Both are told from some records of the blocks so far; a decoder of these keys and
+    words alone takes two thirds of the time. A block in which it meets any other is decoded into the whole struct.
     """
-    rows: Sequence[Any] = []
-    try:
-        decoder = _decoder_for(block, kind, words)
-        if decoder is not None and block.is_objects:
-            rows = decoder.decode_lines(block.data)
-    except _UNREADABLE:
-        rows = []
-    if len(rows) != len(block):
-        rows = block.decode(msgspec.json.Decoder(kind), expected)
-    names = rows[0].__struct_fields__
-    columns = dict(zip(names, zip(*map(astuple, rows), strict=True), strict=True))
-    return {
-        field.name: columns[field.name]
-        for field in msgspec.structs.fields(kind)
-        if field.name in columns and (field.required or not _all_none(columns[field.name]))
-    }
 
+    def __init__(self, kind: type[msgspec.Struct], expected: str, words: Mapping[str, Sequence[str]]) -> None:
+        self._kind, self._expected = kind, expected
+        self._whole = msgspec.json.Decoder(kind)
+        self._fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        self._keys: dict[str, None] = {}
+        self._words = {name: set(known) for name, known in words.items()}
+        self._narrow: msgspec.json.Decoder[Any] | None = None
 
-def _decoder_for(
-    block: Block, kind: type[msgspec.Struct], words: Mapping[str, Sequence[str]]
-) -> msgspec.json.Decoder[Any] | None:
-    """A decoder of the keys and words that some records have, spread over the block."""
-    records = [_OBJECT.decode(text) for text in block.some_records(range(0, len(block), len(block) // LOOKED_AT + 1))]
-    keys = tuple(dict.fromkeys(chain.from_iterable(records)))
-    seen = []
-    for name, known in words.items():
-        values = {msgspec.json.decode(record[name]) for record in records if name in record}
-        if values and len(values) <= _MOST_WORDS and all(type(value) is str for value in values):
-            seen.append((name, tuple(sorted(values.union(known)))))
-    return _narrow(kind, keys, tuple(seen))
+    def read(self, block: Block) -> dict[str, tuple[Any, ...]]:
+        """The values of every field that some record of the block has, in the order of the records."""
+        rows = self._rows(block)
+        columns = dict(zip(rows[0].__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True))
+        return {
+            field.name: columns[field.name]
+            for field in self._fields.values()
+            if field.name in columns and (field.required or not _all_none(columns[field.name]))
+        }
 
+    def _rows(self, block: Block) -> Sequence[Any]:
+        if block.is_objects:
+            for look in (False, True):
+                try:
+                    if look:
+                        self._look_at(block)
+                    rows = self._narrow.decode_lines(block.data) if self._narrow is not None else []
+                except _UNREADABLE:
+                    continue
+                if len(rows) == len(block):
+                    return rows
+        return block.decode(self._whole, self._expected)
 
-@lru_cache(maxsize=64)
-def _narrow(
-    kind: type[msgspec.Struct], keys: tuple[str, ...], words: tuple[tuple[str, tuple[str, ...]], ...]
-) -> msgspec.json.Decoder[Any] | None:
-    """A decoder of records with these keys and no other; those that the struct does not have are passed over."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    others = [key for key in keys if key not in fields]
-    if len(others) > _MOST_OTHERS:
-        return None
-    hints: dict[str, Any] = {name: Literal[texts] | None for name, texts in words}
-    required: list[tuple[str, Any]] = [(field.name, field.type) for field in fields.values() if field.required]
-    optional: list[tuple[str, Any, Any]] = [
-        (fields[key].name, hints.get(fields[key].name, fields[key].type), fields[key].default)
-        for key in keys
-        if key in fields and not fields[key].required
-    ]
-    passed_over = [(f"other_{place}", msgspec.Raw, None) for place in range(len(others))]
-    names = {fields[key].name: key for key in keys if key in fields}
-    names |= {f"other_{place}": key for place, key in enumerate(others)}
-    narrow = msgspec.defstruct(
-        "Narrow", [*required, *optional, *passed_over], rename=names, gc=False, forbid_unknown_fields=True
-    )
-    return msgspec.json.Decoder(narrow)
+    def _look_at(self, block: Block) -> None:
+        """Learn the keys and words of some records, spread over the block."""
+        some = block.some_records(range(0, len(block), len(block) // LOOKED_AT + 1))
+        records = [_OBJECT.decode(text) for text in some]
+        self._keys |= dict.fromkeys(chain.from_iterable(records))
+        for name, seen in list(self._words.items()):
+            values = {msgspec.json.decode(record[name]) for record in records if name in record} - {None}
+            if len(seen | values) > _MOST_WORDS or not all(type(value) is str for value in values):
+                del self._words[name]
+            else:
+                seen.update(values)
+        self._narrow = self._decoder() if len(self._keys) <= len(self._fields) + _MOST_OTHERS else None
+
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        """A decoder of records with the keys seen and no other; those that the struct does not have are passed over."""
+        fields = self._fields
+        hints: dict[str, Any] = {
+            name: Literal[tuple(sorted(seen))] | None for name, seen in self._words.items() if seen
+        }
+        required: list[tuple[str, Any]] = [(field.name, field.type) for field in fields.values() if field.required]
+        optional: list[tuple[str, Any, Any]] = [
+            (fields[key].name, hints.get(fields[key].name, fields[key].type), fields[key].default)
+            for key in self._keys
+            if key in fields and not fields[key].required
+        ]
+        others = [key for key in self._keys if key not in fields]
+        passed_over = [(f"other_{place}", msgspec.Raw, None) for place in range(len(others))]
+        names = {field.name: key for key, field in fields.items()} | {
+            f"other_{place}": key for place, key in enumerate(others)
+        }
+        narrow = msgspec.defstruct(
+            "Narrow", [*required, *optional, *passed_over], rename=names, gc=False, forbid_unknown_fields=True
+        )
+        return msgspec.json.Decoder(narrow)
 
 
 def _all_none(column: tuple[Any, ...]) -> bool:

@@ -18,6 +18,9 @@ COUNTED = ("part", "row", "sample")
 """Columns of numbers that count up within a batch: stored as differences, and with their bounds, by which a reader
 skips the batches that do not have what it looks for."""
 
+HASHES = ("input_hash",)
+"""Columns of hexadecimal digits: with their lengths apart they are packed in half the time."""
+
 _ZSTD_LEVEL = 1  # on flight S1, level 3 saves 5 to 15 % of the bytes and takes a fifth more time
 
 
@@ -59,13 +62,15 @@ class TableFile:
 def _settings(schema: pa.Schema) -> dict[str, Any]:
     """How each column is written: words by dictionary, what counts up as differences, everything else as it is."""
     counted = [field.name for field in schema if field.name in COUNTED and pa.types.is_integer(field.type)]
+    hashes = [field.name for field in schema if field.name in HASHES and pa.types.is_string(field.type)]
     packed = [_path(field) for field in schema if not pa.types.is_fixed_size_list(field.type)]
     return {
         # The numbers of a list of fixed size hardly shrink.
         "compression": {_path(field): "none" for field in schema} | dict.fromkeys(packed, "zstd"),
         "compression_level": dict.fromkeys(packed, _ZSTD_LEVEL),
         "use_dictionary": [field.name for field in schema if pa.types.is_dictionary(field.type)],
-        "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
+        "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED")
+        | dict.fromkeys(hashes, "DELTA_LENGTH_BYTE_ARRAY"),
         "write_statistics": counted,
     }
 

@@ -128,6 +128,9 @@ class Attempts:
 
     def split(self, rows: Ints, name: str) -> Iterator[tuple[str, Ints]]:
         """Some rows by the words of a column, in the order of the words."""
+        if len(self.words[name]) == 1 and rows.size == self.n and (self.columns[name] == 0).all():
+            yield self.words[name][0], rows
+            return
         codes = self.columns[name][rows]
         order = np.argsort(codes, kind="stable")
         edges = np.searchsorted(codes[order], np.arange(len(self.words[name]) + 1))
@@ -137,6 +140,8 @@ class Attempts:
 
     def clusters(self, rows: Ints) -> Ints | None:
         """The clusters of some rows, None where they are independent."""
+        if not self.words["cluster"]:
+            return None
         codes = self.columns["cluster"][rows]
         if not (codes >= 0).any():
             return None

@@ -13,6 +13,7 @@ from adjudge.protocols.common.columns import one_array
 from adjudge.readers.logs.record import NUMBER, SCORED
 
 _SEPARATOR = "\x1f"
+_SLASH = pa.scalar("/", pa.string())
 _GRADED, _FILL = "g", "f"
 _IN_KEY_OR_GROUP = ("id", "model", "task", "trial")
 
@@ -67,8 +68,8 @@ def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
     groups = [Group(models[m], tasks[t], trial, bool(g), fill).name for m, t, trial, g in pairs.tolist()]
     ids = one_array(table.column("id"))
     if tasks != [""]:
-        text = tasks[0] if len(tasks) == 1 else task.dictionary_decode()
-        named = pc.binary_join_element_wise(text, ids, "/")
+        text = pa.scalar(tasks[0], pa.string()) if len(tasks) == 1 else task.dictionary_decode()
+        named = pc.binary_join_element_wise(text, ids, _SLASH)
         ids = pc.if_else(pc.equal(text, ""), ids, named) if "" in tasks else named
     return pa.table(
         {

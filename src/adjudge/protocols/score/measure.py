@@ -44,29 +44,38 @@ class Block:
 
     def column(self, name: str) -> NDArray[Any]:
         """A column of the attempts."""
-        return self.attempts.columns[name][self.rows]
+        return self.of_rows(self.attempts.columns[name])
+
+    @property
+    def first_of_item(self) -> NDArray[np.bool_]:
+        """Which attempts are the first at their item; attempts stand in the order of items."""
+        items = self.column("item")
+        return np.append(True, items[1:] != items[:-1])[: items.size]
+
+    def of_rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Those of the block, of values of all attempts in order; nothing is copied where the block has them all."""
+        return values if self.n == values.size else values[self.rows]
 
     def rate(
         self, flags: NDArray[np.bool_], base: NDArray[np.bool_] | None = None, why: str = "no attempts"
     ) -> Estimate:
         """A share of the attempts, by Wilson; with the design effect of the clusters where there are such."""
-        inside = np.ones(self.n, dtype=bool) if base is None else base
-        total = int(inside.sum())
-        if not total:
+        rows, counted = (self.rows, flags) if base is None else (self.rows[base], flags[base])
+        if not rows.size:
             return Estimate.null(why, method="wilson")
-        clusters = self.attempts.clusters(self.rows[inside])
+        clusters = self.attempts.clusters(rows)
         if clusters is None:
-            return wilson(int(flags[inside].sum()), total)
+            return wilson(int(np.count_nonzero(counted)), int(rows.size))
         _, place = np.unique(clusters, return_inverse=True)
         sizes = np.bincount(place)
-        return cluster_wilson(np.bincount(place, weights=flags[inside], minlength=sizes.size).astype(np.int64), sizes)
+        return cluster_wilson(np.bincount(place, weights=counted, minlength=sizes.size).astype(np.int64), sizes)
 
     def mean(self, values: Floats, base: NDArray[np.bool_], name: str, why: str) -> Estimate:
         """The mean of a score: a rate where it is 0 and 1 alone, otherwise resampled."""
         chosen = values[base]
         if not chosen.size:
             return Estimate.null(why, method="bootstrap")
-        if np.isin(chosen, (0.0, 1.0)).all():
+        if only_zeros_and_ones(chosen):
             return self.rate(values == 1.0, base)
         return bootstrap.mean(
             chosen,
@@ -79,8 +88,8 @@ class Block:
 
 def measure(block: Block) -> dict[str, Estimate]:
     """All estimates of a block by name."""
-    attempts, rows = block.attempts, block.rows
-    scored, value = attempts.scored[rows], attempts.value[rows]
+    attempts = block.attempts
+    scored, value = block.of_rows(attempts.scored), block.of_rows(attempts.value)
     everything = np.ones(block.n, dtype=bool)
     estimates = {
         "mean_score": block.mean(value, everything, "mean_score", "no attempts"),
@@ -90,7 +99,7 @@ def measure(block: Block) -> dict[str, Estimate]:
         "coverage": block.rate(scored),
     }
     for name, status in _STATUS_RATES.items():
-        estimates[name] = block.rate(attempts.has_status(status)[rows])
+        estimates[name] = block.rate(block.of_rows(attempts.has_status(status)))
     estimates |= _floor(block)
     if int(block.column("trial").max(initial=1)) > 1:
         estimates |= _trials(block)
@@ -99,6 +108,11 @@ def measure(block: Block) -> dict[str, Estimate]:
     if not np.isnan(block.column("truth")).all():
         estimates |= _labelled(block)
     return estimates
+
+
+def only_zeros_and_ones(values: Floats) -> bool:
+    """Whether a score is a rate."""
+    return bool(((values == 0.0) | (values == 1.0)).all())
 
 
 def no_threshold(block: Block) -> str | None:
@@ -112,7 +126,7 @@ def no_threshold(block: Block) -> str | None:
 
 def _pass_rate(block: Block) -> Estimate:
     why = no_threshold(block)
-    return Estimate.null(why, n=block.n, method="wilson") if why else block.rate(block.attempts.passed[block.rows])
+    return Estimate.null(why, n=block.n, method="wilson") if why else block.rate(block.of_rows(block.attempts.passed))
 
 
 def _bounds(block: Block, value: Floats, scored: NDArray[np.bool_]) -> dict[str, Estimate]:
@@ -124,7 +138,8 @@ def _bounds(block: Block, value: Floats, scored: NDArray[np.bool_]) -> dict[str,
     if ((value[scored] < low) | (value[scored] > high)).any():
         why = f"a score lies outside {low:g} … {high:g} (--range says what it can be)"
         return {name: Estimate.null(why, n=block.n) for name in names}
-    absent, total = int(block.n - scored.sum()), sum_of(value[scored])
+    absent = int(block.n - np.count_nonzero(scored))
+    total = float(np.count_nonzero(value)) if only_zeros_and_ones(value) else sum_of(value[scored])
     return {
         name: Estimate(value=(total + absent * end) / block.n, n=block.n, method="bound, no interval")
         for name, end in zip(names, (low, high), strict=True)
@@ -134,9 +149,9 @@ def _bounds(block: Block, value: Floats, scored: NDArray[np.bool_]) -> dict[str,
 def _floor(block: Block) -> dict[str, Estimate]:
     """How often the target is the one that is most frequent: what a model reaches that always answers the same."""
     targets, tasks = block.column("target"), block.column("task")
-    _, first = np.unique(block.column("item"), return_index=True)
+    first = block.first_of_item
     targets, tasks = targets[first], tasks[first]
-    if not targets.size or (targets < 0).any() or np.unique(targets).size in {1, targets.size}:
+    if not targets.size or (targets < 0).any() or np.count_nonzero(np.bincount(targets)) in {1, targets.size}:
         return {}
     hits = sum(int(np.bincount(targets[tasks == task]).max()) for task in np.unique(tasks).tolist())
     return {"constant_answer_rate": wilson(hits, int(targets.size))}
@@ -145,9 +160,9 @@ def _floor(block: Block) -> dict[str, Estimate]:
 def _trials(block: Block) -> dict[str, Estimate]:
     """How steady the verdicts are over the attempts at one item."""
     why = no_threshold(block)
-    _, place = np.unique(block.column("item"), return_inverse=True)
+    place = np.cumsum(block.first_of_item) - 1
     attempts_of = np.bincount(place)
-    passed = block.attempts.passed[block.rows]
+    passed = block.of_rows(block.attempts.passed)
     passes = np.bincount(place, weights=passed).astype(np.int64)
     repeated = attempts_of > 1
     estimates = {}
@@ -171,11 +186,11 @@ def _trials(block: Block) -> dict[str, Estimate]:
 def _calibration(block: Block) -> dict[str, Estimate]:
     """Whether confidences are as good as they claim, over the attempts that have one and a verdict."""
     confidence = block.column("confidence")
-    use = block.attempts.scored[block.rows] & ~np.isnan(confidence) & ~np.isnan(block.column("threshold"))
+    use = block.of_rows(block.attempts.scored) & ~np.isnan(confidence) & ~np.isnan(block.column("threshold"))
     names = ("ece", "brier", "aurc")
     if not use.any():
         return {name: Estimate.null("no verdict has a confidence", method="bootstrap") for name in names}
-    chosen, right = confidence[use], block.attempts.passed[block.rows][use]
+    chosen, right = confidence[use], block.of_rows(block.attempts.passed)[use]
     clusters = block.attempts.clusters(block.rows[use])
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]
@@ -195,7 +210,7 @@ def _labelled(block: Block) -> dict[str, Estimate]:
     truth = block.column("truth")
     known = ~np.isnan(truth)
     why = no_threshold(block)
-    verdict = block.attempts.passed[block.rows].astype(np.float64)
+    verdict = block.of_rows(block.attempts.passed).astype(np.float64)
     agreed = int((truth[known] == verdict[known]).sum())
     return {
         "pass_rate_labelled": block.rate(truth == 1.0, known),

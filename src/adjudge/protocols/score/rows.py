@@ -18,7 +18,7 @@ from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import id_name, keyed
 from adjudge.protocols.score.truth import Label, number_of, trial_of
 from adjudge.readers.blocks import Block
-from adjudge.readers.columns import columns_of
+from adjudge.readers.columns import ColumnReader
 from adjudge.readers.logs.formats import read_log
 from adjudge.readers.logs.record import (
     ABSTAINED,
@@ -79,6 +79,7 @@ class ScoreRows:
     def __init__(self, config: ScoreConfig) -> None:
         self.config = config
         self.checks = config.checks
+        self._records = ColumnReader(Row, EXPECTED, _WORDS)
         self._logs = {source.path: source for source in config.sources or ()}
 
     def generic(self, block: Block) -> pa.Table:
@@ -87,7 +88,7 @@ class ScoreRows:
             self._refuse_unknown_models(block)
             records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
             return keyed(table_of(records, 0), block.file, fill=True)
-        return keyed(self._columns(columns_of(block, Row, EXPECTED, _WORDS), block), block.file, fill=True)
+        return keyed(self._columns(self._records.read(block), block), block.file, fill=True)
 
     def log(self, path: str, file: int, limit: int | None) -> Iterator[pa.Table]:
         """The records of another tool's log."""
@@ -104,7 +105,7 @@ class ScoreRows:
         named = np.array([model is not None for model in models]) if None in models else np.ones(n, dtype=bool)
         stem = self.config.model or Path(block.path).name.partition(".")[0] or "stdin"
         trials = np.ones(n, dtype=np.int32)
-        if "trial" in columns and columns["trial"].count(1) < n:
+        if not {1, None}.issuperset(columns.get("trial", ())):
             numbered = zip(columns["trial"], block.lines.tolist(), strict=True)
             trials = np.array([trial_of(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
         tasks = [word or None for word in columns["task"]] if "" in columns.get("task", ()) else columns.get("task")
@@ -283,9 +284,9 @@ def _words(values: Sequence[Any], absent: str) -> pa.DictionaryArray:
 
 def _coded(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int32]]:
     """The different values in the order in which they come, and which of them each value is."""
+    if values.count(values[0]) == len(values):
+        return [values[0]], np.zeros(len(values), dtype=np.int32)
     codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    if len(codes) == 1:
-        return [*codes], np.zeros(len(values), dtype=np.int32)
     return [*codes], np.fromiter(map(codes.__getitem__, values), dtype=np.int32, count=len(values))
 
 

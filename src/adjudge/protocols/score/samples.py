@@ -113,7 +113,7 @@ def sorted_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     words = array.dictionary.to_pylist()
-    used = sorted({words[place] for place in np.unique(array.indices.drop_null().to_numpy()).tolist()})
+    used = sorted({words[place] for place in np.flatnonzero(np.bincount(array.indices.drop_null())).tolist()})
     where = {word: place for place, word in enumerate(used)}
     translate = np.array([where.get(word, -1) for word in words] + [-1], dtype=np.int32)
     rows = translate[array.indices.fill_null(len(words)).to_numpy()]
