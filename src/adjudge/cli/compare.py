@@ -13,7 +13,7 @@ from adjudge.cli.intact import refuse_altered_runs, unverified_option
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
-    from adjudge.report.side_by_side import Side
+    from adjudge.report.compared import Side
     from adjudge.runs.run import Run
 
 
@@ -124,7 +124,7 @@ def sides(runs: Sequence[str], **models: str | None) -> list[Side]:
     """The systems that the arguments name, each with its run opened the way reports want it."""
     import adjudge
     from adjudge.comparisons.systems import select
-    from adjudge.report.side_by_side import Side
+    from adjudge.report.compared import Side
 
     opened: dict[Path, Run] = {}
     systems = select(runs, **models)

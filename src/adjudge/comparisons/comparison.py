@@ -37,7 +37,7 @@ from adjudge.runs.run import Run
 from adjudge.stats.ties import benjamini_hochberg, holm
 
 EVIDENCE_SHOWN = 20
-_MOST_SLICES = 50
+_MOST_SLICES, _MOST_SYSTEMS = 50, 64
 _PLACE = {"part", "row", *SYSTEM_COLUMNS}
 _LATENCY = Outcome(name=LATENCY, column=LATENCY, kind="mean", higher_is_better=False, unit="s", title="latency")
 
@@ -118,6 +118,11 @@ def compare(
     chosen_systems = select(runs, model=model, model_a=model_a, model_b=model_b)
     factor = None if factor is None else named_factor(chosen_systems, factor)
     groups = grouped(chosen_systems, factor)
+    if (largest := max(map(len, groups))) > _MOST_SYSTEMS:
+        raise ConfigError(
+            f"there are {largest:,} systems to compare with each other, and at most {_MOST_SYSTEMS} can be: "
+            "name those that matter, as in RUN::MODEL"
+        )
     systems = [system for group in groups for system in group]
     guards = [examine(group, factor=factor) for group in groups]
     guard = combined(guards)

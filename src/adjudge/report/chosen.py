@@ -37,7 +37,7 @@ def chosen(run: Run, most: int, also: Sequence[tuple[int, int]] = ()) -> Chosen:
     if run.samples_count <= most:
         return Chosen(None, 0, 0, seed)
     part, row, rank, draw = _ranked(run, seed)
-    asked = np.isin(_place(part, row), [_place(*place) for place in also])
+    asked = np.isin(place_of(part, row), [place_of(*place) for place in also])
     rank[asked] += rank.max() + 1.0
     order = np.argsort(draw, kind="stable")
     part, row, rank, draw = part[order], row[order], rank[order], draw[order]
@@ -52,7 +52,7 @@ def chosen(run: Run, most: int, also: Sequence[tuple[int, int]] = ()) -> Chosen:
     return Chosen(parts, int(worst.size), int(drawn.size), seed)
 
 
-def _place(part: Any, row: Any) -> Any:
+def place_of(part: Any, row: Any) -> Any:
     """Partition and number of a row as one number."""
     return part * (1 << 32) + row
 
@@ -73,7 +73,7 @@ def _ranked(
         threads=1,
     )
     part, row, rank, draw = (np.array(table.column(name)) for name in ("part", "row", "rank", "draw"))
-    if (np.diff(_place(part, row)) < 0).any():  # what SQL gives has no order of its own
+    if (np.diff(place_of(part, row)) < 0).any():  # what SQL gives has no order of its own
         order = np.lexsort((row, part))
         part, row, rank, draw = part[order], row[order], rank[order], draw[order]
     return part, row, rank, draw

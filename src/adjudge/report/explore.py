@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ _NO_SLICES = frozenset(
 )
 _OUTCOMES = np.frombuffer(b"pfne", dtype=np.uint8)
 _UNSHOWN = frozenset({"part", "row", "cites", "file", "line"})
+_NUMBERS = ("n", "total", "worst", "drawn", "seed", "flipped", "flipped_shown")
 _RULE_KEYS = ("code", "family", "title", "passed", "failed", "variants", "cases", "slots")
 
 
@@ -56,18 +57,20 @@ def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
 
     The rows `also`, by partition and number, are among them, and stay with the run, so that nobody reads them again.
     """
-    most = min(SAMPLES, _fitting(run))
+    return fitted(lambda most: block(run, chosen(run, most, also), also), min(SAMPLES, _fitting(run)))
+
+
+def fitted(make: Callable[[int], dict[str, Any]], most: int) -> Explorer:
+    """What `make` gives of at most so many samples; of fewer, until it fits into a page."""
     while True:
-        choice = chosen(run, most, also)
-        samples = block(run, choice, also)
-        data = msgspec.json.encode(samples)
+        made = make(most)
+        data = msgspec.json.encode(made)
         compressed = packed(data)
         if len(compressed) <= _PACKED_BYTES or most <= _FEWEST:
-            break
-        most = max(_FEWEST, int(min(most, run.samples_count) * 0.9 * _PACKED_BYTES / len(compressed)))
-    shown = run.samples_count if choice.rows is None else choice.worst + choice.drawn
-    summary = {"n": shown, "total": run.samples_count, "sha256": hashlib.sha256(data).hexdigest()}
-    return Explorer(summary | _parts(choice), compressed, _pictures(samples))
+            numbers = {name: made[name] for name in _NUMBERS if name in made}
+            pictures = [name for samples in made.get("runs", [made]) for name in _pictures(samples)]
+            return Explorer({**numbers, "sha256": hashlib.sha256(data).hexdigest()}, compressed, pictures)
+        most = max(_FEWEST, int(made["n"] * 0.9 * _PACKED_BYTES / len(compressed)))
 
 
 def _pictures(samples: Mapping[str, Any]) -> list[str]:

@@ -52,11 +52,11 @@ def write(run: Run, *, explore: bool = True) -> tuple[bytes, str]:
     names = [row["picture"] for row in block["worst"]["rows"] if "picture" in row]
     if samples is None:
         return _page(block, _drawings(block), pictures(run, names), b""), digest(block)
-    opened = pictures(run, [*names, *samples.pictures], _picture_bytes(len(samples.packed)))
+    opened = pictures(run, [*names, *samples.pictures], picture_bytes(len(samples.packed)))
     return _page(block, _drawings(block), pictures(run, names), samples.packed, opened), digest(block)
 
 
-def _picture_bytes(used: int) -> int:
+def picture_bytes(used: int) -> int:
     """How many bytes of pictures may stand in a page beside packed samples, in base64; some are left for all else."""
     return max(0, (PAGE_BYTES - used) * 3 // 4 - ALL)
 
@@ -176,13 +176,16 @@ def _page(
     figures = [_figure(chart, drawn) for chart, drawn in zip(block["charts"], drawings, strict=True)]
     explored = samples.decode() if "explore" in block else ""
     scripts = ("report.js", *EXPLORER, "explore.js") if explored else ("report.js",)
-    parts = {"charts": figures, "pictures": shown or {}, "packed": explored, "opened": _in_script(opened)}
+    parts = {"charts": figures, "pictures": shown or {}, "packed": explored, "opened": opened}
     return page("report.html.j2", block, scripts, **parts)
 
 
-def page(template: str, block: dict[str, Any], scripts: Sequence[str] = ("report.js",), **parts: Any) -> bytes:
-    """A self-contained page that shows a data block and embeds it."""
-    style, script = _resource("report.css"), "\n".join(map(_resource, scripts))
+def page(template: str, block: dict[str, Any], assets: Sequence[str] = ("report.js",), **parts: Any) -> bytes:
+    """A self-contained page that shows a data block and embeds it; `assets` are its scripts and further styles."""
+    style, script = (
+        "\n".join(_resource(name) for name in names if name.endswith(ending))
+        for names, ending in ((("report.css", *assets), ".css"), (assets, ".js"))
+    )
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -202,7 +205,7 @@ def page(template: str, block: dict[str, Any], scripts: Sequence[str] = ("report
             style=Markup(style),  # noqa: S704 -- our own file
             script=Markup(script),  # noqa: S704 -- our own file
             json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
-            **{"pictures": {}, **parts},
+            **{"pictures": {}, **parts, "opened": _in_script(parts.get("opened"))},
         )
     )
     return document.encode()

@@ -9,7 +9,7 @@ from adjudge.report.charts import FORMATS, draw
 from adjudge.runs.run import Run
 
 if TYPE_CHECKING:
-    from adjudge.report.side_by_side import Side
+    from adjudge.report.compared import Side
 
 COMPARISONS = ("html", "md", "txt")
 ENDINGS = ("html", "md", "tex", "csv", *FORMATS, "txt")

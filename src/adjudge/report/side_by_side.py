@@ -9,22 +9,26 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pyarrow.compute as pc
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers, view
+from adjudge.report.compared import Side, compared
 from adjudge.report.data import provenance
-from adjudge.report.html import page
+from adjudge.report.html import EXPLORER, page, picture_bytes
+from adjudge.report.pictures import pictures
 from adjudge.report.samples import rendered, rows_of
 from adjudge.report.sentence import amount, gap, is_share, on_what, place_value, sentence, unit_of
 from adjudge.runs.names import pair_name
+from adjudge.runs.pick import hold
 from adjudge.runs.run import Run
 
 SCHEMA = "adjudge-comparison/1"
 FLIPS = 24
+_ASSETS = ("compare.css", "report.js", *EXPLORER, "differences.js", "compare.js")
 _INSTRUMENT = {
     "config": "configuration",
     "constraint_library": "constraint library",
@@ -34,17 +38,17 @@ _INSTRUMENT = {
 }
 
 
-class Side(NamedTuple):
-    """One system of a comparison: its name there, its model, and the run it stands in."""
-
-    name: str
-    model: str
-    run: Run
-
-
 def render(comparison: Mapping[str, Any], sides: Sequence[Side]) -> bytes:
     """The page."""
-    return page("comparison.html.j2", block(comparison, sides))
+    shown = block(comparison, sides)
+    if not comparison["pairs"]:
+        return page("comparison.html.j2", shown, packed="")
+    samples = compared(comparison, sides)
+    opened: dict[str, str] = {}
+    for run in {str(side.run.path): side.run for side in sides}.values():
+        opened |= pictures(run, samples.pictures, picture_bytes(len(samples.packed) + sum(map(len, opened.values()))))
+    parts = {"packed": samples.packed.decode(), "opened": opened}
+    return page("comparison.html.j2", shown | {"explore": samples.summary}, _ASSETS, **parts)
 
 
 def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any]:
@@ -249,6 +253,7 @@ def _found(side: Side, flips: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
         if str(row[column]) == side.model
     }
     rows_of_flips = [rows.get((flip["sample"], _trial(flip["trial"]))) for flip in flips]
+    hold(side.run, [(row["part"], row["row"]) for row in rows_of_flips if row is not None])
     return [None if row is None else {"name": side.name, **rendered(side.run, row)} for row in rows_of_flips]
 
 

@@ -6,6 +6,7 @@
 //   text(row)       what is searched, in small letters
 //   filters         [{ name, label, options, fits(row, value) }]; those with fewer than two options are not shown
 //   link(row)       [name, value] pairs by which row(parts) finds it again
+//   choose(row, node) is told what somebody chose, by a click on a node or else by a key; it may be absent
 //   open(row, turn) the nodes that are shown when it is opened; turn(row) opens another
 //   counted(count)  the line above the table
 const explorer = (host, source) => {
@@ -67,7 +68,7 @@ const explorer = (host, source) => {
   body.addEventListener("scroll", () => requestAnimationFrame(draw));
   space.addEventListener("click", (event) => {
     const line = event.target.closest("[data-row]");
-    if (line) open(Number(line.dataset.row));
+    if (line) { source.choose?.(Number(line.dataset.row), event.target); open(Number(line.dataset.row)); }
   });
 
   const detail = make("div", { class: "xdetail", "aria-live": "polite", hidden: true });
@@ -132,7 +133,9 @@ const explorer = (host, source) => {
   const move = (by) => {
     if (!rows.length) return;
     const place = rows.indexOf(state.chosen);
-    open(rows[Math.min(rows.length - 1, Math.max(0, place < 0 ? 0 : place + by))]);
+    const row = rows[Math.min(rows.length - 1, Math.max(0, place < 0 ? 0 : place + by))];
+    source.choose?.(row, null);
+    open(row);
   };
   document.addEventListener("keydown", (event) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);

@@ -1,0 +1,372 @@
+"""The page of a comparison as an explorer: flips first, both sides beside each other, the matrix, links and keys."""
+
+import base64
+import gzip
+import json
+import time
+
+import msgspec
+import pytest
+
+import adjudge
+from adjudge.cli.compare import held, sides
+from adjudge.errors import ConfigError
+from adjudge.protocols.base import protocol
+from adjudge.report import compared, explore, html, side_by_side
+
+
+def _lines(path, change):
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for place, record in enumerate(records):
+        change(place, record)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def _other_labels(place, record):
+    if place % 3 == 0:
+        record["scholar"]["label"] = record["auditor"]["label"] = "REJECT" if place % 2 else "VALID"
+
+
+def _other_claims(place, record):
+    if place % 4 == 0:
+        record["answer_json"]["claim"] = f"it takes {place} days"
+
+
+def two_runs(name, folder):
+    """Two runs of one protocol on its example, the second on other outputs."""
+    specs = []
+    for turn in ("before", "after"):
+        data = folder / turn
+        data.mkdir()
+        config = protocol(name).example(data, 0)
+        if name == "consistency" and turn == "after":
+            _lines(data / "pairs.jsonl", _other_labels)
+        if name == "stability" and turn == "after":
+            _lines(data / "runs.jsonl", _other_claims)
+        if name == "gui" and turn == "after":
+            config |= {key: [config[key][0].replace("off_target", "careful")] for key in ("predictions", "outcomes")}
+        if name == "anomaly" and turn == "after":
+            config |= {"detector": "random"}
+        run = adjudge.evaluate(name, config, out=folder / f"{turn}-run", report=False)
+        specs.append(str(run.path))
+    return specs
+
+
+def specs_of(name, folder):
+    """What a comparison of this protocol's example is asked for, and its options."""
+    if name in {"gui", "consistency", "stability", "anomaly"}:
+        return two_runs(name, folder), {"force": name == "anomaly"}  # another detector is another configuration
+    data = folder / "data"
+    data.mkdir()
+    run = adjudge.evaluate(name, protocol(name).example(data, 0), out=folder / "run", report=False)
+    models = {"flight": ("falcon-a", "kestrel-b"), "check": ("ledger-large", "ledger-small")}
+    if name in models:
+        return [f"{run.path}::{model}" for model in models[name]], {}
+    if name == "score":
+        return [str(run.path)], {}
+    return [f"{run.path}::{model}" for model in ("hawk-1|no-tools", "hawk-1|tools")], {}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Page and comparison of each protocol, each made when it is asked for."""
+    made = {}
+
+    def page(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            specs, asked = specs_of(name, folder)
+            document = held(specs, resamples=200, **asked)
+            assert document["pairs"], document["reasons"]
+            path = folder / "compared.html"
+            path.write_bytes(side_by_side.render(document, sides(specs)))
+            made[name] = path, document, specs
+        return made[name]
+
+    return page
+
+
+def packed_in(path):
+    return msgspec.json.decode(gzip.decompress(base64.b64decode(html._PACKED.search(path.read_bytes())[1])))
+
+
+def counted(browser):
+    return int(browser.run("document.getElementById('explore-count').textContent.split(' ')[0].replaceAll(',', '')"))
+
+
+def choose(browser, name, value):
+    browser.run(
+        f"(() => {{ const box = document.querySelector('select[data-filter-name={name}]'); "
+        f"box.value = {json.dumps(value)}; box.dispatchEvent(new Event('change')); }})()"
+    )
+
+
+def press(browser, key):
+    browser.run(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: {json.dumps(key)}, bubbles: true}}))")
+
+
+def rows(browser):
+    return browser.run(
+        "[...document.querySelectorAll('.xbody .xrow')].map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+
+
+def untroubled(browser):
+    return browser.complaints() == [] and all(url.startswith(("file:", "data:", "blob:")) for url in browser.requests())
+
+
+@pytest.mark.parametrize("name", ["anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage"])
+def test_every_protocol_can_be_compared_on_the_page(browser, pages, name):
+    path, document, _ = pages(name)
+    pair = document["pairs"][0]
+    a, b, flipped = pair["a"], pair["b"], pair["flipped"]
+    browser.ready(path)
+    assert counted(browser) == document["n"]
+    choose(browser, "change", f"{a} right, {b} wrong")
+    assert counted(browser) == flipped["lost"]
+    choose(browser, "change", f"{b} right, {a} wrong")
+    assert counted(browser) == flipped["gained"]
+    choose(browser, "change", "no flip")
+    assert counted(browser) == pair["n"] - flipped["lost"] - flipped["gained"]
+    choose(browser, "change", "")
+    first = rows(browser)[0]
+    press(browser, "j")
+    names = browser.run("[...document.querySelectorAll('.xdetail h4.side')].map((node) => node.textContent)")
+    assert names == [a, b]
+    title = browser.run("document.querySelector('.xdetail h3').textContent")
+    assert title.split()[0] == first[0].split(" ")[0]
+    if flipped["lost"] + flipped["gained"]:
+        assert browser.run("document.querySelector('.xdetail .badge').textContent") in {"lost", "gained"}
+        assert browser.run("document.querySelectorAll('.xdetail .only').length") > 0
+    press(browser, "j")
+    second = browser.run("document.querySelector('.xdetail h3').textContent")
+    assert second != title or document["n"] == 1
+    press(browser, "k")
+    link = browser.run("location.hash")
+    press(browser, "Escape")
+    assert browser.run("document.querySelector('.xdetail').hidden")
+    for width in (390, 820):
+        browser.ready(path, width=width)
+        browser.run(f"location.hash = {json.dumps(link)}")
+        time.sleep(0.3)
+        assert browser.run("document.querySelector('.xdetail h3').textContent") == title
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert untroubled(browser)
+
+
+def test_lost_stand_before_gained_and_columns_sort(browser, pages):
+    path, document, _ = pages("flight")
+    flipped = document["pairs"][0]["flipped"]
+    lost = {flip["sample"] for flip in flipped["samples"] if flip["change"] == "lost"}
+    browser.ready(path, height=2400)
+    shown = rows(browser)
+    assert {row[0] for row in shown[: len(lost)]} == lost
+    assert [row[3] for row in shown[: len(lost) + 1]] == ["lost"] * len(lost) + ["gained"]
+    browser.run("document.querySelector('.xhead [data-name=sample] button').click()")
+    ids = [row[0] for row in rows(browser)]
+    assert ids == sorted(ids)
+    browser.run("document.querySelector('.xhead [data-name=sample] button').click()")
+    assert rows(browser)[0][0] > ids[0]
+
+
+def test_both_sides_stand_beside_each_other_with_their_differences_marked(browser, pages):
+    path, document, specs = pages("flight")
+    lost = next(flip for flip in document["pairs"][0]["flipped"]["samples"] if flip["change"] == "lost")
+    browser.ready(path)
+    browser.run(f"location.hash = 'sample={lost['sample']}'")
+    time.sleep(0.3)
+    texts = browser.run(
+        "[...document.querySelectorAll('.xdetail .sides > div')].map((side) => [...side.querySelectorAll('pre')].at(-1).textContent)"
+    )
+    run = adjudge.load_run(specs[0].partition("::")[0])
+    answers = [run.find(lost["sample"], spec.partition("::")[2])[0] for spec in specs]
+    assert texts == [run.output(row["part"], row["row"])["response"] for row in answers]
+    unmarked = browser.run(
+        "[...document.querySelectorAll('.xdetail .sides > div')].map((side) => { const copy = [...side.querySelectorAll('pre')]"
+        ".at(-1).cloneNode(true); for (const mark of copy.querySelectorAll('mark.only')) mark.remove(); "
+        "return copy.textContent.replace(/\\s+/g, ''); })"
+    )
+    assert unmarked[0] == unmarked[1]
+    assert all(len(rest) < len("".join(text.split())) for rest, text in zip(unmarked, texts, strict=True))
+    failing = browser.run(
+        "[...document.querySelectorAll('.xdetail .sides > div')].map((side) => side.querySelectorAll(':scope > .atoms li.only').length)"
+    )
+    assert failing[0] == 0
+    assert failing[1] > 0
+
+
+WORDS = [
+    ("the cat sat", "the dog sat", [["cat"], ["dog"]]),
+    ("1.25 and 2", "1.26 and 2", [["1.25"], ["1.26"]]),
+    ("same", "same", [[], []]),
+    ("a b c d", "b c", [["a", "d"], []]),
+    ("", "new words", [[], ["new words"]]),
+    ("<b>x</b>", "<b>y</b>", [["x"], ["y"]]),
+    ("\u202eabc ü", "\u202eabc ö", [["ü"], ["ö"]]),
+]
+
+
+@pytest.mark.parametrize("left, right, marked", WORDS)
+def test_words_that_only_one_text_has_are_marked_and_texts_stay(browser, pages, left, right, marked):
+    browser.open(pages("flight")[0])
+    script = "\n".join(html._resource(name) for name in ("store.js", "differences.js"))
+    found = browser.run(
+        f"(() => {{ {script}\nconst nodes = {json.dumps([left, right])}.map((text) => make('pre', {{}}, text)); "
+        "markTexts(...nodes); return nodes.map((node) => [node.textContent, node.children.length, "
+        "[...node.querySelectorAll('mark.only')].map((mark) => mark.textContent)]); })()"
+    )
+    assert [[text, only] for text, _, only in found] == [[left, marked[0]], [right, marked[1]]]
+    assert all(children == len(only) for _, children, only in found)
+
+
+def test_texts_too_long_for_a_subsequence_are_marked_by_words(browser, pages):
+    browser.open(pages("flight")[0])
+    script = "\n".join(html._resource(name) for name in ("store.js", "differences.js"))
+    found = browser.run(
+        f"(() => {{ {script}\nconst text = (word) => `${{word}} ` + 'x y z '.repeat(20000) + word; "
+        "const nodes = [text('first'), text('other')].map((each) => make('pre', {}, each)); const start = performance.now(); "
+        "markTexts(...nodes); return [performance.now() - start, nodes.map((node) => "
+        "[...node.querySelectorAll('mark.only')].map((mark) => mark.textContent))]; })()"
+    )
+    assert found[1] == [["first", "first"], ["other", "other"]]
+    assert found[0] < 2000
+
+
+@pytest.fixture(scope="module")
+def matrix(pages, tmp_path_factory):
+    run = pages("flight")[2][0].partition("::")[0]
+    document = held([run], resamples=200)
+    path = tmp_path_factory.mktemp("matrix") / "compared.html"
+    path.write_bytes(side_by_side.render(document, sides([run])))
+    return path, document, adjudge.load_run(run)
+
+
+def test_more_than_two_models_are_a_matrix(browser, matrix):
+    path, document, run = matrix
+    browser.ready(path)
+    names = [system["name"] for system in document["systems"]]
+    assert len(names) == 5
+    assert counted(browser) == document["n"]
+    first = browser.run(
+        "[...document.querySelector('.xbody .xrow').querySelectorAll('.sign')].map((cell) => "
+        "[cell.getAttribute('aria-label'), cell.textContent, getComputedStyle(cell).backgroundColor])"
+    )
+    sample = rows(browser)[0][0]
+    buckets = {row["model"]: row["bucket"] for row in run.find(sample)}
+    assert [label for label, _, _ in first] == [f"{name}: {buckets[name]}" for name in names]
+    assert len({(sign, colour) for _, sign, colour in first}) == len(set(buckets.values()))
+    for pair in document["pairs"]:
+        for way, words in (("lost", "{a} right, {b} wrong"), ("gained", "{b} right, {a} wrong")):
+            choose(browser, "change", words.format(**pair))
+            assert counted(browser) == pair["flipped"][way]
+    choose(browser, "change", "")
+    wrong = next(place for place, (label, _, _) in enumerate(first) if label.endswith("failed"))
+    browser.run(f"document.querySelectorAll('.xbody .xrow .sign')[{wrong}].click()")
+    shown = browser.run("[...document.querySelectorAll('.xdetail h4.side')].map((node) => node.textContent)")
+    assert names[wrong] in shown
+    browser.run(
+        "(() => { const box = document.querySelector('.xdetail select'); box.value = '4'; "
+        "box.dispatchEvent(new Event('change')); })()"
+    )
+    shown = browser.run("[...document.querySelectorAll('.xdetail h4.side')].map((node) => node.textContent)")
+    assert shown[0] == names[4]
+    link = browser.run("location.hash")
+    browser.ready(path, width=390)
+    browser.run(f"location.hash = {json.dumps(link)}")
+    time.sleep(0.3)
+    assert browser.run("[...document.querySelectorAll('.xdetail h4.side')].map((node) => node.textContent)") == shown
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert untroubled(browser)
+
+
+def test_logs_are_compared_on_the_page(browser, tmp_path):
+    protocol("score").example(tmp_path, 0)
+    logs = [str(tmp_path / f"acme_{size}.eval") for size in ("large", "small")]
+    page = tmp_path / "logs.html"
+    from adjudge.cli.main import main
+
+    assert main(["compare", *logs, "-o", str(page)], standalone_mode=False) == 0
+    browser.ready(page)
+    assert counted(browser) == html.block_of(page.read_bytes())["pairs"][0]["n"]
+    assert untroubled(browser)
+
+
+def test_a_hostile_pair_of_runs_shows_text_only(browser, tmp_path):
+    answers = [
+        "<script>document.title='owned'</script>",
+        "y" * 1_000_000,
+        "\u001b[2J\u001b]0;owned\u0007",
+        "\u202etxet <img src=x onerror=alert(1)>",
+        "</script><script>document.title='owned'</script>",
+    ]
+    models = ["Model", "model", "<img src=x onerror=alert(1)>", "\u202eevil", *(f"m{place}" for place in range(990))]
+    specs = []
+    for turn in ("a", "b"):
+        lines = [
+            json.dumps(
+                {"id": f"</script>{place}", "model": model, "score": (place + (turn == "b")) % 2, "answer": answer}
+            )
+            for place in range(5)
+            for model, answer in ((models[0], answers[place]), (models[1], answers[-place]))
+        ]
+        lines += [
+            json.dumps({"id": f"</script>{place}", "model": model, "score": 1, "answer": "x"})
+            for model in models[2:]
+            for place in range(5)
+        ]
+        (tmp_path / f"{turn}.jsonl").write_text("\n".join(lines))
+        run = adjudge.evaluate("score", logs=[str(tmp_path / f"{turn}.jsonl")], out=tmp_path / turn, report=False)
+        specs.append(run.path)
+    page = tmp_path / "compared.html"
+    for chosen in (
+        [f"{specs[0]}::Model", f"{specs[1]}::Model"],
+        [f"{specs[0]}::Model", f"{specs[0]}::model"],
+        [f"{specs[0]}::{model}" for model in models[:4]],
+    ):
+        document = held(chosen, resamples=100, force=True)
+        page.write_bytes(side_by_side.render(document, sides(chosen)))
+        assert len(page.read_bytes()) < 2_000_000
+        browser.ready(page)
+        assert counted(browser) == 5
+        for _ in range(5):
+            press(browser, "j")
+            assert browser.run("document.title") != "owned"
+            assert browser.run("document.querySelectorAll('#explorer img, #explorer script').length") == 0
+        assert untroubled(browser)
+
+
+def test_more_models_than_can_be_held_against_each_other_are_refused(tmp_path):
+    lines = [json.dumps({"id": "q", "model": f"m{place}", "score": 1}) for place in range(65)]
+    (tmp_path / "scores.jsonl").write_text("\n".join(lines))
+    run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
+    with pytest.raises(ConfigError, match=r"65 systems .* at most 64 .* RUN::MODEL"):
+        held([str(run.path)])
+
+
+def test_of_too_many_samples_flips_come_first_and_others_are_drawn(browser, pages, monkeypatch, tmp_path):
+    _, document, specs = pages("flight")
+    flipped = document["pairs"][0]["flipped"]
+    flips = flipped["lost"] + flipped["gained"]
+    monkeypatch.setattr(compared, "SAMPLES", 200)
+    samples = compared.compared(document, sides(specs))
+    assert samples == compared.compared(document, sides(specs))
+    assert samples.summary["flipped"] == samples.summary["flipped_shown"] == flips
+    assert (samples.summary["n"], samples.summary["drawn"]) == (100, 100 - flips)
+    page = tmp_path / "page.html"
+    page.write_bytes(side_by_side.render(document, sides(specs)))
+    assert f"{flips} of the {flips} samples that flip, and {100 - flips} drawn at random" in page.read_text()
+    browser.ready(page)
+    choose(browser, "change", "falcon-a right, kestrel-b wrong")
+    assert counted(browser) == flipped["lost"]
+    monkeypatch.setattr(compared, "SAMPLES", 20)
+    samples = compared.compared(document, sides(specs))
+    assert (samples.summary["flipped_shown"], samples.summary["drawn"]) == (7, 3)
+
+
+def test_the_page_says_what_it_packs(pages):
+    path, _, _ = pages("check")
+    stated = html.block_of(path.read_bytes())["explore"]
+    assert stated["sha256"] == explore.unpacked_digest(html._PACKED.search(path.read_bytes())[1])
+    block = packed_in(path)
+    assert len(block["rows"]) == 2
+    assert len(block["runs"]) == 1  # two models of one run share its rules
