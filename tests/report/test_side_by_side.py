@@ -95,7 +95,7 @@ def test_provenance_stands_once_a_run(block, flight_run, flight_data):
 def test_the_page_asks_for_nothing_and_model_text_stays_text(page):
     text = page.decode()
     assert "default-src &#39;none&#39;" in text
-    assert page.count(b"<script") == 3  # data, packed samples, code
+    assert page.count(b"<script") == 4  # data, packed samples, pictures, code
     assert b"&lt;script&gt;document.title" in page
     assert not re.findall(r'\b(?:src|href)="(?!#)[^"]*"', text)
     assert len(page) < 1_000_000
