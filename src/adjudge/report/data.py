@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from adjudge.report import numbers, view
+from adjudge.report.answer import answer
 from adjudge.report.contract import contracts
 from adjudge.report.explore import Explorer, explorer
 from adjudge.report.sections import sections
@@ -32,6 +33,7 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
     """The whole block, as plain JSON data, and the samples that the page explores, if it does."""
     places = worst_places(run)
     samples = explorer(run, [*places[0], *places[1]]) if explore else None
+    modes = failure_modes(run)
     block = {
         "schema": SCHEMA,
         "title": view.title(run),
@@ -45,7 +47,8 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
         "pairs": _pairs(run),
         "warnings": view.warnings(run),
         "charts": run.charts,
-        "failure_modes": failure_modes(run),
+        "failure_modes": modes,
+        "answer": answer(run, modes["rows"]),
         "worst": worst(run, places),
         "estimates": _estimates(run),
         "provenance": provenance(run),
