@@ -20,7 +20,7 @@ from adjudge.protocols.base import protocol
 from adjudge.readers.blocks import blocks_of_lines
 
 ROWS = int(os.environ.get("ADJUDGE_FUZZ", "1200"))
-PROTOCOLS = ("flight", "triage", "consistency", "gui", "stability", "check")
+PROTOCOLS = ("flight", "triage", "consistency", "gui", "stability", "check", "score")
 CHUNK = 400
 ODD = [
     *("", "x", "\ud800", "a\x00b", "ÿ" * 5000, "\u202e", "NaN", "1e999", "null", "🙂", "=1+1"),
@@ -84,7 +84,7 @@ def _put(record: dict, path: list, value: object, *, drop: bool = False) -> None
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_damaged_rows_are_judged_or_named(name, tmp_path):
     rng = random.Random(f"fuzz {name}")  # noqa: S311 -- no secret
-    config = {**protocol(name).example(tmp_path / "example", 3), "resamples": 100}
+    config = {**_example(name, tmp_path / "example"), "resamples": 100}
     inputs = protocol(name).plan(config).inputs()
     share = ROWS // len(inputs)
     for item in inputs:
@@ -94,6 +94,35 @@ def test_damaged_rows_are_judged_or_named(name, tmp_path):
         assert 0 < len(accepted) < len(damaged_rows)  # or the damage is no test
         for start in range(0, len(accepted), CHUNK):
             _judge(name, config, item, accepted[start : start + CHUNK], tmp_path)
+
+
+def _example(name: str, folder: Path) -> dict:
+    """The example of a protocol; of `score`, whose example is a log of another tool, records of its own."""
+    if name != "score":
+        return protocol(name).example(folder, 3)
+    records = [
+        {
+            "id": f"q{place}",
+            "model": "mn"[place % 2],
+            "task": "t",
+            "trial": 1 + place % 3,
+            "score": ["C", "I", "P", "N", 1, 0.5, True, "0.25", None][place % 9],
+            "status": [None, "abstained", "unparsed", "errored"][place % 4] if place % 9 == 8 else None,
+            "error": "timeout" if place % 9 == 8 else None,
+            "answer": ["A", 3, ["x"]][place % 3],
+            "target": "B",
+            "explanation": "because",
+            "confidence": place / 100,
+            "cluster": f"c{place % 5}",
+            "input_hash": f"{place:08x}",
+            "meta": {"subject": "law"},
+        }
+        for place in range(60)
+    ]
+    folder.mkdir()
+    path = folder / "scores.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return {"logs": [str(path)], "slices": ["meta.subject"]}
 
 
 def _readable(item, row: bytes) -> bool:
@@ -123,6 +152,8 @@ def _judge(name: str, config: dict, item, rows: list[bytes], folder: Path) -> No
     changed = {**config, item.role: [str(path)]}
     if name == "triage":
         changed = {**config, "results": [[str(path)]]} if item.role == "results" else changed
+    if name == "score":
+        changed = {**config, "logs": [str(path)]}
     try:
         run = adjudge.evaluate(name, changed, out=folder / "run", force=True, report=False)
     except AdjudgeError as error:

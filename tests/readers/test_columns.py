@@ -38,7 +38,7 @@ RECORDS = st.lists(
     st.fixed_dictionaries(
         {"id": st.one_of(st.text(), st.integers(-9, 9))},
         optional={
-            "word": st.sampled_from(["C", "I", "other", "é", None]),
+            "word": st.sampled_from(["C", "I", "other", "é", None, *map(str, range(40))]),
             "the number": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
             "nobody's": st.one_of(st.text(), st.lists(st.integers()), st.none()),
         },
@@ -71,6 +71,12 @@ def test_a_key_or_word_that_only_an_unseen_record_has_is_not_lost() -> None:
 def test_a_record_that_cannot_be_read_is_named_by_its_line() -> None:
     with pytest.raises(InputError, match=r"a.jsonl:2: .*`id`"):
         columns([{"id": "a"}, {"word": "C"}, {"id": "b"}])
+
+
+@pytest.mark.parametrize("odd", [{}, [], 1, True, ["C"]])
+def test_a_word_that_is_no_text_is_named_by_its_line(odd: Any) -> None:
+    with pytest.raises(InputError, match=r"a.jsonl:2: `word` is .*, expected text"):
+        columns([{"id": "a", "word": "C"}, {"id": "b", "word": odd}])
 
 
 def test_many_keys_that_nobody_reads_change_nothing() -> None:

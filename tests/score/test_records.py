@@ -219,3 +219,18 @@ def test_files_that_lack_attempts_of_others_are_filled_by_task_model_and_trial(w
     rows = run.columns(["item", "model", "trial", "bucket"]).to_pylist()
     missing = {(row["item"], row["model"], row["trial"]) for row in rows if row["bucket"] == "missing"}
     assert missing == {("t/q1", "b", 1), ("t/q1", "b", 2)}
+
+
+@pytest.mark.parametrize("key, proposed", [("correct", "correct"), ("Accuracy", "Accuracy"), ("colour", "NAME")])
+def test_a_file_without_any_score_is_refused_with_its_keys(write, judge, key, proposed):
+    path = write([{"id": "a", key: 1}, {"id": "b", key: 0}])
+    with pytest.raises(InputError, match="none of the first 2 records has a `score`") as refused:
+        judge(path)
+    assert f"they have {', '.join(sorted(['id', key]))}." in str(refused.value)
+    assert f"--column score={proposed} says" in str(refused.value)
+    assert judge(path, columns={"score": key}).metrics["buckets"]["all"]["passed"] == 1
+
+
+@pytest.mark.parametrize("told", [{"score": None}, {"error": "timeout"}, {"status": "abstained"}])
+def test_a_file_that_says_why_there_is_no_score_is_read(write, judge, told):
+    assert judge(write([{"id": "a", **told}])).metrics["buckets"]["all"]["passed"] == 0

@@ -65,11 +65,10 @@ class ColumnReader:
         records = [_OBJECT.decode(text) for text in some]
         self._keys |= dict.fromkeys(chain.from_iterable(records))
         for name, seen in list(self._words.items()):
-            values = {msgspec.json.decode(record[name]) for record in records if name in record} - {None}
-            if len(seen | values) > _MOST_WORDS or not all(type(value) is str for value in values):
+            values = [msgspec.json.decode(record[name]) for record in records if name in record]
+            seen.update(value for value in values if type(value) is str)
+            if len(seen) > _MOST_WORDS or any(value is not None and type(value) is not str for value in values):
                 del self._words[name]
-            else:
-                seen.update(values)
         self._narrow = self._decoder() if len(self._keys) <= len(self._fields) + _MOST_OTHERS else None
 
     def _decoder(self) -> msgspec.json.Decoder[Any]:

@@ -68,6 +68,10 @@ ROLES = {
     "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE"),
     "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE"),
 }
+_OUTCOMES = frozenset({"score", "scores", "status", "error"})
+_LIKELY = {"acc", "accuracy", "correct", "exact_match", "grade", "is_correct"} | {
+    *("pass", "passed", "rating", "result", "reward", "success", "value")
+}
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _WORDS = {"model": (), "task": (), "score": ("C", "I", "P", "N")}
 _TEXTS = ("error", "answer", "target", "explanation", "cluster", "input_hash")
@@ -88,7 +92,10 @@ class ScoreRows:
             self._refuse_unknown_models(block)
             records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
             return keyed(table_of(records, 0), block.file, fill=True)
-        return keyed(self._columns(self._records.read(block), block), block.file, fill=True)
+        columns = self._records.read(block)
+        if columns.keys().isdisjoint(_OUTCOMES):
+            _refuse_without_scores(block)
+        return keyed(self._columns(columns, block), block.file, fill=True)
 
     def log(self, path: str, file: int, limit: int | None) -> Iterator[pa.Table]:
         """The records of another tool's log."""
@@ -223,14 +230,11 @@ class ScoreRows:
 
     def _refuse_unknown_models(self, block: Block) -> None:
         """A column that none of a file's first rows has is a mistake of the command."""
-        first = int(block.lines[0])
-        if first > 2:  # a header may stand before the first row
-            return
-        names = {name for row in block.each(lambda _, text: _OBJECTS.decode(text), EXPECTED) for name in row}
-        for model in self.config.wide:
+        names = _first_keys(block)
+        for model in self.config.wide if names else ():
             if model not in names:
-                what = f"has no column {model!r} (--wide); it has {', '.join(sorted(names)[:12])}"
-                raise InputError(what, file=block.path, line=first)
+                what = f"has no column {model!r} (--wide); it has {', '.join(names[:12])}"
+                raise InputError(what, file=block.path, line=int(block.lines[0]))
 
     def _wide(self, block: Block) -> Callable[[int, bytes], list[Record]]:
         """Reads a row with a column a model: a record for each of them, missing where the cell is empty."""
@@ -272,6 +276,28 @@ class ScoreRows:
                 ordered = ordered.append_column(f"check_{place}", table.column(f"check_{own}"))
                 ordered = ordered.append_column(f"check_{place}_passed", table.column(f"check_{own}_passed"))
         return ordered
+
+
+def _refuse_without_scores(block: Block) -> None:
+    """A file in whose first records nothing says how an attempt ended is another kind of file, or names it otherwise."""
+    names = _first_keys(block)
+    if not names or not _OUTCOMES.isdisjoint(names):
+        return
+    likely = next((name for name in names if name.lower() in _LIKELY), "NAME")
+    raise InputError(
+        f"none of the first {len(block):,} records has a `score` (nor `scores`, `status` or `error`); they have "
+        f"{', '.join(names[:12])}.",
+        file=block.path,
+        line=int(block.lines[0]),
+        hint=f"--column score={likely} says which key is the score.",
+    )
+
+
+def _first_keys(block: Block) -> list[str]:
+    """The keys of a file's first records, sorted; none where the block is a later one."""
+    if int(block.lines[0]) > 2:  # a header may stand before the first record
+        return []
+    return sorted({name for row in block.each(lambda _, text: _OBJECTS.decode(text), EXPECTED) for name in row})
 
 
 def _words(values: Sequence[Any], absent: str) -> pa.DictionaryArray:
