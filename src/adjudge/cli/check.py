@@ -46,7 +46,7 @@ def check(ctx: click.Context, /, **flags: Any) -> int | None:
     Example, as pasted:
       adjudge check generate --out example
       adjudge check lint example/invoices.yaml
-      adjudge check --outputs example/outputs_*.jsonl --rules example/invoices.yaml \
+      adjudge check --outputs example/outputs_*.jsonl --rules example/invoices.yaml \\
         --reference example/reference.jsonl --out example/run
     """
     if ctx.invoked_subcommand is not None:

@@ -53,7 +53,7 @@ def flight(ctx: click.Context, /, **flags: Any) -> int | None:
     \b
     Example, as pasted:
       adjudge flight generate --out example
-      adjudge flight --task S1 --outputs example/outputs_*.jsonl --reference example/reference.jsonl \
+      adjudge flight --task S1 --outputs example/outputs_*.jsonl --reference example/reference.jsonl \\
         --library example/library.yaml --out example/run
     """
     if ctx.invoked_subcommand is not None:

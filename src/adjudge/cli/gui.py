@@ -64,7 +64,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
     \b
     Example, as pasted:
       adjudge gui generate --out example
-      adjudge gui --episodes example/episodes.jsonl --predictions example/predictions_careful.jsonl \
+      adjudge gui --episodes example/episodes.jsonl --predictions example/predictions_careful.jsonl \\
         --space normalized --bbox xyxy --out example/run
       adjudge export example/run --eval-json
     """
