@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.table import SCHEMA, Evidence, Reasons
-from adjudge.evidence.vocabulary import OUTCOMES, SEVERITIES
+from adjudge.evidence.vocabulary import NOT_APPLICABLE, OUTCOMES, PASS, SEVERITIES, Outcome
 from adjudge.runs.tables import TableFile
 
 TEXTS = ("too warm", "zu warm, 40 °C")
@@ -103,7 +103,7 @@ def test_every_row_group_is_the_evidence_of_its_batch(
     assert file.num_row_groups == len(batches)
     for index, (first, batch) in enumerate(zip(firsts, batches, strict=True)):
         table = file.read_row_group(index)
-        assert [tuple(row.values()) for row in table.to_pylist()] == rows_of(batch, first)
+        assert [tuple(row.values()) for row in table.to_pylist()] == rows_of(batch.as_stored(), first)
         again = Evidence.from_arrow(table, layout)
         assert batch.differences(again) == []
         bounds = file.metadata.row_group(index).column(0).statistics
@@ -116,7 +116,7 @@ def test_duckdb_reads_the_same_atoms_from_many_pages(tmp_path: Path) -> None:
     batches = [evidence_of(layout, 30_001, np.random.default_rng(seed), 0.5) for seed in (1, 2)]
     path = tmp_path / "part.parquet"
     firsts = write(path, batches)
-    expected = [row for first, batch in zip(firsts, batches, strict=True) for row in rows_of(batch, first)]
+    expected = [row for first, batch in zip(firsts, batches, strict=True) for row in rows_of(batch.as_stored(), first)]
     with duckdb.connect() as connection:
         found = connection.sql(f"select * from '{path}'").fetchall()  # noqa: S608 -- our own path, here and below
         one = connection.sql(f"select count(*) from '{path}' where sample = 40000").fetchall()  # noqa: S608
@@ -148,3 +148,72 @@ def test_the_constant_columns_are_made_once_for_batches_of_one_size() -> None:
     for name in ("field", "step"):
         buffers = [table.column(name).chunk(0).buffers() for table in (first, second)]
         assert [b.address for b in buffers[0] if b is not None] == [b.address for b in buffers[1] if b is not None]
+
+
+BOUNDED = Layout.of(
+    [
+        {
+            "code": "rule.bounded",
+            "family": "rule",
+            "variants": [],
+            "slots": [{"field": None, "step": 0, "low": -0.1, "high": 0.1}],
+            "cases": [{"when": "warm", "high": 1 / 3}],
+        }
+    ]
+)
+
+
+def observed_as(outcome: int, *values: float) -> Evidence:
+    shape = (1, len(values))
+    zeros = np.zeros(shape, dtype=np.uint8)
+    code = np.zeros(shape, dtype=np.int16)
+    return Evidence(BOUNDED, zeros + np.uint8(outcome), zeros, np.array([values], dtype=float), code, Reasons(*shape))
+
+
+@pytest.mark.parametrize(
+    "outcome, value, stored",
+    [
+        (PASS, 0.0123456789012345, 0.012345679104328156),
+        (PASS, -0.0123456789012345, -0.012345679104328156),
+        (Outcome.FAIL, 0.0123456789012345, 0.0123456789012345),
+        (Outcome.ERROR, 0.0123456789012345, 0.0123456789012345),
+        (NOT_APPLICABLE, 0.0123456789012345, 0.0123456789012345),
+        (PASS, 0.1, 0.1),  # a limit: with 24 bits it would be over it
+        (PASS, np.nextafter(0.1, 0), np.nextafter(0.1, 0)),
+        (PASS, -0.1, -0.1),
+        (PASS, 1 / 3, 1 / 3),  # the limit of a case
+        (PASS, 16777217.0, 16777217.0),
+        (PASS, 1.7e9 + 0.123456, 1.7e9 + 0.123456),
+        (PASS, 1e300, 1e300),
+        (PASS, 1e-300, 1e-300),
+        (PASS, 0.0, 0.0),
+        (PASS, float("inf"), float("inf")),
+        (PASS, 47.25, 47.25),
+    ],
+)
+def test_of_what_an_atom_that_passed_observed_24_bits_are_stored(outcome: int, value: float, stored: float) -> None:
+    assert observed_as(outcome, value).to_arrow(0).column("observed").to_pylist() == [stored]
+
+
+@given(st.lists(st.floats(allow_infinity=False) | st.sampled_from([0.1, -0.1, 1 / 3]), min_size=1, max_size=9))
+def test_what_is_stored_stands_on_the_same_side_of_every_limit_within_seven_digits(values: list[float]) -> None:
+    evidence = observed_as(PASS, *values)
+    stored = evidence.as_stored()
+    before, after = evidence.observed[0], stored.observed[0]
+    for bound in (-0.1, 0.1, 1 / 3):
+        assert ((before <= bound) == (after <= bound)).all()
+        assert ((before < bound) == (after < bound)).all()
+    np.testing.assert_allclose(after, before, rtol=2.0**-24, atol=0)
+    np.testing.assert_array_equal(stored.as_stored().observed[0], after)
+
+
+def test_a_digit_that_was_altered_is_a_difference_and_an_older_run_has_them_all(tmp_path: Path) -> None:
+    evidence = observed_as(PASS, 0.0123456789012345)
+    table = evidence.to_arrow(0)
+    assert evidence.differences(Evidence.from_arrow(table, BOUNDED)) == []
+    all_digits = table.set_column(6, SCHEMA.field("observed"), [[0.0123456789012345]])
+    assert evidence.differences(Evidence.from_arrow(all_digits, BOUNDED)) != []
+    older = all_digits.replace_schema_metadata(None)
+    assert evidence.differences(Evidence.from_arrow(older, BOUNDED)) == []
+    write(tmp_path / "part.parquet", [evidence])
+    assert pq.read_schema(tmp_path / "part.parquet").metadata[b"observed"].startswith(b"every digit where")

@@ -15,6 +15,9 @@ from adjudge.errors import RunError
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import NOT_APPLICABLE, OUTCOMES, PASS, SEVERITIES, Outcome, Severity
 
+BOUNDS = ("low", "high", "critical_low", "critical_high")
+_LARGEST, _SMALLEST, _NEAR = 2.0**24, 2.0**-126, 2.0**-23
+_ROUNDED = {b"observed": b"every digit where an atom did not pass; 24 significant bits where it passed"}
 SCHEMA = pa.schema(
     [
         pa.field("sample", pa.uint32(), nullable=False),
@@ -25,7 +28,8 @@ SCHEMA = pa.schema(
         pa.field("severity", pa.dictionary(pa.int8(), pa.string()), nullable=False),
         pa.field("observed", pa.float64()),
         pa.field("why", pa.dictionary(pa.int32(), pa.string())),
-    ]
+    ],
+    metadata=_ROUNDED,
 )
 
 
@@ -101,7 +105,10 @@ class Reasons:
 
 @dataclass
 class Evidence:
-    """All atoms of a batch: arrays shaped (positions, samples). `observed` is NaN where nothing was measured."""
+    """All atoms of a batch: arrays shaped (positions, samples). `observed` is NaN where nothing was measured.
+
+    `rounded` says that it was read from a run, where `observed` is as `as_stored` makes it.
+    """
 
     layout: Layout
     outcome: NDArray[np.uint8]
@@ -109,6 +116,7 @@ class Evidence:
     observed: NDArray[np.float64]
     code: NDArray[np.int16]
     reasons: Reasons
+    rounded: bool = False
 
     @property
     def n(self) -> int:
@@ -129,6 +137,22 @@ class Evidence:
         names = ("outcome", "severity", "observed", "code")
         return replace(self, reasons=reasons, **{name: getattr(self, name)[:, one].copy() for name in names})
 
+    def as_stored(self) -> Evidence:
+        """The same with 24 significant bits (7 digits) of what was observed where an atom passed.
+
+        Nothing else changes: every digit stays where an atom did not pass, where a limit is so near that the number could come to
+        stand on its other side, and of numbers from 2^24 on or too small for 32 bits.
+        """
+        observed = self.observed.copy()
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for row, outcome, bounds in zip(observed, self.outcome, _bounds(self.layout), strict=True):
+                size = np.abs(row)
+                passed = (outcome == PASS) & (size < _LARGEST) & (size >= _SMALLEST)
+                for bound in bounds:
+                    passed &= np.abs(row - bound) > abs(bound) * _NEAR
+                np.copyto(row, row.astype(np.float32), where=passed)
+        return replace(self, observed=observed)
+
     def to_arrow(self, first_sample: int) -> pa.Table:
         """The evidence table: by position, then sample. Rule, field and step come from the layout."""
         width, n = self.outcome.shape
@@ -145,7 +169,7 @@ class Evidence:
                 step,
                 _dictionary(self.outcome.view(np.int8).ravel(), OUTCOMES, pa.int8()),
                 _dictionary(self.severity.view(np.int8).ravel(), SEVERITIES, pa.int8()),
-                without_nan(self.observed.ravel()),
+                without_nan(self.as_stored().observed.ravel()),
                 no_reason if codes is None else _dictionary(codes.ravel(), self.reasons.texts, pa.int32()),
             ],
             schema=SCHEMA,
@@ -195,6 +219,7 @@ class Evidence:
             table.column("observed").combine_chunks().to_numpy(zero_copy_only=False).reshape(width, n),
             _codes(table, "rule", layout.codes).reshape(width, n).astype(np.int16),
             reasons,
+            rounded=_ROUNDED.items() <= (table.schema.metadata or {}).items(),
         )
 
     def differences(self, other: Evidence) -> list[str]:
@@ -202,7 +227,8 @@ class Evidence:
         texts = []
         for name in ("outcome", "severity", "code"):
             texts += self._where(name, getattr(self, name) != getattr(other, name))
-        same = (self.observed == other.observed) | (np.isnan(self.observed) & np.isnan(other.observed))
+        observed = self.as_stored().observed if other.rounded else self.observed
+        same = (observed == other.observed) | (np.isnan(observed) & np.isnan(other.observed))
         texts += self._where("observed", ~same)
         # Why a text could not be read stands in no column, so a reason that is only stored is one of a failed atom.
         kept = self.reasons.given() | (self.outcome == PASS) | (self.outcome == NOT_APPLICABLE)
@@ -215,6 +241,20 @@ class Evidence:
         return [
             f"{name} differs on {int(different.sum())} atoms, first sample {sample}, {self.layout.describe(position)}"
         ]
+
+
+@lru_cache(maxsize=4)
+def _bounds(layout: Layout) -> list[list[float]]:
+    """Every limit that may decide the atoms of a position, by position."""
+    return [
+        [
+            float(limits[name])
+            for limits in (position.slot, *position.rule.get("cases", ()))
+            for name in BOUNDS
+            if limits.get(name) is not None
+        ]
+        for position in layout.positions
+    ]
 
 
 @lru_cache(maxsize=4)

@@ -21,6 +21,9 @@ skips the batches that do not have what it looks for."""
 HASHES = ("input_hash",)
 """Columns of hexadecimal digits: with their lengths apart they are packed in half the time."""
 
+MEASURED = "observed"
+"""A column of numbers whose last bytes are often 0: its first bytes are stored together, then its second, and so on."""
+
 _ZSTD_LEVEL = 1  # on flight S1, level 3 saves 5 to 15 % of the bytes and takes a fifth more time
 
 
@@ -60,9 +63,10 @@ class TableFile:
 
 
 def _settings(schema: pa.Schema) -> dict[str, Any]:
-    """How each column is written: words by dictionary, what counts up as differences, everything else as it is."""
+    """How each column is written: words by dictionary, what counts up as differences, measurements byte by byte."""
     counted = [field.name for field in schema if field.name in COUNTED and pa.types.is_integer(field.type)]
     hashes = [field.name for field in schema if field.name in HASHES and pa.types.is_string(field.type)]
+    measured = [field.name for field in schema if field.name == MEASURED]
     packed = [_path(field) for field in schema if not pa.types.is_fixed_size_list(field.type)]
     return {
         # The numbers of a list of fixed size hardly shrink.
@@ -70,7 +74,8 @@ def _settings(schema: pa.Schema) -> dict[str, Any]:
         "compression_level": dict.fromkeys(packed, _ZSTD_LEVEL),
         "use_dictionary": [field.name for field in schema if pa.types.is_dictionary(field.type)],
         "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED")
-        | dict.fromkeys(hashes, "DELTA_LENGTH_BYTE_ARRAY"),
+        | dict.fromkeys(hashes, "DELTA_LENGTH_BYTE_ARRAY")
+        | dict.fromkeys(measured, "BYTE_STREAM_SPLIT"),
         "write_statistics": counted,
     }
 

@@ -63,7 +63,7 @@ class Adjudicator:
         """Decide a batch, and keep how."""
         if self.by_rules:
             return self.judge_by_rules(evidence)
-        asked = self._cases(evidence, cases)
+        asked = self._cases(evidence.as_stored(), cases)  # what it is asked can be read again from the run
         if isinstance(self.agent, TranscribedAgent):
             heard = list(self.agent.hear(list(asked.values())))
             transcripts = transcript_table([(row, log) for row, (_, log) in zip(asked, heard, strict=True)])
