@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.rule import rule_sets
 from adjudge.plugins import plugin, plugin_names
 
 GROUP = "adjudge.rules"

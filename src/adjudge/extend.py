@@ -9,8 +9,7 @@ from __future__ import annotations
 from adjudge.errors import ConfigError, InputError, ProtocolViolation
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
-from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
+from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant, rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome, Scope, Severity
 from adjudge.protocols.base import Input, Judged, Measured, Named, Packaged, Partition, Plan, Protocol, Role

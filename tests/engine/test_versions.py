@@ -12,8 +12,7 @@ from click.testing import CliRunner
 import adjudge
 from adjudge.cli.main import main
 from adjudge.engine.verify import verify
-from adjudge.evidence.registry import rule_sets
-from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot
+from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot, rule_sets
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.base import Named, protocol
 from adjudge.provenance.canonical import file_digest

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
-from adjudge.engine.plans import Recipe, recipe
+from adjudge.engine.plans import Recipe, recipe, rule_versions
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, Wanted, split
-from adjudge.engine.versions import rule_versions
 from adjudge.engine.work import Done, Job, work, written
 from adjudge.errors import ConfigError, PromiseBroken
 from adjudge.protocols.base import Plan, Protocol

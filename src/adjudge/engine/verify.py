@@ -18,10 +18,10 @@ import pyarrow as pa
 from adjudge.engine.differences import Difference, differences
 from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
+from adjudge.engine.plans import made_by_another
 from adjudge.engine.promises import citation_problems, column_problems
 from adjudge.engine.replay import replay
 from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
-from adjudge.engine.versions import made_by_another
 from adjudge.errors import ConfigError, RunError
 from adjudge.evidence.graph import only_rules
 from adjudge.protocols.base import Measured, Plan, Protocol, protocol

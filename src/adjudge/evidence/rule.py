@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.vocabulary import Scope
+from adjudge.plugins import plugin, plugin_names
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int8]
+
+GROUP = "adjudge.rules"
+"""Rule sets, ours and a user's, enter by the same door: these entry points."""
 
 _CODE = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
@@ -239,3 +243,22 @@ class RuleSet:
     protocol: str
     build: Callable[[Any], Sequence[Rule]]
     version: str = "1"
+
+
+def rule_sets(protocol: str, names: tuple[str, ...]) -> list[RuleSet]:
+    """The named rule sets of a protocol, its own first, then the added ones by name, each once."""
+    chosen: list[RuleSet] = []
+    for name in dict.fromkeys((protocol, *sorted(names))):
+        entry = plugin(GROUP, name)
+        if entry is None:
+            known = ", ".join(plugin_names(GROUP)) or "none"
+            raise ConfigError(
+                f"there is no rule set {name!r} (installed: {known}); rule sets are entry points of {GROUP}"
+            )
+        rules = entry.load()
+        if not isinstance(rules, RuleSet):
+            raise ConfigError(f"entry point {name!r} of {GROUP} is a {type(rules).__name__}, expected a RuleSet")
+        if rules.protocol != protocol:
+            raise ConfigError(f"rule set {name!r} is for protocol {rules.protocol!r}, not {protocol!r}")
+        chosen.append(rules)
+    return chosen

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.rule import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Plan
 from adjudge.provenance.canonical import digest

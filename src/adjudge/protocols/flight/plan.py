@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adjudge.agents import agent_of
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.registry import rule_sets
+from adjudge.evidence.rule import rule_sets
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.columns import codes
