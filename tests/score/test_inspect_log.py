@@ -117,6 +117,19 @@ def test_a_sample_after_the_last_summary_of_a_crashed_log_is_read_from_its_membe
     assert judge(path).metrics["buckets"]["m"]["failed"] == 1
 
 
+@pytest.mark.parametrize("write", [g.write_eval, g.write_json])
+def test_tokens_of_the_cache_are_kept_where_the_log_has_them(tmp_path, judge, write):
+    log = log_of(four_hundred())
+    first, second = log["samples"][:2]
+    first["model_usage"]["m"] |= {"input_tokens_cache_read": 50, "input_tokens_cache_write": 13}
+    first["model_usage"]["a grader"] = {"input_tokens": 900, "input_tokens_cache_read": 900}
+    run = judge(write(tmp_path / "a.log", log))
+    records = {record["sample_id"]: record["as_reported"]["cache_tokens"] for record in run.records()}
+    names = [f"{log['eval']['task']}/{sample['id']}" for sample in (first, second)]
+    assert records[names[0]] == {"read": 50, "written": 13}
+    assert records[names[1]] == {"read": None, "written": None}
+
+
 def test_a_requeued_sample_counts_once_the_last(tmp_path, judge):
     log = log_of([g.Attempt(1, 1, "I"), g.Attempt(2, 1, "I"), g.Attempt(1, 1, "C")])
     counts = judge(g.write_json(tmp_path / "a.json", log)).metrics["buckets"]["m"]

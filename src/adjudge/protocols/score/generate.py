@@ -191,7 +191,7 @@ def members(log: dict[str, Any], *, finished: bool = True) -> dict[str, bytes]:
 
 
 def _summary(sample: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: sample[key] for key in ("id", "epoch", "input", "target", "scores", "metadata")}
+    kept = {key: sample[key] for key in ("id", "epoch", "input", "target", "scores", "metadata", "model_usage")}
     text = kept["input"]
     kept["input"] = text if len(text) <= 5120 else text[:5120] + "...\n(content truncated)"
     return kept | ({"error": sample["error"]["message"]} if "error" in sample else {}) | {"completed": True}

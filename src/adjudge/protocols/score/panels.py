@@ -35,6 +35,8 @@ def panels(run: Run) -> list[Panel]:
                 "confidence": "confidence",
                 "truth": "truth",
                 "trial": "trial",
+                "tokens read from the cache": "cache_read",
+                "tokens written to the cache": "cache_write",
                 **{name.removeprefix("check."): name for name in checks},
             },
         ),

@@ -32,6 +32,8 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "target": output["target"],
             "explanation": output["explanation"],
             "error": output["error"],
+            "cached": row["cached"],
+            "cache_tokens": {"read": output.get("cache_read"), "written": output.get("cache_write")},
             "checks": {name: {"score": row[f"check.{name}"], "passed": row[f"check.{name}.passed"]} for name in checks},
             "file": output["file"],
             "line": output["line"],

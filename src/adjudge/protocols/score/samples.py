@@ -87,6 +87,8 @@ def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
             "explanation": column_of(table, "explanation"),
             "error": column_of(table, "error"),
             "meta": column_of(table, "meta"),
+            "cache_read": column_of(table, "cache_read"),
+            "cache_write": column_of(table, "cache_write"),
             "file": names.take(pa.array(file)).dictionary_encode(),
             "line": column_of(table, "line"),
         }

@@ -56,6 +56,16 @@ class _Score(msgspec.Struct, gc=False):
     metadata: dict[str, Any] | None = None
 
 
+class _Usage(msgspec.Struct, gc=False):
+    """Tokens of one model."""
+
+    input_tokens_cache_read: int | None = None
+    input_tokens_cache_write: int | None = None
+
+
+_NO_USAGE = _Usage()
+
+
 class _Sample(msgspec.Struct, gc=False):
     """A summary, or as much of a whole sample."""
 
@@ -67,6 +77,7 @@ class _Sample(msgspec.Struct, gc=False):
     error: Any = None
     metadata: dict[str, Any] | None = None
     attachments: dict[str, str] | None = None
+    model_usage: dict[str, _Usage] | None = None
 
 
 class _Dataset(msgspec.Struct):
@@ -188,6 +199,7 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
     score = NO_SCORE if main is None else _score(main, log, sample, scorer)
     error = sample.error.get("message") if isinstance(sample.error, dict) else sample.error
     meta = msgspec.json.encode(sample.metadata).decode() if sample.metadata else None
+    usage = (sample.model_usage or {}).get(like["model"], _NO_USAGE)
     return Record(
         id=str(sample.id),
         trial=sample.epoch,
@@ -201,6 +213,8 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         target=text_of(sample.target),
         input_hash=content_hash(asked(sample.input, sample.attachments or {}), sample.target),
         meta=meta if meta is not None and len(meta) <= _LONGEST_META else None,
+        cache_read=usage.input_tokens_cache_read,
+        cache_write=usage.input_tokens_cache_write,
         line=place,
         checks=[_check(scores.get(name)) for name in log.checks],
         **like,

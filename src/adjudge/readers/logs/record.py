@@ -55,7 +55,11 @@ class Check(NamedTuple):
 
 
 class Record(msgspec.Struct, gc=False, kw_only=True):
-    """One attempt at one sample. `checks` are in the order of the log's check names; `line` is where it stands."""
+    """One attempt at one sample. `checks` are in the order of the log's check names; `line` is where it stands.
+
+    `cached`: the answer is one of an earlier run; `cache_read` and `cache_write` are tokens of the prompt that the provider
+    took from its cache and put there.
+    """
 
     id: str
     model: str
@@ -74,6 +78,8 @@ class Record(msgspec.Struct, gc=False, kw_only=True):
     input_hash: str | None = None
     meta: str | None = None
     cached: bool | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
     line: int = 0
     checks: Sequence[Check | None] = ()
 
@@ -88,6 +94,8 @@ TYPES: Mapping[str, pa.DataType] = {
     "reported": pa.float64(),
     "confidence": pa.float64(),
     "cached": pa.bool_(),
+    "cache_read": pa.int64(),
+    "cache_write": pa.int64(),
     "line": pa.int64(),
 }
 
