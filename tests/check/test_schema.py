@@ -154,6 +154,59 @@ def test_self_tests_and_diff_know_the_schema(judge, sandbox, tmp_path):
     assert [turned[0] for turned in difference(old, new, run).turned] == ["s000"]
 
 
+NAMING = (
+    RULES
+    + """
+    rules:
+      invoice.positive: {check: total > 2, needs: [schema.minimum, schema.type]}
+      invoice.family: {check: total > 2, needs: [schema]}
+    scores: {form: {weights: {schema.type: 2, schema.enum: 1, invoice.positive: 1}}}
+    gates: ["schema.type.pass_rate >= 0.5", "score.form >= 0.1"]
+"""
+)
+
+
+def test_rules_of_the_schema_are_named_in_needs_scores_and_gates(judge):
+    wrong_line = {**GOOD, "lines": [{"sku": "AB1", "qty": "2"}]}
+    answers = [{**GOOD, "total": 3}, {**wrong_line, "total": 3}, {**GOOD, "total": 3, "currency": "CHF"}, "no answer"]
+    run = judge(NAMING, answers)
+    assert atoms_of(run, "s000")["invoice.positive"][0] == "pass"
+    assert atoms_of(run, "s001")["schema.type $.lines[*].qty"][0] == "fail"
+    for rule in ("invoice.positive", "invoice.family"):
+        assert atoms_of(run, "s001")[rule] == ("not_applicable", "not applicable: needs schema.type on $.lines[*].qty")
+    assert atoms_of(run, "s002")["invoice.positive"][0] == "pass"
+    assert atoms_of(run, "s002")["invoice.family"] == (
+        "not_applicable",
+        "not applicable: needs schema.enum on $.currency",
+    )
+    metrics = run.metrics["metrics"]
+    assert metrics["schema.type.pass_rate"] == 2 / 3
+    assert metrics["schema.enum.pass_rate"] == 2 / 3
+    # The second has one of 3 that count (its own rule does not), the third 3 of 4, the last none of 4.
+    assert metrics["score.form"] == pytest.approx((1 + 1 / 3 + 3 / 4 + 0) / 4)
+    assert run.metrics["pass"] is True
+    assert set(run.metrics["gates"]) == {"schema.type.pass_rate >= 0.5", "score.form >= 0.1"}
+    assert verify(run).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        ("rules: {a.b: {check: total > 1, needs: [schema.enumm]}}", "'schema.enumm'. Did you mean 'schema.enum'?"),
+        ("rules: {a.b: {check: total > 1, needs: [field.type]}}", "of their types by itself; write what else"),
+        ("scores: {s: {weights: {schema.requird: 1}}}", "'schema.requird'. Did you mean 'schema.required'?"),
+        ("scores: {s: {weights: {field.type: 1}}}", "counts as failed in a score"),
+        ('gates: ["field.type.pass_rate > 0.9"]', "checks of fields have none of their own; gate a rule, or pass_rate"),
+        ('gates: ["schema.typ.pass_rate > 0.9"]', "Did you mean 'schema.type.pass_rate'?"),
+    ],
+)
+def test_names_that_are_none_say_what_to_write_instead(more, message, sandbox):
+    document = parse(textwrap.dedent(RULES) + more + "\n", "rules.yaml")
+    (error,) = lint(document, sandbox).errors
+    assert error.startswith("rules.yaml:20: ")
+    assert message in error
+
+
 def test_the_schema_of_rule_files_knows_it():
     jsonschema.validate(parse(textwrap.dedent(RULES), "x").content, schemas()["check"])
     with pytest.raises(jsonschema.ValidationError):

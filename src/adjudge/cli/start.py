@@ -21,8 +21,8 @@ _KEPT = {-1: 1 << 30, -3: 1 << 25}
 """Bytes, by setting of glibc (M_TRIM_THRESHOLD; M_MMAP_THRESHOLD, of which this is the most): memory that was given
 back is kept for the next block; the system would have to clear it anew, which is a tenth of an evaluation's CPU."""
 
-_COLLECT_AFTER = 50_000
-"""Objects: a block makes thousands of short-lived tuples, and looking for cycles among them costs a tenth."""
+_COLLECT_AFTER = 200_000
+"""Objects, more than all imports make: a block makes thousands of short-lived tuples, and looking for cycles costs a tenth."""
 
 _CLOSED_PIPE = 128 + 13  # as if SIGPIPE had ended the process
 _OF_THE_MACHINE = {

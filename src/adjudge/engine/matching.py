@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,7 @@ class IdDigest:
         self._of_part: dict[int, bytes] = {}
         self._part = -1
         self._ids: list[pa.Array] = []
+        self._closed: pa.Array | None = None
 
     def add(self, part: int, ids: pa.ChunkedArray) -> None:
         """Some ids of a partition; partitions come one after the other."""
@@ -48,7 +49,18 @@ class IdDigest:
         ids = _ascending(pa.chunked_array(self._ids, pa.string()))
         if len(ids):
             self._of_part[self._part] = hashlib.sha256(msgspec.json.encode(ids.to_pylist())).digest()
+            self._closed = ids
         self._ids = []
+
+    def add_like(self, part: int, columns: Iterable[pa.ChunkedArray], other: IdDigest) -> None:
+        """All ids of a partition; where they are the last that the other closed, its digest is theirs."""
+        different = pc.unique(pa.chunked_array([chunk for ids in columns for chunk in ids.chunks], pa.string()))
+        closed, other._closed = other._closed, None
+        same = closed is not None and len(closed) == len(different)
+        if same and other._part == part and pc.all(pc.is_in(different, value_set=closed)).as_py():
+            self._of_part[part] = other._of_part[part]
+        else:
+            self.add(part, pa.chunked_array([different]))
 
     def merge(self, other: IdDigest) -> None:
         """Add the ids of other partitions."""
@@ -83,13 +95,13 @@ class Matching:
     @classmethod
     def of(cls, keys: Mapping[str, pa.ChunkedArray], limited: Sequence[str]) -> Matching:
         """The ids of one partition; under a limit, those of the limited roles alone."""
+        matching = cls()
+        if len(keys) < 2:
+            return matching
         by_role = {role: pc.unique(column) for role, column in keys.items()}
         if limited:
             kept = pc.unique(pa.chunked_array([by_role[role] for role in limited if role in by_role], pa.string()))
             by_role = {role: ids.filter(pc.is_in(ids, value_set=kept)) for role, ids in by_role.items()}
-        matching = cls()
-        if len(by_role) < 2:
-            return matching
         everything = pa.chunked_array(list(by_role.values()), pa.string()).value_counts()
         roles_of_id = everything.field("counts").to_numpy()
         matching.ids = len(roles_of_id)

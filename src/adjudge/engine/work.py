@@ -69,8 +69,7 @@ def work(job: Job, plan: Plan | None = None) -> Done:
     limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
     done = written(job_plan, job_plan.judge(partition), job.folder, job.part)
     done.counted.matching = Matching.of(keys, limited)
-    for column in keys.values():
-        done.counted.read_ids.add(job.part, column)
+    done.counted.read_ids.add_like(job.part, keys.values(), done.counted.ids)
     if plan is not None or not done.rows:
         return done
     # A partition may be judged twice where a worker was lost.

@@ -14,7 +14,7 @@ def build(
     estimates: Mapping[tuple[str, str], Estimate], compiled: Compiled, models: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Pass rate of the samples and of every rule."""
-    names = ["pass_rate", *(f"{rule.text.code}.pass_rate" for rule in compiled.rules)]
+    names = ["pass_rate", *(f"{code}.pass_rate" for code in compiled.file.rated)]
     cuts = [("", "all")] if len(models) < 2 else [(f"model={model}", model) for model in models]
     rows = [
         {"rule": "all rules" if name == "pass_rate" else name.removesuffix(".pass_rate"), "model": model, "n": e.n,

@@ -139,7 +139,7 @@ def _evaluate(connection: Any, header: dict[str, Any], data: bytes) -> tuple[dic
         wanted = header["expressions"]
         try:
             parts = ", ".join(f"({sql})::{kind} AS e{place}" for place, (sql, kind) in enumerate(wanted))
-            return {"raised": {}}, connection.sql(f"SELECT {parts} FROM {source}").to_arrow_table()
+            return {"raised": {}}, connection.execute(f"SELECT {parts} FROM {source}").to_arrow_table()
         except duckdb.Error:
             pass
         results, raised = {}, {}

@@ -39,15 +39,15 @@ def comparable(compiled: Compiled) -> list[dict[str, Any]]:
     outcomes += [
         {
             **common,
-            "name": f"{rule.text.code}.pass_rate",
-            "title": rule.text.title or rule.text.code,
-            "column": f"rule.{rule.text.code}",
+            "name": f"{code}.pass_rate",
+            "title": (code in compiled.file.rules and compiled.file.rules[code].title) or code,
+            "column": f"rule.{code}",
             "equals": "pass",
-            "where": {f"rule.{rule.text.code}": ["pass", "fail"]},
+            "where": {f"rule.{code}": ["pass", "fail"]},
             "kind": "binary",
             "on_request": True,
         }
-        for rule in compiled.rules
+        for code in compiled.file.rated
     ]
     return outcomes
 

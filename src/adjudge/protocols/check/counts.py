@@ -16,7 +16,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch, labels_of
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.check.judge import rule_positions
+from adjudge.protocols.check.judge import rule_outcomes
 from adjudge.protocols.check.rows import ANSWERED
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.common.columns import codes
@@ -69,7 +69,7 @@ def measures(compiled: Compiled) -> list[str]:
         "pass_rate",
         "answer_rate",
         *(f"{bucket}_rate" for bucket in BUCKETS[2:]),
-        *(f"{rule.text.code}.pass_rate" for rule in compiled.rules),
+        *(f"{code}.pass_rate" for code in compiled.file.rated),
         *(f"{each.name}.accuracy" for each in compiled.fields),
     ]
 
@@ -126,8 +126,7 @@ def _counted(
     n, everywhere = batch.n, np.ones(batch.n, dtype=bool)
     hits = [buckets == 0, batch.status == ANSWERED, *(buckets == code for code in range(2, len(BUCKETS)))]
     trials = [everywhere] * len(hits)
-    for position in rule_positions(evidence, batch.compiled).values():
-        outcome = evidence.outcome[position]
+    for outcome in rule_outcomes(evidence, batch.compiled).values():
         hits.append(outcome == PASS)
         trials.append((outcome == PASS) | (outcome == FAIL))
     for each in batch.compiled.fields:

@@ -18,7 +18,7 @@ from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
 from adjudge.protocols.check.compiled import Compiled, column_type, compiled
 from adjudge.protocols.check.document import load
-from adjudge.protocols.check.judge import bucket_codes, rule_positions
+from adjudge.protocols.check.judge import bucket_codes, rule_outcomes
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rows import STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
 from adjudge.protocols.check.rules import CheckContext, build
@@ -87,9 +87,8 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
     new_rules = compiled(rule_file(after), sandbox)
     graph = VerifierGraph(build(CheckContext(new_rules)))
     found = Difference()
-    old_codes = set(rule_file(before).rules)
-    found.added = sorted(new_rules.file.rules.keys() - old_codes)
-    found.removed = sorted(old_codes - new_rules.file.rules.keys())
+    old_codes, new_codes = set(rule_file(before).rated), set(new_rules.file.rated)
+    found.added, found.removed = sorted(new_codes - old_codes), sorted(old_codes - new_codes)
     found.notes = _notes(new_rules, run)
     reader = OutputReader(new_rules, repairs=bool(run.manifest.config.get("repairs", True)), by_line=False)
     counts: Counter[int] = Counter()
@@ -107,10 +106,9 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
         names, models = samples.column("sample").to_pylist(), samples.column("model").to_pylist()
         for row in np.flatnonzero((buckets != stored) & judged).tolist():
             found.turned.append((names[row], models[row], BUCKETS[stored[row]], BUCKETS[buckets[row]]))
-        stored_codes = {str(place.rule["code"]): index for index, place in enumerate(evidence.layout.positions)}
-        for code, position in rule_positions(again, new_rules).items():
-            if code in stored_codes:
-                _count(found, code, evidence.outcome[stored_codes[code]], again.outcome[position], judged)
+        before_outcomes, after_outcomes = (rule_outcomes(each, new_rules) for each in (evidence, again))
+        for code in before_outcomes.keys() & after_outcomes.keys():
+            _count(found, code, before_outcomes[code], after_outcomes[code], judged)
     found.turned.sort()
     return found
 

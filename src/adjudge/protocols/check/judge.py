@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.citations import pack_citations
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, ERROR, FAIL, OUTCOMES, PASS
+from adjudge.evidence.vocabulary import BUCKETS, ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.rows import ANSWERED, STATUSES
@@ -33,27 +33,34 @@ def scores(batch: CheckBatch, evidence: Evidence) -> dict[str, NDArray[np.float6
     A rule counts where it passes or fails, and as failed where what it reads is missing or mistyped; not where its `when`
     does not hold or there is nothing to compare with. NaN where none counts.
     """
-    places = rule_positions(evidence, batch.compiled)
+    outcomes = rule_outcomes(evidence, batch.compiled)
     blocked = _blocked(batch)
     found = {}
     for name, weights in batch.compiled.file.scores.items():
         won, counted = np.zeros(batch.n), np.zeros(batch.n)
         for code, weight in weights.items():
-            outcome = evidence.outcome[places[code]]
+            outcome = outcomes[code]
             won += weight * (outcome == PASS)
-            counted += weight * ((outcome == PASS) | (outcome == FAIL) | blocked[code])
+            counted += weight * ((outcome == PASS) | (outcome == FAIL) | blocked.get(code, batch.status != ANSWERED))
         found[name] = np.where(counted > 0, won / np.maximum(counted, 1e-300), np.nan)
     return found
 
 
-def rule_positions(evidence: Evidence, compiled: Compiled) -> dict[str, int]:
-    """Where the atom of each rule of the file stands."""
-    codes = {rule.text.code for rule in compiled.rules}
-    return {
-        place.rule["code"]: position
-        for position, place in enumerate(evidence.layout.positions)
-        if place.rule["code"] in codes
-    }
+def rule_outcomes(evidence: Evidence, compiled: Compiled) -> dict[str, NDArray[np.uint8]]:
+    """The outcome of every rule of the file and of its schema on every sample, where the evidence has that rule.
+
+    One with an atom a path fails where one atom does, else could not be evaluated where one could not, else passes where
+    one does.
+    """
+    outcomes = {}
+    for code in compiled.file.rated:
+        atoms = evidence.outcome[evidence.layout.positions_of(code)]
+        if len(atoms) == 1:
+            outcomes[code] = atoms[0]
+        elif len(atoms):
+            choices = [(atoms == outcome).any(axis=0) for outcome in (FAIL, ERROR, PASS)]
+            outcomes[code] = np.select(choices, [FAIL, ERROR, PASS], NOT_APPLICABLE).astype(np.uint8)
+    return outcomes
 
 
 def _blocked(batch: CheckBatch) -> Mapping[str, NDArray[np.bool_]]:
@@ -76,8 +83,8 @@ def _blocked(batch: CheckBatch) -> Mapping[str, NDArray[np.bool_]]:
 def decided(batch: CheckBatch, evidence: Evidence, verdicts: Verdicts) -> dict[str, pa.Array]:
     """The columns of samples that follow from the batch and its evidence."""
     outcomes = {
-        f"rule.{code}": coded(evidence.outcome[position].astype(np.int8), OUTCOMES)
-        for code, position in rule_positions(evidence, batch.compiled).items()
+        f"rule.{code}": coded(outcome.astype(np.int8), OUTCOMES)
+        for code, outcome in rule_outcomes(evidence, batch.compiled).items()
     }
     return {
         "bucket": coded(bucket_codes(batch, evidence, verdicts.eligible), BUCKETS),

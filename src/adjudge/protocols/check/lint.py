@@ -60,12 +60,16 @@ def lint(document: Document, sandbox: Sandbox, seen: Counts | None = None) -> Fi
 def gate_errors(file: RuleFile) -> list[str]:
     """Gates on numbers that no run of this file has."""
     names = ["pass_rate", "answer_rate", *(f"{bucket}_rate" for bucket in BUCKETS[2:])]
-    names += [f"{code}.pass_rate" for code in file.rules] + [f"{name}.accuracy" for name in file.fields]
+    names += [f"{code}.pass_rate" for code in file.rated] + [f"{name}.accuracy" for name in file.fields]
     names += [f"score.{name}" for name in file.scores] + ["matched", "only_in_outputs", "only_in_reference"]
     errors = []
     for place, gate in enumerate(file.gates):
         metric = gate.metric.rpartition("/")[2]
         if metric not in names:
+            if metric.startswith(("field.", "place.", "answer.")):
+                why = f"{metric!r} is no number: checks of fields have none of their own; gate a rule, or pass_rate"
+                errors.append(str(file.document.error(("gates", place), why)))
+                continue
             close = difflib.get_close_matches(metric, names, n=1)
             hint = f". Did you mean {close[0]!r}?" if close else f"; there are {', '.join(names[:4])} …"
             errors.append(str(file.document.error(("gates", place), f"there is no number {metric!r}{hint}")))

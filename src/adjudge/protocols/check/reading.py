@@ -87,8 +87,8 @@ class _Reader(Parts):
         extract = self.choice(("extract",), self.content.get("extract", "json"), ("json", "none"))
         fields = self._fields()
         meta, given = self._kinds("meta"), self._kinds("input")
-        rules = self._rules(fields)
         self.schema = assertions(self.document)
+        rules = self._rules(fields)
         if not fields:
             raise self.document.error(
                 (), "`fields` is missing or empty; a field is `total: {path: $.total, type: number}`"
@@ -243,16 +243,16 @@ class _Reader(Parts):
                 raise self.document.error(
                     way, f"a rule is called family.name in lower case, such as invoice.sum{hint}", key=True
                 )
-            family = code.partition(".")[0]
-            if family in FAMILIES:
+            if _family(code) in FAMILIES:
                 raise self.document.error(
-                    way, f"the family {family!r} is ours; choose another name before the dot", key=True
+                    way, f"the family {_family(code)!r} is ours; choose another name before the dot", key=True
                 )
             rules[code] = self._rule(code, value, way, fields)
         for code, rule in rules.items():
             for place, name in enumerate(rule.needs):
-                if name not in rules and name not in {other.partition(".")[0] for other in rules}:
-                    raise self.wrong(("rules", code, "needs", place), f"there is no rule {name!r}{near(name, rules)}")
+                way = ("rules", code, "needs", place)
+                if name not in {known for other in self._named_rules(rules) for known in (other, _family(other))}:
+                    raise self.wrong(way, self._no_rule(name, rules, _OF_ITSELF))
         return rules
 
     def _rule(self, code: str, value: Any, way: Way, fields: Mapping[str, Field]) -> RuleText:
@@ -321,6 +321,17 @@ class _Reader(Parts):
             raise self.wrong(way, "has a brace that is not closed; write {{ for a brace")
         return text
 
+    def _named_rules(self, rules: Mapping[str, RuleText]) -> list[str]:
+        """The rules that scores and other rules may name: those of the file, and those of its schema."""
+        return [*rules, *dict.fromkeys(each.code for each in self.schema)]
+
+    def _no_rule(self, code: str, rules: Mapping[str, RuleText], ours: str) -> str:
+        """Why a name is none of a rule that can be named here; `ours` is what to do where it is a check of fields."""
+        if _family(code) in FAMILIES and _family(code) != "schema":
+            return f"{code!r} checks fields; {ours}"
+        known = self._named_rules(rules)
+        return f"there is no rule {code!r}{near(code, known)}" + ("" if known else "; `rules` is empty")
+
     def _scores(self, rules: Mapping[str, RuleText]) -> dict[str, dict[str, float]]:
         scores = {}
         for name, value in self.table(("scores",)).items():
@@ -332,8 +343,8 @@ class _Reader(Parts):
             self.known(value, ("weights", "title"), way)
             for code, weight in value["weights"].items():
                 at = (*way, "weights", code)
-                if code not in rules:
-                    raise self.document.error(at, f"there is no rule {code!r}{near(code, rules)}", key=True)
+                if code not in self._named_rules(rules):
+                    raise self.document.error(at, self._no_rule(code, rules, _UNWEIGHED), key=True)
                 if not is_number(weight) or weight <= 0:
                     raise self.wrong(at, f"is {shown(weight)}, expected a positive weight")
             scores[name] = {code: float(weight) for code, weight in value["weights"].items()}
@@ -386,7 +397,13 @@ class _Reader(Parts):
         raise self.wrong(way, f"is {text!r}, expected meta.KEY, input.KEY or a field{near(text, known)}")
 
 
+_OF_ITSELF = "a rule needs its fields to be there and of their types by itself; write what else it needs as `when`"
+_UNWEIGHED = "it has no weight of its own, but a rule whose fields are missing or mistyped counts as failed in a score"
 _OURS = ("answer.json", "place.present", "place.type", "place.value")
+
+
+def _family(code: str) -> str:
+    return code.partition(".")[0]
 
 
 def _as_code(text: str) -> str:

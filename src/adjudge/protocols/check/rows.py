@@ -237,13 +237,12 @@ class OutputReader:
         found: _Found,
         outputs: Sequence[Any],
     ) -> pa.Table:
-        stem = Path(block.path).stem
         characters = pc.utf8_length(texts)
         if (pc.max(characters).as_py() or 0) > TEXT_LIMIT:
             texts = pc.utf8_slice_codeunits(texts, 0, TEXT_LIMIT)
         columns = {
             "key": key_column(block, ids, by_line=self.by_line, hint=EXPECTED["outputs", self.compiled.file.extract]),
-            "group": pa.array([model or stem for model in models], pa.string()),
+            "group": _groups(models, Path(block.path).stem),
             "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
             "line": pa.array(block.lines),
             "response": texts,
@@ -306,8 +305,8 @@ class _Found:
         return {
             "status": pa.array(np.frombuffer(bytes(self.status), dtype=np.uint8)),
             "method": pa.array(np.frombuffer(bytes(self.method), dtype=np.uint8)),
-            "start": pa.array(self.start, pa.int32()),
-            "end": pa.array(self.end, pa.int32()),
+            "start": pa.array(np.array(self.start, dtype=np.int32)),
+            "end": pa.array(np.array(self.end, dtype=np.int32)),
             "note": few(self.notes, pa.string()),
             "repairs": few(self.repairs, pa.string()),
             "mistyped": few(self.mistyped, NAMES),
@@ -321,6 +320,13 @@ def with_cut(columns: dict[str, Any], compiled: Compiled) -> pa.Table:
         source = columns.get(compiled.label(compiled.file.sequence).column)
         columns["cut"] = columns["key"] if source is None else source.cast(pa.string()).fill_null("")
     return pa.table(columns)
+
+
+def _groups(models: Sequence[str | None], stem: str) -> pa.Array:
+    """The model of every output; one without is called as its file."""
+    if len(set(models)) == 1:
+        return pa.repeat(pa.scalar(models[0] or stem, pa.string()), len(models))
+    return pa.array([model or stem for model in models], pa.string())
 
 
 def key_column(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:

@@ -108,6 +108,11 @@ class RuleFile:
     tests: tuple[SelfTest, ...] = ()
 
     @property
+    def rated(self) -> tuple[str, ...]:
+        """The rules that have a pass rate and may be named: those of the file, and those of its schema."""
+        return tuple(dict.fromkeys((*self.rules, *(each.code for each in self.schema))))
+
+    @property
     def schema_keys(self) -> list[str]:
         """The keys of an answer that the schema names."""
         return list(dict.fromkeys(str(each.steps[0]) for each in self.schema if each.steps))

@@ -16,7 +16,7 @@ from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.check.batch import CheckBatch, Mask, answered, place_names
 from adjudge.protocols.check.compiled import Compiled, CompiledRule
 from adjudge.protocols.check.rulefile import Field, Limits, Range
-from adjudge.protocols.check.schema_rules import schema_rules
+from adjudge.protocols.check.schema_rules import schema_conditions, schema_rules
 
 _TYPED = ("field.present", "field.type")
 NO_VALUE = "the expression has no value here (NULL, or not a finite number)"
@@ -331,7 +331,8 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
         errors = [(0, *error) for part in rule.parts for error in batch.results[part].errors]
         return Finding(failed, critical, observed, errors=errors)
 
-    conditions = [Condition(holds, f"when: {text.when}")] if rule.when >= 0 else []
+    conditions = schema_conditions(compiled.file.schema, text.needs)
+    conditions += [Condition(holds, f"when: {text.when}")] if rule.when >= 0 else []
     conditions += [Condition(typed, f"needs field.type on {', '.join(text.optional)}")] if text.optional else []
     conditions += [Condition(_given(name), f"there is no {'.'.join(name)}") for name in rule.uses if len(name) == 2]
     conditions.append(Condition(known, NO_VALUE))
@@ -344,7 +345,7 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
         title=title,
         scope=Scope.CROSS_FIELD if len(fields) > 1 else Scope.SAMPLE,
         slots=(Slot(None, 0, tuple((name, 0) for name in fields if name not in text.optional)),),
-        needs=("answer", *_TYPED, *text.needs),
+        needs=("answer", *_TYPED, *(name for name in text.needs if name.partition(".")[0] != "schema")),
         unit=text.unit if text.unit is not None else units[0] if len(units) == 1 else "",
         passed=text.passed or _escaped(title) + measured,
         failed=text.failed or f"does not hold: {_escaped(title)}{measured}",

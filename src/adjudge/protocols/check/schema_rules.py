@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,6 +22,19 @@ def schema_rules(assertions: Sequence[Assertion]) -> list[Rule]:
     for place, each in enumerate(assertions):
         places.setdefault(each.code, []).append(place)
     return [_rule(code, assertions, np.array(some)) for code, some in places.items()]
+
+
+def schema_conditions(assertions: Sequence[Assertion], needs: Sequence[str]) -> list[Condition]:
+    """That no assertion of the rules that another needs fails; one that has nothing to look at is no obstacle."""
+
+    def holds(place: int) -> Callable[[CheckBatch], Mask]:
+        return lambda batch: np.less(batch.validated.states[place], FAILED)[None]
+
+    return [
+        Condition(holds(place), f"needs {each.code} on {each.path}")
+        for place, each in enumerate(assertions)
+        if each.code in needs or "schema" in needs
+    ]
 
 
 def _rule(code: str, assertions: Sequence[Assertion], places: np.ndarray) -> Rule:
