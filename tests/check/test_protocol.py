@@ -80,6 +80,17 @@ def test_buckets_and_verdicts(judge):
     assert run.metrics["metrics"]["pass_rate"] == 0.4
 
 
+def test_a_failed_call_is_no_answer_that_cannot_be_read(judge):
+    texts = ["502 Bad Gateway", '{"error": {"message": "overloaded"}}', '{"why": "fog", "abstain": true}', "I cannot."]
+    run = judge(RULES, [RIGHT, *texts])
+    rows = [run.record(f"s{row:03d}") for row in range(5)]
+    assert [row["bucket"] for row in rows] == ["passed", "errored", "errored", "abstained", "unparsed"]
+    failed = [next(atom for atom in row["atoms"] if atom["outcome"] == "fail") for row in rows[1:]]
+    assert [atom["rule"] for atom in failed] == ["answer.api_error"] * 2 + ["answer.abstained", "answer.json"]
+    assert "the text is that of a failed call" in failed[0]["message"]
+    assert verify(run).exit_code == 0
+
+
 def test_a_row_that_raises_is_an_error_of_that_row_alone(judge):
     rules = """
         adjudge: 1

@@ -11,8 +11,8 @@ from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.flight.fields import FIELDS, GROUND_SPEED, ROLL
 from adjudge.protocols.flight.library import DEFAULT, check, load
-from adjudge.protocols.flight.refusals import abstains, failed_call
 from adjudge.protocols.flight.shown import state_in_question
+from adjudge.readers.refusals import failed_call
 
 STATE = dict(
     zip(
@@ -187,27 +187,6 @@ def test_blank_lines_do_not_count_and_an_offset_does(judge, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "Error: 429 rate limit exceeded",
-        "Error code: 503 - service unavailable, please retry later",
-        "API error: request timed out after 60 s",
-        "HTTP/1.1 500 Internal Server Error\nServer: x",
-        "502 Bad Gateway",
-        "openai.RateLimitError: too many",
-        "TimeoutError",
-        "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='x')",
-        "Traceback (most recent call last):\n  File",
-        '{"error": {"message": "overloaded", "code": 529}}',
-        "Request timed out.",
-        "Connection error.",
-    ],
-)
-def test_a_failed_call_is_told_by_its_shape(text):
-    assert failed_call(text) is not None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "The aircraft is close to the climb rate limit.",
         "An overloaded aircraft would stall here.",
         "Error 500 ft in altitude is likely.",
@@ -222,21 +201,6 @@ def test_a_failed_call_is_told_by_its_shape(text):
 def test_prose_about_flying_is_no_failed_call(text, judge):
     assert failed_call(text) is None
     assert judge([{"id": "a", "model": "m", "response": text}]).record("a")["bucket"] == "unparsed"
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ('{"abstain": true}', True),
-        ('{"reason": "too little data", "abstain": true}', True),
-        ('I would rather not.\n```json\n{"reason": {"why": "fog"}, "abstain" : true, "p": 0.2}\n```', True),
-        ('{"abstain": false}', False),
-        ('the key "abstain": true is allowed', False),
-        ('{"reason": {"abstain": true}}', True),
-    ],
-)
-def test_an_abstention_is_told_in_any_order_of_keys(text, expected):
-    assert abstains(text) == expected
 
 
 def test_rows_of_another_task_are_refused_with_a_count(judge):

@@ -56,7 +56,8 @@ def run() -> None:
         signal.signal(number, signal.SIG_IGN)  # what comes while the interpreter ends changes nothing
     for stream in (sys.stdout, sys.stderr):
         _let_go(stream)
-    gc.freeze()  # or the interpreter looks for cycles among all that is left while it ends
+    if "_duckdb" not in sys.modules:  # which takes what is left for leaks
+        gc.freeze()  # or the interpreter looks for cycles among everything while it ends
     sys.exit(128 + _received[0] if _received else code)
 
 

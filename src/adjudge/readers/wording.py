@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
@@ -48,6 +49,15 @@ def in_words(error: Exception) -> str:
     if match := _AT.fullmatch(text):
         return f"{_place(match[2], 'the record')}: {match[1]}"
     return text
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A JSON value as a reader may see it in a message."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _place(path: str | None, whole: str) -> str:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from adjudge.protocols.base import Packaged
 
-PROTOCOL = Packaged(__name__, version="1", title="Structured outputs against your own rules")
+PROTOCOL = Packaged(__name__, version="2", title="Structured outputs against your own rules")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from adjudge.protocols.check.values import Answers, Converted, column
 from adjudge.protocols.common.columns import few
 from adjudge.readers.blocks import Block
 from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as
-from adjudge.readers.wording import in_words
+from adjudge.readers.refusals import without_answer
+from adjudge.readers.wording import in_words, shown
 
 STATUSES = ("answered", "unparsed", "abstained", "errored", "missing")
 ANSWERED, UNPARSED, ABSTAINED, ERRORED, MISSING = range(5)
@@ -34,7 +34,6 @@ EXPECTED = {
     ("reference", "json"): "a reference line is a JSON object with `id` and the right values, in `gold` or beside it",
 }
 _METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
-_ABSTAIN = re.compile(r'\{\s*"abstain"\s*:\s*true\s*[,}]')
 _any = msgspec.json.Decoder()
 NAMES = pa.list_(pa.string())
 _astuple = msgspec.structs.astuple
@@ -188,15 +187,14 @@ class OutputReader:
     def _searched(self, text: str | None, row: int, found: _Found, error: str | None) -> tuple[Any, ...]:
         """The values of any text, wherever its answer stands; what is notable of it goes into `found`."""
         if text is None:
-            note = "the output line has no response"
-            found.refuse(row, *((ERRORED, error[:200]) if error else (MISSING, note)))
+            found.refuse(row, *without_answer(text, error, ""))
             return self.answers.nothing
         answer = self._whole(text, row, found)
         if answer is not None:
             return found.converted(row, self.answers.convert(answer))
         extraction = self._extractor.extract(text)
         if extraction.value is None:
-            found.refuse(row, *_refused(text, error, extraction))
+            found.refuse(row, *without_answer(text, error, extraction.error))
             return self.answers.nothing
         found.take(row, extraction)
         return found.converted(row, self.answers.convert(extraction.value))
@@ -211,7 +209,7 @@ class OutputReader:
             error = record.get("error")
             empty = all(value is None for value in converted.values[: len(self.answers.fields)])
             if error is not None and empty:
-                found.refuse(row, ERRORED, str(error)[:200])
+                found.refuse(row, "errored", shown(error, 200))
                 rows.append(self.answers.nothing)
             else:
                 rows.append(found.converted(row, converted))
@@ -288,9 +286,9 @@ class _Found:
         )
         self.repairs[row] = ",".join(extraction.repairs) or None
 
-    def refuse(self, row: int, status: int, note: str) -> None:
+    def refuse(self, row: int, bucket: str, note: str) -> None:
         """An output without an answer."""
-        self.status[row], self.notes[row] = status, note
+        self.status[row], self.notes[row] = STATUSES.index(bucket), note
         self.method[row], self.start[row], self.end[row] = NO_METHOD, -1, -1
 
     def converted(self, row: int, converted: Converted) -> tuple[Any, ...]:
@@ -388,14 +386,3 @@ def json_object(record: bytes) -> dict[str, Any]:
 
 def _text_or_none(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-def _refused(text: str, error: str | None, extraction: Extraction) -> tuple[int, str]:
-    """What became of an output without an answer, and why."""
-    if not text.strip() and not error:
-        return ABSTAINED, "the response is empty"
-    if _ABSTAIN.search(text[:4000]):
-        return ABSTAINED, 'the response says {"abstain": true}'
-    if error:
-        return ERRORED, error[:200]
-    return UNPARSED, extraction.error

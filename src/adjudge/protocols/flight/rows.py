@@ -18,12 +18,12 @@ from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING
 from adjudge.protocols.flight.cells import array_rows, as_lists, state_rows
 from adjudge.protocols.flight.fields import FIELDS, Task, model_named_in
 from adjudge.protocols.flight.lines import Lines
-from adjudge.protocols.flight.refusals import abstains, failed_call
 from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, raw_state, shown_decoder, state_lists
-from adjudge.protocols.flight.values import NO_STATE, NO_TRIPLE, answer_decoder, any_values, judge_values, shown
+from adjudge.protocols.flight.values import NO_STATE, NO_TRIPLE, answer_decoder, any_values, judge_values
 from adjudge.readers.blocks import Block
 from adjudge.readers.extract import METHODS, Extraction, Extractor
-from adjudge.readers.wording import in_words
+from adjudge.readers.refusals import without_answer
+from adjudge.readers.wording import in_words, shown
 
 EXPECTED = "an output line is a JSON object with `id`, `response` and `model`"
 KEYS: dict[str, Any] = {
@@ -34,6 +34,7 @@ KEYS: dict[str, Any] = {
 TEXT_LIMIT = 65_536
 NO_METHOD = -1
 _METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
+_OF_BUCKET = {"unparsed": UNPARSED, "abstained": ABSTAINED, "errored": ERRORED, "missing": MISSING}
 _NO_TEXT = Extraction(None, False, "", -1, -1, (), 0, "")
 
 
@@ -147,7 +148,8 @@ class OutputReader(Lines):
         for row in [row for row, extraction in enumerate(extractions) if not extraction.typed]:
             answer = extractions[row].value
             if answer is None:
-                status[row], notes[row] = _refused(texts[row], errors[row], extractions[row].error)
+                bucket, notes[row] = without_answer(texts[row], errors[row], extractions[row].error)
+                status[row] = _OF_BUCKET[bucket]
                 completeness[row] = 0.0
             else:
                 answers[row], validity[row], details[row] = judge_values(answer, task)
@@ -221,22 +223,6 @@ def _refuse_swapped(block: Block, outputs: Sequence[OutputRow]) -> None:
             line=int(block.lines[0]),
             hint="Were --outputs and --reference swapped?",
         )
-
-
-def _refused(text: str | None, error: str | None, why: str) -> tuple[int, str]:
-    """What became of an output without an answer, and why."""
-    if text is None:
-        return (ERRORED, shown(error, 200)) if error else (MISSING, "the output line has no response")
-    if not text.strip() and not error:
-        return ABSTAINED, "the response is empty"
-    if abstains(text):
-        return ABSTAINED, 'the response says {"abstain": true}'
-    if error:
-        return ERRORED, shown(error, 200)
-    named = failed_call(text)
-    if named is not None:
-        return ERRORED, f"the text is that of a failed call: {shown(named)}"
-    return UNPARSED, why
 
 
 _ANSWERED = (("id", "sample_id"), ("response", "raw_response_text"))

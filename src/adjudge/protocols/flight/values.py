@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import msgspec
 
 from adjudge.protocols.flight.batch import ARRAY_SHAPE, INVALID_VALUE, MISSING_FIELD, VALID
 from adjudge.protocols.flight.fields import FIELDS, Task
+from adjudge.readers.wording import shown
 
 _NUMERIC = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NAMES = {f"f{index}": name for index, name in enumerate(FIELDS)}
@@ -135,12 +135,3 @@ def judge_values(answer: dict[str, Any], task: Task) -> tuple[list[float], list[
                 else:
                     numbers[cell] = usable
     return numbers, codes, [details[cell] for cell in sorted(details)]
-
-
-def shown(value: object, limit: int = 60) -> str:
-    """A JSON value as a reader may see it in a message."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (ValueError, TypeError, RecursionError):
-        text = type(value).__name__
-    return text if len(text) <= limit else text[: limit - 1] + "…"

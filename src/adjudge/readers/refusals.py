@@ -10,7 +10,9 @@ import json
 import re
 from typing import Any
 
-from adjudge.protocols.flight.values import any_values, shown
+import msgspec
+
+from adjudge.readers.wording import shown
 
 LOOKED_AT = 4000
 """Characters of a text that are looked at."""
@@ -36,6 +38,21 @@ _SENTENCE = re.compile(
 )
 _ABSTAINS = re.compile(r'"abstain"\s*:\s*true')
 _MOST_OBJECTS = 20
+_any = msgspec.json.Decoder(float_hook=float)
+
+
+def without_answer(text: str | None, error: str | None, why: str) -> tuple[str, str]:
+    """The bucket of an output without an answer, and why it is there; `why` says that nobody can read its text."""
+    if text is None:
+        return ("errored", shown(error, 200)) if error else ("missing", "the output line has no response")
+    if not text.strip() and not error:
+        return "abstained", "the response is empty"
+    if abstains(text):
+        return "abstained", 'the response says {"abstain": true}'
+    if error:
+        return "errored", shown(error, 200)
+    call = failed_call(text)
+    return ("unparsed", why) if call is None else ("errored", f"the text is that of a failed call: {shown(call)}")
 
 
 def failed_call(text: str) -> str | None:
@@ -55,7 +72,7 @@ def _error_object(text: str) -> str | None:
     if not text.startswith("{"):
         return None
     try:
-        data: Any = any_values.decode(text)
+        data: Any = _any.decode(text)
     except Exception:  # noqa: BLE001 -- whatever is wrong with it, it is no JSON object
         return None
     error = data.get("error", data.get("errors")) if isinstance(data, dict) else None
