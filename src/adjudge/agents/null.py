@@ -1,4 +1,4 @@
-"""Null agents: judges that know nothing, by which a validation shows what it is worth."""
+"""Null agents: judges that know nothing. A validation that finds them good is worth nothing itself."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> S
 
 def _latency(table: ScoreTable, decisions: Decisions) -> Spec | None:
     test = set(table.of_split(TEST))
-    windows = [window for window in zip(*decisions.found, strict=True) if window[0] in test]
+    windows = [window for window in zip(*decisions.stretches, strict=True) if window[0] in test]
     values = [
         {"latency": float(latency) / 1000.0, "attack": table.sequences[index].attack}
         for index, detected, latency in windows

@@ -34,7 +34,7 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a detector did on each sequence, row counts at the threshold first; `found` are all attacked stretches.
+    """What a detector did on each sequence, row counts at the threshold first; `stretches` are all those of attacked rows.
 
     `detected` asks for every stretch of the sequence, `latency_ms` is that of its slowest; NaN when clean.
     """
@@ -51,16 +51,18 @@ class Decisions:
     events: Ints
     true_events: Ints
     hours: Floats
-    found: Windows
+    stretches: Windows
 
     def take(self, places: NDArray[np.intp]) -> Decisions:
         """Some of the sequences, numbered anew."""
         number = np.full(self.tp.size, -1, dtype=np.intp)
         number[places] = np.arange(places.size)
-        chosen = number[self.found.sequence] >= 0
-        stretches = Windows(self.found.sequence[chosen], self.found.detected[chosen], self.found.latency_ms[chosen])
-        parts = {item.name: getattr(self, item.name)[places] for item in fields(self) if item.name != "found"}
-        return Decisions(**parts, found=stretches._replace(sequence=number[stretches.sequence]))
+        chosen = number[self.stretches.sequence] >= 0
+        stretches = Windows(
+            self.stretches.sequence[chosen], self.stretches.detected[chosen], self.stretches.latency_ms[chosen]
+        )
+        parts = {item.name: getattr(self, item.name)[places] for item in fields(self) if item.name != "stretches"}
+        return Decisions(**parts, stretches=stretches._replace(sequence=number[stretches.sequence]))
 
 
 def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Decisions:
@@ -102,7 +104,7 @@ def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Deci
         events=_per_sequence(owner, np.where(kind == LEFT_OUT, 0, raised), n),
         true_events=_per_sequence(owner, np.where(kind == ATTACKED, raised, 0), n),
         hours=(length + step) / 3600.0,
-        found=stretches,
+        stretches=stretches,
     )
 
 

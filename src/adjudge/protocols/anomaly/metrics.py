@@ -265,7 +265,7 @@ class Measures:
         ]
 
     def _latency(self, where: str, part: Decisions, code: NDArray[np.intp]) -> Estimates:
-        windows, clusters = part.found, code[part.found.sequence]
+        windows, clusters = part.stretches, code[part.stretches.sequence]
         n = int(windows.detected.size)
         if not n:
             return [(LATENCY + name, Estimate.null(_NO_SEQUENCE, level=self.level)) for name in _LATENCIES]

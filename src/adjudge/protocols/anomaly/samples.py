@@ -94,7 +94,7 @@ def write_partials(judgements: Sequence[Judgement], path: Path) -> None:
         columns |= {name: pa.array([getattr(item, name) for item in items], _plain(name)) for name in _ITEM}
         columns["rows"] = pa.array(np.diff(table.edges), pa.int64())
         for part in fields(Decisions):
-            if part.name != "found":
+            if part.name != "stretches":
                 columns[part.name] = pa.array(getattr(judged.decisions, part.name), from_pandas=True)
         scores = (np.ascontiguousarray(table.score[table.rows(i)], dtype="<f8") for i in range(len(items)))
         columns["scores_sha256"] = pa.array([hashlib.sha256(values.tobytes()).hexdigest() for values in scores])

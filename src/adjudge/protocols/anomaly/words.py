@@ -53,7 +53,7 @@ def words(name: str) -> tuple[str, ...]:
 def banned(name: str) -> str | None:
     """Why the contract bans a column of this name, or None; whole words count, so `magnitude` is no `mag`.
 
-    Both `EKFstate` and `ekf_state`, `alt_baro` and `BaroAltitude`, are told.
+    `EKFstate` is known like `ekf_state`, and `BaroAltitude` like `alt_baro`.
     """
     for parts in {words(name), words(_CAPITALS.sub(r"\1_\2", name))}:
         for part in parts:

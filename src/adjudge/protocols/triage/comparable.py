@@ -15,7 +15,7 @@ Outcome = dict[str, Any]
 
 
 def comparable(classes: Classes, bins: int) -> list[Outcome]:
-    """Every metric of a configuration, as what each record adds to it."""
+    """How `compare` computes every metric of a configuration from its records."""
     return [
         *_over_all(classes),
         *_among_the_answered(classes),
@@ -62,7 +62,7 @@ def _rate(
 
 
 def _among_the_answered(classes: Classes) -> list[Outcome]:
-    """Statistics whose base is another set of samples in each run; F1 is 2·TP / (2·TP + FP + FN)."""
+    """Metrics over the answered samples, which are not the same in every run; F1 is 2·TP / (2·TP + FP + FN)."""
     p, n = classes
     answered = {"where": {"answer": [p, n]}}
     everywhere = [{"where": {"label": label}} for label in classes]
