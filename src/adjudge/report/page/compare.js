@@ -85,7 +85,7 @@ const exploreComparison = async (host) => {
   host.style.setProperty("--least", `${systems.length * 34 + 330}px`);
   host.style.setProperty("--narrow", `minmax(90px, 240px) repeat(${systems.length}, 30px) 52px`);
   host.style.setProperty("--matrix", `${systems.length * 34 + 220}px`);
-  explorer(host, {
+  const source = {
     n,
     order,
     heads: [["sample", "id"], ...everyone.map((system) => [`system ${system}`, systems[system].name]), ["change", two ? "flip" : "flips"],
@@ -138,7 +138,9 @@ const exploreComparison = async (host) => {
       const less = n < data.total ? `; ${(data.total - n).toLocaleString("en")} more are in the runs` : "";
       return `${count.toLocaleString("en")} of ${n.toLocaleString("en")} shared samples, flips first${sort ? " unless sorted" : ""}${less}.`;
     },
-  });
+  };
+  explorer(host, source);
+  whenIdle(n, source.text);
   const buckets = Object.keys(SIGNS).filter((bucket) => stores.some((store) => store.words("bucket").includes(bucket)));
   if (!two) host.append(make("p", { class: "signs" }, ...buckets.map((bucket) => make("span", {}, make("span", { class: `sign ${bucket}`, "aria-hidden": "true" }, SIGNS[bucket]), bucket))));
 };

@@ -14,7 +14,7 @@ const exploreSamples = async (host) => {
     for (let each = 0; each < n; each += 1) if (each !== row && at("sample", each) === id) others.push(each);
     return others;
   };
-  explorer(host, {
+  const source = {
     n,
     order: ranked(n, (row) => samples.rank(row)),
     heads: [["sample", "id"], ["model", "model"], ["bucket", "bucket"], ["verdict", "verdict"], ...shown.map((name) => [name, name.replaceAll("_", " ")]), ["worst", "worst rule"]],
@@ -51,6 +51,8 @@ const exploreSamples = async (host) => {
       const less = n < data.total ? `; ${(data.total - n).toLocaleString("en")} more are in the run` : "";
       return `${count.toLocaleString("en")} of ${n.toLocaleString("en")} samples, the worst first${sort ? " unless sorted" : ""}${less}.`;
     },
-  });
+  };
+  explorer(host, source);
+  whenIdle(n, source.text);
 };
 if (document.getElementById("samples-data")) exploreSamples(document.getElementById("explorer"));

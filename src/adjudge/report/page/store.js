@@ -15,7 +15,8 @@ const unpack = async (id) => {
   const store = document.getElementById(id);
   if (!store) return null;
   try {
-    const bytes = Uint8Array.from(atob(store.textContent.trim()), (sign) => sign.charCodeAt(0));
+    const text = atob(store.textContent.trim()), bytes = new Uint8Array(text.length);
+    for (let place = 0; place < text.length; place += 1) bytes[place] = text.charCodeAt(place);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return JSON.parse(await new Response(stream).text());
   } catch {
@@ -106,3 +107,13 @@ class Samples {
     });
   }
 }
+
+// Do something for every row while nobody waits, a few milliseconds at a time.
+const whenIdle = (n, work) => {
+  let row = 0;
+  const turn = (deadline) => {
+    while (row < n && deadline.timeRemaining() > 1) for (const end = Math.min(n, row + 50); row < end; row += 1) work(row);
+    if (row < n) requestIdleCallback(turn);
+  };
+  if (globalThis.requestIdleCallback) requestIdleCallback(turn);
+};
