@@ -176,23 +176,29 @@ def test_both_sides_stand_beside_each_other_with_their_differences_marked(browse
     browser.run(f"location.hash = 'sample={lost['sample']}'")
     time.sleep(0.3)
     texts = browser.run(
-        "[...document.querySelectorAll('.xdetail .sides > div')].map((side) => [...side.querySelectorAll('pre')].at(-1).textContent)"
+        "['first', 'second'].map((side) => [...document.querySelectorAll(`.sides > .${side} pre`)].at(-1).textContent)"
     )
     run = adjudge.load_run(specs[0].partition("::")[0])
     answers = [run.find(lost["sample"], spec.partition("::")[2])[0] for spec in specs]
     assert texts == [run.output(row["part"], row["row"])["response"] for row in answers]
     unmarked = browser.run(
-        "[...document.querySelectorAll('.xdetail .sides > div')].map((side) => { const copy = [...side.querySelectorAll('pre')]"
+        "['first', 'second'].map((side) => { const copy = [...document.querySelectorAll(`.sides > .${side} pre`)]"
         ".at(-1).cloneNode(true); for (const mark of copy.querySelectorAll('mark.only')) mark.remove(); "
         "return copy.textContent.replace(/\\s+/g, ''); })"
     )
     assert unmarked[0] == unmarked[1]
     assert all(len(rest) < len("".join(text.split())) for rest, text in zip(unmarked, texts, strict=True))
     failing = browser.run(
-        "[...document.querySelectorAll('.xdetail .sides > div')].map((side) => side.querySelectorAll(':scope > .atoms li.only').length)"
+        "['first', 'second'].map((side) => document.querySelectorAll(`.sides > .${side} > .atoms li.only`).length)"
     )
     assert failing[0] == 0
     assert failing[1] > 0
+    headings = browser.run(
+        "[...document.querySelectorAll('.sides > .first')].map((cell) => [cell, cell.nextSibling].map((each) => "
+        "each.querySelector('.part > h4')?.textContent ?? null))"
+    )
+    assert ["The answer, as it came"] * 2 in headings
+    assert all(left == right for left, right in headings if left and right)
 
 
 WORDS = [
@@ -200,6 +206,7 @@ WORDS = [
     ("1.25 and 2", "1.26 and 2", [["1.25"], ["1.26"]]),
     ("same", "same", [[], []]),
     ("a b c d", "b c", [["a", "d"], []]),
+    ("one two three", "one 2 3 three", [["two"], ["2 3"]]),
     ("", "new words", [[], ["new words"]]),
     ("<b>x</b>", "<b>y</b>", [["x"], ["y"]]),
     ("\u202eabc ü", "\u202eabc ö", [["ü"], ["ö"]]),

@@ -132,7 +132,7 @@ const exploreComparison = async (host) => {
       const columns = sides.map((system) => make("div", {}, make("h4", { class: "side" }, systems[system].name),
         ...(rows[system][key] < 0 ? [make("p", { class: "note" }, "It was not judged on this sample.")] : findings(storeOf(system), rows[system][key])).filter((part) => part !== null && part !== undefined)));
       markDifferences(...columns);
-      return [...heading(key, turn), told(key), make("div", { class: "sides" }, ...columns)];
+      return [...heading(key, turn), told(key), alignParts(...columns, sides.map((system) => systems[system].name))];
     },
     counted: (count, sort) => {
       const less = n < data.total ? `; ${(data.total - n).toLocaleString("en")} more are in the runs` : "";

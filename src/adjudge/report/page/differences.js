@@ -46,8 +46,7 @@ const markWords = (node, words, flags) => {
     };
     for (let at = 0; at < text.data.length;) {
       const rest = Math.min(words[word].length - inside, text.data.length - at);
-      const flagged = flags[word] && (words[word].trim() !== "" || (marked && flags[word + 1] === true));
-      if (flagged !== marked) { flush(); marked = flagged; }
+      if (flags[word] !== marked) { flush(); marked = flags[word]; }
       piece += text.data.slice(at, at + rest);
       at += rest;
       inside += rest;
@@ -61,8 +60,12 @@ const markWords = (node, words, flags) => {
 const markTexts = (left, right) => {
   if (left.textContent === right.textContent) return;
   const texts = [left, right].map((node) => node.textContent.match(WORDS) || []);
-  const flags = onlyIn(...texts);
-  [left, right].forEach((node, side) => markWords(node, texts[side], flags[side]));
+  const solid = onlyIn(...texts.map((words) => words.filter((word) => word.trim() !== "")));
+  [left, right].forEach((node, side) => {
+    let place = 0;
+    const flags = texts[side].map((word) => (word.trim() === "" ? null : solid[side][place++]));
+    markWords(node, texts[side], flags.map((flag, at) => flag ?? (flags[at - 1] === true && flags[at + 1] === true)));
+  });
 };
 
 // The nodes that a selector finds, by what they are about: the heading over them, their name, and how often it came before.
@@ -83,7 +86,7 @@ const inBoth = (left, right, selector, name, mark) => {
 };
 
 const markDifferences = (left, right) => {
-  inBoth(left, right, "pre, ol.said", () => "", markTexts);
+  inBoth(left, right, "pre, ol.said > li", (node) => node.tagName, markTexts);
   inBoth(left, right, "dd", (node) => node.previousElementSibling.textContent, markTexts);
   inBoth(left, right, "tbody tr", (node) => node.cells[0].textContent, (a, b) => {
     for (let place = 1; place < Math.min(a.cells.length, b.cells.length); place += 1) {
@@ -94,4 +97,22 @@ const markDifferences = (left, right) => {
     const known = new Set([...other.querySelectorAll(".atoms li")].map((node) => node.textContent));
     for (const node of side.querySelectorAll(".atoms li")) if (!known.has(node.textContent)) node.classList.add("only");
   }
+};
+
+// Two lists of parts side by side, those that are about the same thing on one line.
+const keyOf = (node) => {
+  if (node.matches("ul.atoms, p.note")) return "why";
+  const heading = node.querySelector(":scope > h4, :scope > summary");
+  return `${node.tagName} ${heading ? heading.textContent.replace(/\d[\d,]*|:.*/g, "") : ""}`;
+};
+const alignParts = (left, right, names) => {
+  const grid = make("div", { class: "sides" }), lists = [[...left.children], [...right.children]];
+  const put = (side, node) => grid.append(make("div", { class: side ? "second" : "first", role: "group", "aria-label": names[side], "data-side": names[side] }, node));
+  while (lists[0].length || lists[1].length) {
+    const keys = lists.map((nodes) => nodes.map(keyOf));
+    const both = keys[0][0] === keys[1][0];
+    put(0, both || !keys[1].includes(keys[0][0]) ? lists[0].shift() : null);
+    put(1, both || grid.lastChild.childNodes.length === 0 ? lists[1].shift() : null);
+  }
+  return grid;
 };
