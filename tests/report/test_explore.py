@@ -181,9 +181,44 @@ def test_a_hostile_run_shows_text_only(browser, tmp_path):
     page.write_bytes(html.render(run))
     browser.ready(page)
     assert counted(browser) == 150
-    press(browser, "j")
+    options = browser.run(
+        "[...document.querySelector('select[data-filter-name=model]').options].map((each) => each.value)"
+    )
+    assert sorted(options[1:]) == sorted(names)  # those that differ in case are two
+    choose(browser, "model", "model")
+    assert {row[1] for row in rows(browser)} == {"model"}
+    choose(browser, "model", "")
+    for _ in range(6):
+        press(browser, "j")
+        assert browser.run("document.querySelector('.xdetail').innerText.length") < 20_000
     assert browser.run("document.title") != "owned"
     assert browser.run("document.querySelectorAll('#explorer img, #explorer script').length") == 0
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.complaints() == []
+
+
+def test_ten_thousand_models_stay_usable(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("ADJUDGE_MAX_MODELS", "20000")
+    (tmp_path / "rules.yaml").write_text(
+        "adjudge: 1\nname: r\nfields:\n  a: {path: $.a, type: number, range: [0, 5]}\n"
+    )
+    answers = ["<script>document.title='owned'</script>", "\u001b[2J", "\u202etxt.exe", '{"a": 1}']
+    lines = [
+        json.dumps({"id": "q", "model": f"{'Model' if i % 2 else 'model'}-{i // 2}", "response": answers[i % 4]})
+        for i in range(10_000)
+    ]
+    (tmp_path / "outputs.jsonl").write_text("\n".join(lines))
+    config = {"outputs": [str(tmp_path / "outputs.jsonl")], "rule_file": str(tmp_path / "rules.yaml")}
+    run = adjudge.evaluate("check", config, out=tmp_path / "run", report=False)
+    page = tmp_path / "page.html"
+    page.write_bytes(html.render(run))
+    browser.ready(page)
+    assert counted(browser) == 10_000
+    choose(browser, "model", "Model-17")
+    assert [row[1] for row in rows(browser)] == ["Model-17"]
+    press(browser, "j")
+    assert "and 9,969 more" in browser.run("document.querySelector('.others').textContent")
+    assert browser.run("document.title") != "owned"
     assert browser.complaints() == []
 
 

@@ -41,7 +41,7 @@ def panels(run: Run) -> list[Panel]:
                 "magnitude": "magnitude",
                 "attacked stretches": "windows",
                 "of these detected": "windows_detected",
-                "alarms": "events",
+                "alarms raised": "response",
                 "alarms in an attack": "true_events",
                 "latency, ms": "latency_ms",
                 "attacked rows with alarm": "tp",

@@ -23,7 +23,7 @@ const exploreSamples = async (host) => {
     widths: `minmax(90px, 1.4fr) minmax(90px, 1.2fr) 96px minmax(80px, .9fr) ${shown.map(() => "84px").join(" ")} minmax(110px, 2fr)`,
     text: (row) => samples.text(row),
     filters: [
-      { ...isWord("model"), label: "every model", options: samples.words("model").slice(0, 2000) },
+      { ...isWord("model"), label: "every model", options: samples.words("model") },
       { ...isWord("bucket"), label: "every bucket", options: samples.words("bucket") },
       { name: "rule", label: "every rule", options: [...new Set(failed.flat().map((atom) => atom.code))].sort(), fits: (row, value) => failed[row].some((atom) => atom.code === value) },
       { name: "severity", label: "every severity", options: [...new Set(failed.flat().map((atom) => atom.severity))].sort(), fits: (row, value) => failed[row].some((atom) => atom.severity === value) },
@@ -43,7 +43,7 @@ const exploreSamples = async (host) => {
           const button = make("button", { type: "button" }, `${at("model", each)} `, badge(at("bucket", each)));
           button.addEventListener("click", () => turn(each));
           return button;
-        })) : null,
+        }), others.length > 30 ? `and ${(others.length - 30).toLocaleString("en")} more: search for the id.` : null) : null,
         ...findings(samples, row),
       ];
     },
