@@ -4,16 +4,19 @@ import base64
 import gzip
 import json
 import time
+import zlib
 from collections import Counter
 
 import msgspec
+import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 import adjudge
 from adjudge.evidence.atoms import atoms
 from adjudge.protocols.base import protocol
 from adjudge.report import explore, html
-from adjudge.report.chosen import chosen
+from adjudge.report.chosen import chosen, mixed
 from adjudge.report.explain import explain
 
 PROTOCOLS = ("anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage")
@@ -300,3 +303,14 @@ def test_a_short_page_without_samples(pages):
     short = html.render(pages("stability"), explore=False).decode()
     assert "samples-data" not in short
     assert 'id="explorer"' not in short
+
+
+def test_every_seed_draws_others_and_all_alike():
+    ids = np.array([zlib.crc32(f"q{place:05d}".encode()) for place in range(20_000)], dtype=np.uint64)
+    first, second = (np.argsort(mixed(ids, seed))[:2000] for seed in (0, 1))
+    assert 120 < len(set(first) & set(second)) < 280  # 200 by chance
+    for drawn in (first, second):
+        tenths = np.bincount(drawn // 2000, minlength=10)
+        assert chisquare(tenths).pvalue > 0.001
+    steele = mixed(np.zeros(1, dtype=np.uint64), 0)  # the first number of SplitMix64 from 0
+    assert int(steele[0]) == 0xE220A8397B1DCDAF

@@ -1,11 +1,12 @@
 """Which samples a page shows: all of them, or the worst and a part drawn at random, when there are too many.
 
-Samples are drawn by the MD5 of a seed and their id, so that the same run shows the same ones on every machine, whatever
+Samples are drawn by a hash of a seed and their id, so that the same run shows the same ones on every machine, whatever
 the order of its rows. All models of a sample are shown together, unless there are too many of them.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -57,22 +58,31 @@ def place_of(part: Any, row: Any) -> Any:
     return part * (1 << 32) + row
 
 
+def mixed(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Numbers spread at random over 64 bits, in another way for every seed: the finaliser of SplitMix64 (Steele 2014)."""
+    mix = numbers + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mix = (mix ^ (mix >> np.uint64(shift))) * np.uint64(factor)
+    return mix ^ (mix >> np.uint64(31))
+
+
 def _ranked(
     run: Run, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
     """Place, badness and random number of every row; rows of one sample share the number, where they go together."""
     together = len(run.metrics.get("buckets") or ()) <= _TOGETHER
-    key = f"'{seed}/' || s.sample" + ("" if together else " || '/' || s.model")
+    key = "s.sample" if together else "s.sample || '/' || s.model"
     table = as_table(
         run,
         "with failed as (select part, sample as row, sum(if(severity = 'CRITICAL', 1000, 1)) as weight "  # noqa: S608 -- a number of our own
         "from atoms where outcome = 'fail' group by part, sample) "
         "select s.part::bigint as part, s.row::bigint as row, "
         "(coalesce(weight, 0) + if(s.bucket = 'passed', 0, 0.5))::double as rank, "
-        f"md5_number_lower({key}) as draw from samples s left join failed using (part, row)",
+        f"{key} as key from samples s left join failed using (part, row)",
         threads=1,
     )
-    part, row, rank, draw = (np.array(table.column(name)) for name in ("part", "row", "rank", "draw"))
+    part, row, rank = (np.array(table.column(name)) for name in ("part", "row", "rank"))
+    draw = mixed(np.array([zlib.crc32(key.encode()) for key in table.column("key").to_pylist()], dtype=np.uint64), seed)
     if (np.diff(place_of(part, row)) < 0).any():  # what SQL gives has no order of its own
         order = np.lexsort((row, part))
         part, row, rank, draw = part[order], row[order], rank[order], draw[order]

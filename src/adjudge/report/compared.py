@@ -6,7 +6,7 @@ its own page, so rules, evidence and answers are shown by the same code.
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.report import view
-from adjudge.report.chosen import Chosen, place_of
+from adjudge.report.chosen import Chosen, mixed, place_of
 from adjudge.report.explore import SAMPLES, Explorer, block, fitted
 from adjudge.runs.run import Run
 
@@ -103,9 +103,7 @@ def _chosen(
     numbers: dict[str, Any] = {"total": total, "flipped": int(flipped.size)}
     if total <= most:
         return np.arange(total), {"n": total, **numbers}
-    draw = np.array(
-        [hashlib.md5(f"{seed}/{name}".encode(), usedforsecurity=False).digest()[:8] for name in shared.names]
-    )
+    draw = mixed(np.array([zlib.crc32(name.encode()) for name in shared.names], dtype=np.uint64), seed)
     by_draw = np.argsort(draw, kind="stable")
     is_flipped = np.zeros(total, dtype=bool)
     is_flipped[flipped] = True
