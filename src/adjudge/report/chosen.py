@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.runs.query import as_table
@@ -82,7 +83,8 @@ def _ranked(
         threads=1,
     )
     part, row, rank = (np.array(table.column(name)) for name in ("part", "row", "rank"))
-    draw = mixed(np.array([zlib.crc32(key.encode()) for key in table.column("key").to_pylist()], dtype=np.uint64), seed)
+    hashes = map(zlib.crc32, table.column("key").cast(pa.binary()).to_pylist())
+    draw = mixed(np.fromiter(hashes, np.uint64, table.num_rows), seed)
     if (np.diff(place_of(part, row)) < 0).any():  # what SQL gives has no order of its own
         order = np.lexsort((row, part))
         part, row, rank, draw = part[order], row[order], rank[order], draw[order]

@@ -26,6 +26,8 @@ def plain(column: pa.ChunkedArray) -> dict[str, Any]:
         return {"values": _rows(column.combine_chunks(), kind.list_size)}
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return {"values": [None] * len(column)}
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return {"values": column.to_pylist()}
     return {"values": [_short(value) for value in column.to_pylist()]}
 
 
