@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
 from adjudge.engine.plans import Recipe, recipe, rule_versions
 from adjudge.engine.runner import Pool, Runner, Serial
@@ -88,6 +90,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         cut.check_unchanged()
         cut.partitions.clear()
         writer.clear_scratch()
+        pa.default_memory_pool().release_unused()  # of the partitions; measuring needs memory of its own
         clock.lap("judge")
         measured = plan.finish(partials)
         partials.clear()

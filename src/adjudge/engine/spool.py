@@ -16,7 +16,7 @@ from adjudge.provenance.slots import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
 MEMORY_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
-MEMORY_BYTES = 80_000_000
+MEMORY_BYTES = 60_000_000
 """Of one role, in memory; what comes then goes to files."""
 
 
