@@ -145,6 +145,20 @@ def test_a_cut_summary_is_hashed_by_the_whole_sample(tmp_path):
     assert digest("x" * 6000 + "a", "c.eval") == digest("x" * 6000 + "a", "d.eval")
 
 
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_sample_in_chunks_is_read_from_its_first(tmp_path, finished):
+    log = log_of([g.Attempt(1, 1, "C", input="x" * 6000 + "a")])
+    whole = g.write_eval(tmp_path / "whole.eval", log)
+    path = tmp_path / "chunked.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in g.members(log, finished=finished).items():
+            if finished or not name.startswith("_journal/summaries"):
+                archive.writestr(name.replace("_epoch_1.json", "_epoch_1/sample.json"), data)
+    first, second = (next(read_log(header_of(str(one)))) for one in (whole, path))
+    assert first.input_hash == second.input_hash
+    assert second.score == 1.0
+
+
 def zstandard(path, files, frames=1):
     """A zip whose members are packed by method 93, in several frames; zipfile itself cannot write them."""
     entries, offset = [], 0

@@ -1,0 +1,105 @@
+"""Measures of score runs against outside references: calibration, clusters, the null rater, the ranking."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss
+
+import adjudge
+from adjudge.stats.proportions import wilson
+
+
+def records(n, seed, **more):
+    """Scores of one model with confidences that are too high."""
+    rng = np.random.default_rng(seed)
+    confidence = np.round(rng.uniform(0.05, 1.0, n), 3)
+    right = rng.random(n) < 0.8 * confidence
+    return [
+        {"id": f"q{i}", "model": "m", "score": "CI"[int(not right[i])], "confidence": float(confidence[i]), **more}
+        for i in range(n)
+    ]
+
+
+def test_calibration_is_that_of_the_scored_attempts_with_a_confidence(write, judge, value):
+    rows = records(400, 1)
+    others = [{"id": "e", "model": "m", "error": "x", "confidence": 0.9}, {"id": "n", "model": "m", "score": "C"}]
+    run = judge(write([*rows, *others]))
+    confidence = np.array([row["confidence"] for row in rows])
+    right = np.array([row["score"] == "C" for row in rows])
+    assert value(run, "brier", "m") == pytest.approx(brier_score_loss(right, confidence), abs=1e-12)
+    bins = np.minimum((confidence * 10).astype(int), 9)
+    gaps = [abs(right[bins == b].sum() - confidence[bins == b].sum()) for b in range(10)]
+    assert value(run, "ece", "m") == pytest.approx(sum(gaps) / 400, abs=1e-12)
+    estimate = run.estimates["brier", "model=m"]
+    assert estimate.n == 400
+    assert estimate.low < estimate.value < estimate.high
+
+
+def test_the_risk_coverage_area_of_distinct_confidences(write, judge, value):
+    rows = [{"id": f"q{i}", "model": "m", "score": i % 3 != 0, "confidence": (i + 1) / 50} for i in range(40)]
+    run = judge(write(rows))
+    wrong = np.array([i % 3 == 0 for i in range(40)])[::-1]  # the most confident first
+    assert value(run, "aurc", "m") == pytest.approx(float(np.mean(np.cumsum(wrong) / np.arange(1, 41))), abs=1e-12)
+
+
+def test_clusters_widen_the_interval_and_nothing_else(write, judge):
+    rows = [{"id": f"q{i}", "model": "m", "score": int(i // 10 % 2)} for i in range(200)]
+    alone = judge(write(rows)).estimates["pass_rate", "model=m"]
+    clustered = judge(write([{**row, "cluster": f"c{i // 10}"} for i, row in enumerate(rows)], "clustered.jsonl"))
+    together = clustered.estimates["pass_rate", "model=m"]
+    reference = wilson(100, 200)
+    assert (alone.value, alone.low, alone.high) == (reference.value, reference.low, reference.high)
+    assert together.value == alone.value
+    assert together.high - together.low > 2 * (alone.high - alone.low)
+
+
+def test_trials_of_an_item_are_a_cluster(write, judge):
+    rows = [{"id": f"q{i}", "model": "m", "trial": t, "score": int(i % 2)} for i in range(50) for t in (1, 2, 3)]
+    estimate = judge(write(rows)).estimates["pass_rate", "model=m"]
+    assert estimate.value == 0.5
+    independent = wilson(75, 150)
+    assert estimate.high - estimate.low > 1.5 * (independent.high - independent.low)
+
+
+def test_the_null_rater_answers_the_most_frequent_target_of_each_task(write, judge, value):
+    targets = {"a": "XXXXY", "b": "YYYZZ"}
+    rows = [
+        {"id": f"q{i}", "task": task, "model": "m", "trial": t, "score": 1, "target": target}
+        for task, letters in targets.items()
+        for i, target in enumerate(letters)
+        for t in (1, 2)
+    ]
+    run = judge(write(rows))
+    assert value(run, "constant_answer_rate", "m") == 0.7
+    assert run.estimates["constant_answer_rate", "model=m"].n == 10
+
+
+def test_models_are_ranked_with_ties(write, judge):
+    rng = np.random.default_rng(3)
+    rows = [
+        {"id": f"q{i}", "model": model, "score": int(rng.random() < skill)}
+        for i in range(300)
+        for model, skill in (("good", 0.9), ("also good", 0.88), ("poor", 0.4))
+    ]
+    run = judge(write(rows))
+    (ranking,) = [section for section in run.metrics["sections"] if section["name"] == "ranking"]
+    letters = {row[1]: set(row[3].split()) for row in ranking["rows"]}
+    assert letters["good"] & letters["also good"]
+    assert not letters["poor"] & (letters["good"] | letters["also good"])
+    assert ranking["rows"][-1][1] == "poor"
+    assert not adjudge.verify(run).problems
+
+
+def test_a_graded_mean_is_resampled_from_its_seed(write, judge):
+    rows = [{"id": f"q{i}", "model": "m", "score": (i % 7) / 6} for i in range(70)]
+    path = write(rows)
+    first, again, other = (judge(path, seed=seed).estimates["mean_score", "model=m"] for seed in (1, 1, 2))
+    assert first.value == pytest.approx(0.5, abs=1e-15)
+    assert (first.low, first.high) == (again.low, again.high)
+    assert (first.low, first.high) != (other.low, other.high)
+    assert first.low < 0.5 < first.high
+
+
+def test_a_limit_judges_the_first_records_and_calls_none_of_the_others_missing(write, judge):
+    rows = [{"id": f"q{i}", "model": model, "score": 1} for i in range(20) for model in ("a", "b")]
+    counts = judge(write(rows), limit=5).metrics["buckets"]
+    assert (counts["all"]["n"], counts["all"]["missing"]) == (5, 0)
