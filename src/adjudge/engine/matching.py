@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.protocols.base import Named
+from adjudge.provenance.texts import bytes_of
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, count, share
 
@@ -48,7 +48,10 @@ class IdDigest:
         """No more ids of this partition come."""
         ids = _ascending(pa.chunked_array(self._ids, pa.string()))
         if len(ids):
-            self._of_part[self._part] = hashlib.sha256(msgspec.json.encode(ids.to_pylist())).digest()
+            lengths, texts = bytes_of(ids)
+            digest = hashlib.sha256(lengths.tobytes())
+            digest.update(texts)
+            self._of_part[self._part] = digest.digest()
             self._closed = ids
         self._ids = []
 

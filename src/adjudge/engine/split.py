@@ -28,7 +28,7 @@ from adjudge.protocols.base import Input
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.provenance.redact import redacted
-from adjudge.provenance.slots import SLOTS, slots_of
+from adjudge.provenance.texts import SLOTS, slots_of
 from adjudge.readers import remote
 from adjudge.readers.blocks import Block, blocks, blocks_of_lines
 from adjudge.readers.bounds import beyond, bound

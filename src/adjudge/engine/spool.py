@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.provenance.slots import SLOTS
+from adjudge.provenance.texts import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
 MEMORY_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file

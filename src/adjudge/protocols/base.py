@@ -66,7 +66,7 @@ class Input:
 class Partition:
     """One partition of the input: the records of every role, and what is known of the whole.
 
-    `tables` are what `Input.read` made of the records, in the order of the input, with the `slot` of each (`provenance/slots.py`);
+    `tables` are what `Input.read` made of the records, in the order of the input, with the `slot` of each (`provenance/texts.py`);
     records of a slot are never in two partitions. Roles without it are in `rows`, each
     record as (index of its file, line, JSON).
     """

@@ -95,7 +95,11 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if not pa.types.is_dictionary(array.type):
         return array
-    numbers = array.indices.dictionary_encode()
+    codes = array.indices
+    if len(codes) and not codes.null_count and (codes.to_numpy() == codes[0].as_py()).all():
+        first = array.dictionary.take(codes.slice(0, 1))
+        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, codes.type), len(codes)), first)
+    numbers = codes.dictionary_encode()
     words = array.dictionary.take(numbers.dictionary)
     return pa.DictionaryArray.from_arrays(numbers.indices.cast(array.type.index_type), words)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.common.columns import floats, one_array
 from adjudge.protocols.score.judge import VERDICTS
-from adjudge.provenance.slots import slots_of
+from adjudge.provenance.texts import bytes_of, slots_of
 from adjudge.readers.logs.record import STATUSES
 
 Floats = NDArray[np.float64]
@@ -75,11 +75,10 @@ def _dataset(samples: pa.Table, first: NDArray[np.bool_], slots: NDArray[np.uint
     present, starts = np.unique(slot[order], return_index=True)
     digests = [hashlib.sha256() for _ in present]
     for column in map(one_array, rows.columns):
-        lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy()
+        lengths, texts = bytes_of(column)
         edges = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))])
-        texts = memoryview(column.fill_null("").buffers()[2] or b"")
         for digest, low, high in zip(digests, starts, [*starts[1:], order.size], strict=True):
-            digest.update(lengths[low:high])
+            digest.update(lengths[low:high].tobytes())
             digest.update(texts[edges[low] : edges[high]])
     return {int(place): digest.digest() for place, digest in zip(present, digests, strict=True)}
 
