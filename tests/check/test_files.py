@@ -49,6 +49,21 @@ def test_the_schema_refuses_what_the_reader_refuses(wrong):
         rule_file(parse(msgspec.json.encode(content).decode(), "x"))
 
 
+def test_init_takes_numbers_in_quotes_and_records_inside_an_object(tmp_path, sandbox):
+    table, document = tmp_path / "rows.csv", tmp_path / "log.json"
+    table.write_text("id,amount,code,S(t)\n1,2.5,007,0\n2,-3e2,012,1\n")
+    text = first_rules(str(table))
+    assert "amount: {path: $.amount, type: number, lenient: true}  # seen -300 to 2.5, in quotes" in text
+    assert "code: {path: $.code, type: text}" in text  # 007 is no number
+    assert 'first.rule: "amount >= 0"' in text  # a name that needs no quotes
+    document.write_text('{"version": 2, "samples": [{"id": "a", "total": 1}, {"id": "b", "total": 2}]}')
+    assert "if the items of `samples` are meant, add --json-path $.samples" in first_rules(str(document))
+    inside = first_rules(str(document), "$.samples")
+    assert "total: {path: $.total, type: number}  # seen 1 to 2" in inside
+    for each in (text, inside):
+        assert lint(parse(each, "rules.yaml"), sandbox).errors == []
+
+
 @pytest.mark.parametrize("kind", ["invoices", "tool_calls"])
 def test_init_writes_a_file_that_can_be_used_at_once(tmp_path, kind, sandbox):
     config = generate(tmp_path / "data", seed=0, kind=kind)

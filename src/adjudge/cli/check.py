@@ -76,20 +76,19 @@ def generate(out: Path, kind: str, seed: int, force: bool) -> int:
 )
 @click.option("--reference", multiple=True, help="The right values by id, where rules read gold.FIELD.")
 @click.option("--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What a key is called in your files.")
+@click.option("--json-path", metavar="$.KEY", help="Where the records sit inside one JSON object.")
 @click.option("--match", type=click.Choice(["id", "line"]), default="id", help="Match rows by id, or by line [id].")
-def lint(
-    rules: Path, outputs: tuple[str, ...], reference: tuple[str, ...], columns: tuple[str, ...], match: str
-) -> int:
+def lint(rules: Path, **settings: Any) -> int:
     """Check a rule file: its names, types and self-tests, and whether every rule was shown to fail and to pass."""
     from adjudge.protocols.check.document import load
     from adjudge.protocols.check.lint import lint as look
     from adjudge.protocols.check.sandbox import Sandbox
 
-    settings = {"outputs": list(outputs), "reference": list(reference), "columns": list(columns), "match": match}
     document, sandbox = load(rules), Sandbox()
     findings = look(document, sandbox)
-    if outputs and not findings.errors:
-        findings = look(document, sandbox, _outcomes({**settings, "rule_file": str(rules)}))
+    if settings["outputs"] and not findings.errors:
+        lists = {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+        findings = look(document, sandbox, _outcomes({**lists, "rule_file": str(rules)}))
     for text in (*findings.errors, *findings.warnings):
         kind = "error" if text in findings.errors else "warning"
         say(f"{kind}: {text}", err=False)
@@ -114,12 +113,13 @@ def _outcomes(settings: dict[str, Any]) -> dict[str, dict[str, int]]:
 
 @check.command()
 @click.argument("outputs")
+@click.option("--json-path", metavar="$.KEY", help="Where the records sit inside one JSON object.")
 @click.option("-o", "--output", type=PATH, help="File to write [stdout].")
-def init(outputs: str, output: Path | None) -> int:
+def init(outputs: str, json_path: str | None, output: Path | None) -> int:
     """Write a first rule file from data: fields, types and ranges as they are seen, to be edited."""
     from adjudge.protocols.check.init import first_rules
 
-    text = first_rules(outputs).encode()
+    text = first_rules(outputs, json_path).encode()
     if output is None:
         print_bytes(text)
     else:

@@ -16,13 +16,14 @@ from adjudge.errors import InputError
 from adjudge.protocols.check.hints import RESERVED, quoted
 from adjudge.readers.blocks import blocks
 from adjudge.readers.extract import Extractor
-from adjudge.readers.shape import Shape
+from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
 
 LOOKED = 2000
 MOST_WORDS = 8
 MOST_FIELDS = 60
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = {"id", "model", "error", "meta", "input", "response"}
 
@@ -36,6 +37,7 @@ class _Seen:
     words: Counter[Any] = field(default_factory=Counter)
     low: float = float("inf")
     high: float = float("-inf")
+    numerals: int = 0
     inner: dict[str, _Seen] = field(default_factory=dict)
 
     def add(self, value: Any) -> None:
@@ -45,8 +47,12 @@ class _Seen:
         self.kinds[kind] += 1
         if kind == "number":
             self.low, self.high = min(self.low, value), max(self.high, value)
-        elif kind == "text" and len(self.words) <= 200:
-            self.words[value] += 1
+        elif kind == "text":
+            if _NUMBER.fullmatch(value):
+                self.numerals += 1
+                self.low, self.high = min(self.low, float(value)), max(self.high, float(value))
+            if len(self.words) <= 200:
+                self.words[value] += 1
         elif kind in {"object", "list"}:
             for each in value if kind == "list" else [value]:
                 if isinstance(each, dict):
@@ -60,6 +66,8 @@ class _Seen:
         """The kind of most of its values that are there."""
         known = Counter({kind: count for kind, count in self.kinds.items() if kind != "null"})
         kind = known.most_common(1)[0][0] if known else "text"
+        if self.in_quotes:
+            return "number"
         texts = sum(self.words.values())
         dated = (
             kind == "text"
@@ -68,10 +76,15 @@ class _Seen:
         )
         return "date" if dated else kind
 
+    @property
+    def in_quotes(self) -> bool:
+        """Whether its values are numbers in quotes, as all those of a CSV file are."""
+        return self.numerals > 0 and self.numerals == sum(n for kind, n in self.kinds.items() if kind != "null")
 
-def first_rules(path: str) -> str:
-    """The text of a rule file for the answers in a file."""
-    records = list(islice(_records(path), LOOKED))
+
+def first_rules(path: str, json_path: str | None = None) -> str:
+    """The text of a rule file for the answers in a file, or in a list inside it."""
+    records = list(islice(_records(path, shape_of("outputs", json_path, {})), LOOKED))
     answers = [answer for record in records if (answer := _answer(record)) is not None]
     whole = not answers or any("response" not in record for record in records)
     if whole:
@@ -85,10 +98,10 @@ def first_rules(path: str) -> str:
     return _written(path, seen, len(answers), len(records), whole=whole)
 
 
-def _records(path: str) -> Iterator[dict[str, Any]]:
+def _records(path: str, shape: Shape) -> Iterator[dict[str, Any]]:
     """The records of a file that are objects."""
     with open_source(path) as source:
-        for block in blocks(source, 0, Shape()):
+        for block in blocks(source, 0, shape):
             for record in block.records():
                 try:
                     row = msgspec.json.decode(record)
@@ -115,7 +128,12 @@ def _answer(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _written(path: str, seen: dict[str, _Seen], answers: int, records: int, *, whole: bool) -> str:
+    lists = [key for key, each in seen.items() if each.kind == "list" and each.inner] if records == 1 else []
     lines = [
+        *(
+            f"# There is one record only: if the items of `{key}` are meant, add --json-path {_path((key,))}"
+            for key in lists
+        ),
         f"# Made from {answers:,} answers in {records:,} records of {path}; what was seen is a start, not a rule. Edit it,",
         "# then: adjudge check lint rules.yaml",
         "adjudge: 1",
@@ -126,14 +144,15 @@ def _written(path: str, seen: dict[str, _Seen], answers: int, records: int, *, w
     names: set[str] = set()
     for key, each in list(seen.items())[:MOST_FIELDS]:
         lines += _field_lines((key,), each, answers, names)
-    numbers = sorted(name for name in names if name in seen and seen[name].kind == "number")
+    numbers = [name for name in names if name in seen and seen[name].kind == "number"]
+    numbers.sort(key=lambda name: (quoted(name) != name, name))  # one that needs no quotes first
     example = [f"  first.rule: {_scalar(quoted(numbers[0]) + ' >= 0')}"] if numbers else []
     lines += [
         "rules:" if example else "rules: {}",
         "  # family.name: an expression that is true where an answer is right (docs/protocols/check.md)",
         *example,
-        "# tests:",
-        "#   - {row: {}, fails: [first.rule]}",
+        "# tests:                          # rows that a rule must fail: adjudge check lint runs them",
+        "#   - {row: {FIELD: VALUE}, fails: [first.rule]}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -149,6 +168,8 @@ def _field_lines(way: tuple[str, ...], each: _Seen, answers: int, names: set[str
     name = _name(way, names)
     names.add(name)
     parts = [f"path: {_scalar(_path(way))}", f"type: {_scalar(_type(each))}"]
+    if each.in_quotes:
+        parts.append("lenient: true")
     if each.count < answers or each.kinds["null"]:
         parts.append("required: false")
     words = [word for word, _ in sorted(each.words.items(), key=lambda item: str(item[0]))]
@@ -156,11 +177,13 @@ def _field_lines(way: tuple[str, ...], each: _Seen, answers: int, names: set[str
         parts.append(f"one_of: [{', '.join(_scalar(word) for word in words)}]")
     notes = []
     if each.kind == "number":
-        notes.append(f"seen {each.low:g} to {each.high:g}")
+        notes.append(f"seen {each.low:g} to {each.high:g}{', in quotes' if each.in_quotes else ''}")
     if each.count < answers:
         notes.append(f"in {100 * each.count / answers:.0f} % of the answers")
     others = [
-        kind for kind in each.kinds if kind not in {each.kind, "null"} and not (each.kind == "date" and kind == "text")
+        kind
+        for kind in each.kinds
+        if kind not in {each.kind, "null"} and not (kind == "text" and (each.kind == "date" or each.in_quotes))
     ]
     if others:
         notes.append(f"also {', '.join(f'{kind} {each.kinds[kind]:,} times' for kind in sorted(others))}")

@@ -61,7 +61,8 @@ def _rules(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, co
         code, severity = rule.text.code, rule.text.severity
         rate = estimates["", f"{code}.pass_rate"]
         words = "by limits" if isinstance(severity, Limits) else severity
-        rows.append([code, rule.text.title, words, rate, *outcomes[position[code]].tolist()])
+        title = layout.positions[position[code]].rule["title"]
+        rows.append([code, title, words, rate, *outcomes[position[code]].tolist()])
     rows.sort(key=lambda row: (row[3].value is None, row[3].value or 0.0, row[0]))
     return Section(
         "rules",
