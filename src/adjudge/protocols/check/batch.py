@@ -266,13 +266,15 @@ def mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[
     """Rows by the name of a field or place that is mistyped, and why each is."""
     rows: dict[str, list[int]] = {}
     details: dict[tuple[str, int], str] = {}
-    names, texts = outputs.column("mistyped"), outputs.column("details")
+    names = outputs.column("mistyped")
+    texts = outputs.column("details") if "details" in outputs.column_names else None  # which a run does not store
     if names.null_count == len(names):
         return {}, {}
     for row in np.flatnonzero(pc.is_valid(names).to_numpy()).tolist():
-        for name, text in zip(names[row].as_py(), texts[row].as_py(), strict=True):
+        for place, name in enumerate(names[row].as_py()):
             rows.setdefault(name, []).append(row)
-            details[(name, row)] = text
+            if texts is not None:
+                details[(name, row)] = texts[row][place].as_py()
     return {name: np.array(each, dtype=np.intp) for name, each in rows.items()}, details
 
 

@@ -135,13 +135,11 @@ def compiled_or_wrong(file: RuleFile, sandbox: Sandbox) -> tuple[Compiled, list[
     ]
     results = iter(zip(wanted, checked, strict=True))
     for code, rule in file.rules.items():
-        mistakes = len(wrong)
         compiled_rule = _rule(ready, rule, [next(results) for part in (rule.check, rule.observed, rule.when) if part])
         if compiled_rule is not None:
             if not any(len(name) == 1 or name[0] != "gold" for name in compiled_rule.uses):
                 wrong.append(file.document.error(("rules", code), "names no field, so that no answer can fail it"))
             ready.rules.append(compiled_rule)
-        del mistakes
     for each in file.fields.values():
         if each.pattern:
             ready.patterns[each.name] = len(ready.expressions)

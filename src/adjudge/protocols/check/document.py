@@ -38,7 +38,6 @@ class Document:
     where: str
     text: str = ""
     lines: dict[Way, int] = field(default_factory=dict)
-    columns: dict[Way, int] = field(default_factory=dict)
     keys: dict[Way, int] = field(default_factory=dict)
 
     def place(self, way: Way, *, key: bool = False) -> str:
@@ -100,8 +99,7 @@ def _refuse_aliases(text: str, where: str) -> None:
 
 
 def _value(node: yaml.Node, way: Way, document: Document, lines: list[str]) -> Any:
-    mark = node.start_mark
-    document.lines[way], document.columns[way] = mark.line + 1, mark.column + 1
+    document.lines[way] = node.start_mark.line + 1
     if len(way) > MOST_DEPTH:
         raise document.error(way[:3], f"is nested more than {MOST_DEPTH} levels deep")
     if isinstance(node, yaml.ScalarNode):

@@ -10,6 +10,10 @@ from adjudge.protocols.check.sandbox import OverLimit, Sandbox
 from adjudge.protocols.check.tree import Walk
 
 MOST_CHARACTERS = 4000
+_NUMBERS = (
+    "DOUBLE", "FLOAT", "DECIMAL", "INTEGER", "BIGINT", "HUGEINT", "SMALLINT", "TINYINT", "UBIGINT", "UINTEGER",
+    "UHUGEINT",
+)  # fmt: skip
 _FINITE = "list_filter([1], lambda v: isfinite(v))[1]"
 """What stands around arithmetic that may give NaN or infinity, its value in place of the 1."""
 
@@ -69,21 +73,7 @@ def _wrong_type(result: dict[str, str], wanted: str, names: Names) -> Refused | 
     kind = result["type"]
     if wanted == "truth" and kind != "BOOLEAN":
         return Refused(f"gives a value of type {kind}, expected true or false; compare it with something, such as > 0")
-    if wanted == "number" and not kind.startswith(
-        (
-            "DOUBLE",
-            "FLOAT",
-            "DECIMAL",
-            "INTEGER",
-            "BIGINT",
-            "HUGEINT",
-            "SMALLINT",
-            "TINYINT",
-            "UBIGINT",
-            "UINTEGER",
-            "UHUGEINT",
-        )
-    ):
+    if wanted == "number" and not kind.startswith(_NUMBERS):
         return Refused(f"gives a value of type {kind}, expected a number to observe")
     return None
 

@@ -5,17 +5,8 @@ What is not listed here is refused by name. `docs/check-functions.md` is made fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 MOST_SIZE = 10_000
 """The largest constant size where a function makes a value of a given size."""
-
-
-@dataclass(frozen=True)
-class Sized:
-    """A function that makes a value as large as its arguments say: these must be constants of at most MOST_SIZE."""
-
-    sizes: tuple[int, ...]
 
 
 # fmt: off
@@ -119,70 +110,22 @@ GROUPS = {
     "Choices": CHOICES,
 }
 ALLOWED = {name: example for group in GROUPS.values() for name, example in group.items()}
-SIZED = {
-    "lpad": Sized((1,)),
-    "rpad": Sized((1,)),
-    "repeat": Sized((1,)),
-    "range": Sized((0, 1, 2)),
-    "generate_series": Sized((0, 1, 2)),
-}
-NOT_FINITE = frozenset(
-    [
-        "/",
-        "*",
-        "^",
-        "**",
-        "acos",
-        "asin",
-        "cbrt",
-        "exp",
-        "fdiv",
-        "fmod",
-        "ln",
-        "log",
-        "log10",
-        "log2",
-        "pow",
-        "power",
-        "sqrt",
-        "tan",
-        "list_avg",
-        "list_product",
-        "list_sum",
-    ]
-)
+SIZED = {**dict.fromkeys(("lpad", "rpad", "repeat"), (1,)), **dict.fromkeys(("range", "generate_series"), (0, 1, 2))}
+"""Functions that make a value as large as some arguments say: these must be constants of at most MOST_SIZE."""
+NOT_FINITE = frozenset({
+    "/", "*", "^", "**", "acos", "asin", "cbrt", "exp", "fdiv", "fmod", "ln", "log", "log10", "log2", "pow",
+    "power", "sqrt", "tan", "list_avg", "list_product", "list_sum",
+})  # fmt: skip
 """Functions whose value may be NaN or infinite where their arguments are finite numbers."""
 LAMBDAS = frozenset({"list_apply", "list_transform", "list_filter", "list_reduce"})
 ARGUMENTS = {"age": (2, "it would read the clock; give it two dates")}
 """Functions that need so many arguments, and why."""
 
-CAST_TYPES = frozenset(
-    [
-        "boolean",
-        "bool",
-        "tinyint",
-        "smallint",
-        "integer",
-        "int",
-        "bigint",
-        "hugeint",
-        "float",
-        "real",
-        "double",
-        "decimal",
-        "numeric",
-        "varchar",
-        "text",
-        "string",
-        "char",
-        "date",
-        "time",
-        "timestamp",
-        "interval",
-        "json",
-        "list",
-    ]
-)
+CAST_TYPES = frozenset({
+    "boolean", "bool", "tinyint", "smallint", "integer", "int", "bigint", "hugeint", "float", "real", "double",
+    "decimal", "numeric", "varchar", "text", "string", "char", "date", "time", "timestamp", "interval", "json",
+    "list",
+})  # fmt: skip
 KINDS = {
     "COMPARISON": "a comparison",
     "CONJUNCTION": "and, or",
@@ -195,41 +138,25 @@ KINDS = {
     "LAMBDA": "a lambda",
     "OPERATOR": "an operator",
 }
-OPERATOR_TYPES = frozenset(
-    [
-        "OPERATOR_NOT",
-        "OPERATOR_IS_NULL",
-        "OPERATOR_IS_NOT_NULL",
-        "OPERATOR_COALESCE",
-        "COMPARE_IN",
-        "COMPARE_NOT_IN",
-        "ARRAY_EXTRACT",
-        "ARRAY_SLICE",
-        "STRUCT_EXTRACT",
-        "ARRAY_CONSTRUCTOR",
-    ]
-)
+OPERATOR_TYPES = frozenset({
+    "OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_COALESCE", "COMPARE_IN",
+    "COMPARE_NOT_IN", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "ARRAY_CONSTRUCTOR",
+})  # fmt: skip
 INSTEAD = {
     "sum": "list_sum over a list; a rule sees one answer at a time",
-    "avg": "list_avg over a list",
-    "mean": "list_avg over a list",
+    **dict.fromkeys(("avg", "mean"), "list_avg over a list"),
     "min": "least(a, b), or list_min over a list",
     "max": "greatest(a, b), or list_max over a list",
     "count": "len or list_count over a list",
     "any": "list_bool_or, or list_has",
     "all": "list_bool_and, or list_has_all",
-    "list_aggregate": "list_sum, list_avg, list_min, list_max … by name",
-    "list_aggr": "list_sum, list_avg, list_min, list_max … by name",
-    "array_aggregate": "list_sum, list_avg, list_min, list_max … by name",
-    "now": "a date from the answer, meta or input: a rule gives the same result tomorrow",
-    "today": "a date from the answer, meta or input: a rule gives the same result tomorrow",
+    **dict.fromkeys(
+        ("list_aggregate", "list_aggr", "array_aggregate"), "list_sum, list_avg, list_min, list_max … by name"
+    ),
+    **dict.fromkeys(("now", "today"), "a date from the answer, meta or input: a rule gives the same result tomorrow"),
     "random": "nothing random: a rule gives the same result every time",
-    "isnull": "x is null",
-    "isna": "x is null",
-    "is_null": "x is null",
-    "matches": "regexp_matches(x, 'pattern')",
-    "match": "regexp_matches(x, 'pattern')",
-    "regex": "regexp_matches(x, 'pattern')",
+    **dict.fromkeys(("isnull", "isna", "is_null"), "x is null"),
+    **dict.fromkeys(("matches", "match", "regex"), "regexp_matches(x, 'pattern')"),
     "startswith": "starts_with(x, 'a')",
     "endswith": "ends_with(x, 'a')",
     "strip": "trim(x)",
@@ -237,10 +164,8 @@ INSTEAD = {
     "int": "x::int",
     "float": "x::double",
     "str": "x::text",
-    "json_transform": "json_extract",
-    "from_json": "json_extract",
-    "format": "concat or ||",
-    "printf": "concat or ||",
+    **dict.fromkeys(("json_transform", "from_json"), "json_extract"),
+    **dict.fromkeys(("format", "printf"), "concat or ||"),
     "&&": "and",
     "=>": ">=",
     "=<": "<=",

@@ -9,84 +9,15 @@ from typing import Any
 
 from adjudge.protocols.check import functions as f
 
-KEYWORDS = frozenset(
-    [
-        "all",
-        "analyse",
-        "analyze",
-        "and",
-        "any",
-        "array",
-        "as",
-        "asc",
-        "asymmetric",
-        "both",
-        "case",
-        "cast",
-        "check",
-        "collate",
-        "column",
-        "constraint",
-        "create",
-        "default",
-        "deferrable",
-        "desc",
-        "describe",
-        "distinct",
-        "do",
-        "else",
-        "end",
-        "except",
-        "false",
-        "fetch",
-        "for",
-        "foreign",
-        "from",
-        "group",
-        "having",
-        "in",
-        "initially",
-        "intersect",
-        "into",
-        "lateral",
-        "leading",
-        "limit",
-        "not",
-        "null",
-        "offset",
-        "on",
-        "only",
-        "or",
-        "order",
-        "pivot",
-        "placing",
-        "primary",
-        "qualify",
-        "references",
-        "returning",
-        "select",
-        "show",
-        "some",
-        "summarize",
-        "symmetric",
-        "table",
-        "then",
-        "to",
-        "trailing",
-        "true",
-        "union",
-        "unique",
-        "unpivot",
-        "using",
-        "variadic",
-        "when",
-        "where",
-        "window",
-        "with",
-        "lambda",
-        "try",
-    ]
-)
+KEYWORDS = frozenset({
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case", "cast", "check",
+    "collate", "column", "constraint", "create", "default", "deferrable", "desc", "describe", "distinct", "do",
+    "else", "end", "except", "false", "fetch", "for", "foreign", "from", "group", "having", "in", "initially",
+    "intersect", "into", "lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or", "order",
+    "pivot", "placing", "primary", "qualify", "references", "returning", "select", "show", "some", "summarize",
+    "symmetric", "table", "then", "to", "trailing", "true", "union", "unique", "unpivot", "using", "variadic",
+    "when", "where", "window", "with", "lambda", "try",
+})  # fmt: skip
 """Words of SQL that a field may be called only in double quotes."""
 
 
@@ -97,26 +28,22 @@ def quoted(name: str) -> str:
 
 
 RESERVED = ("gold", "meta", "input", "id", "model", "previous")
-_CLOCK = {
+_CLOCK = frozenset({
     "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "now", "today",
-}  # fmt: skip
-_MACHINE = {
-    "user",
-    "current_user",
-    "session_user",
-    "current_role",
-    "current_catalog",
-    "current_schema",
+})  # fmt: skip
+_MACHINE = frozenset({
+    "user", "current_user", "session_user", "current_role", "current_catalog", "current_schema",
     "current_database",
-}
+})  # fmt: skip
+_SIGNS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "&&": "and", "≤": "<=", "≥": ">="}
 
 
-def near(word: str, known: Sequence[str]) -> str:
+def nearest(word: str, known: Sequence[str], cutoff: float = 0.7) -> str:
     """The known word that is most like another, or none."""
     folded = {name.lower(): name for name in known}
     if word.lower() in folded:
         return folded[word.lower()]
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return close[0] if close else ""
 
 
@@ -125,7 +52,7 @@ def unknown_function(name: str) -> str:
     folded = name.lower()
     if folded in f.INSTEAD:
         return f"the function {name!r} is not allowed in a rule; write {f.INSTEAD[folded]}"
-    close = near(name, list(f.ALLOWED))
+    close = nearest(name, list(f.ALLOWED))
     hint = f". Did you mean {close!r}?" if close else ""
     return f"the function {name!r} is not allowed in a rule{hint} (docs/check-functions.md lists those that are)"
 
@@ -133,7 +60,7 @@ def unknown_function(name: str) -> str:
 def method_hint(path: Sequence[str], arguments: Sequence[Any]) -> str:
     """What to write for a call such as x.startswith(y)."""
     *before, last = (str(part) for part in path)
-    known = near(f.INSTEAD.get(last.lower(), last).partition("(")[0], list(f.ALLOWED))
+    known = nearest(f.INSTEAD.get(last.lower(), last).partition("(")[0], list(f.ALLOWED))
     more = ", …" if arguments else ""
     hint = f"; write {known}({'.'.join(before)}{more})" if known else ""
     return f"{'.'.join(map(str, path))}() is a call through a schema or a method, which a rule has none of{hint}"
@@ -154,7 +81,7 @@ def unknown_name(parts: Sequence[str], known_names: Collection[tuple[str, ...]],
         known = [name[1] for name in known_names if name[0] == first and len(name) == 2]
         if len(parts) == 1:
             return f"{first} alone is no value; write {first}.NAME"
-        close = near(parts[1], known)
+        close = nearest(parts[1], known)
         hint = f" Did you mean {first}.{quoted(close)}?" if close else ""
         if first == "previous" and not known:
             return "previous needs `sequence:` and `order:` in the file"
@@ -164,7 +91,7 @@ def unknown_name(parts: Sequence[str], known_names: Collection[tuple[str, ...]],
     if first.lower() in _MACHINE:
         return f"{first} is about this machine, not about the answer; a field of that name stands in `fields`"
     fields = [name[0] for name in known_names if len(name) == 1]
-    close = near(first, fields)
+    close = nearest(first, fields)
     if close:
         return f"there is no field {first!r}. Did you mean {quoted(close)}?"
     in_quotes = f'"{first}"' in text
@@ -180,15 +107,7 @@ def syntax_hint(text: str, fields: Sequence[str]) -> str:
         return "; a double quote is not closed"
     if text.count("(") != text.count(")"):
         return f"; {text.count('(')} brackets open and {text.count(')')} close"
-    for wrong, right in (
-        ("=>", ">="),
-        ("=<", "<="),
-        ("===", "="),
-        ("!==", "!="),
-        ("&&", "and"),
-        ("≤", "<="),
-        ("≥", ">="),
-    ):
+    for wrong, right in _SIGNS.items():
         if wrong in text:
             return f"; write {right} for {wrong}"
     if "!" in text.replace("!=", "").replace("!~~", ""):

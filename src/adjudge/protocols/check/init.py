@@ -14,6 +14,8 @@ import yaml
 
 from adjudge.errors import InputError
 from adjudge.protocols.check.hints import RESERVED, quoted
+from adjudge.protocols.check.paths import Path
+from adjudge.protocols.check.types import part_name
 from adjudge.readers.blocks import blocks
 from adjudge.readers.extract import Extractor
 from adjudge.readers.shape import Shape, shape_of
@@ -24,7 +26,6 @@ MOST_WORDS = 8
 MOST_FIELDS = 60
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = {"id", "model", "error", "meta", "input", "response"}
 
 
@@ -131,7 +132,7 @@ def _written(path: str, seen: dict[str, _Seen], answers: int, records: int, *, w
     lists = [key for key, each in seen.items() if each.kind == "list" and each.inner] if records == 1 else []
     lines = [
         *(
-            f"# There is one record only: if the items of `{key}` are meant, add --json-path {_path((key,))}"
+            f"# There is one record only: if the items of `{key}` are meant, add --json-path {Path((key,))}"
             for key in lists
         ),
         f"# Made from {answers:,} answers in {records:,} records of {path}; what was seen is a start, not a rule. Edit it,",
@@ -167,7 +168,7 @@ def _field_lines(way: tuple[str, ...], each: _Seen, answers: int, names: set[str
         ]
     name = _name(way, names)
     names.add(name)
-    parts = [f"path: {_scalar(_path(way))}", f"type: {_scalar(_type(each))}"]
+    parts = [f"path: {_scalar(Path(way))}", f"type: {_scalar(_type(each))}"]
     if each.in_quotes:
         parts.append("lenient: true")
     if each.count < answers or each.kinds["null"]:
@@ -204,36 +205,17 @@ def _type(each: _Seen) -> str:
             (key, inner) for key, inner in each.inner.items() if inner.kind in {"number", "text", "boolean", "date"}
         ]
         if parts:
-            return f"list({', '.join(f'{_member(key)} {inner.kind}' for key, inner in parts)})"
+            return f"list({', '.join(f'{part_name(key)} {inner.kind}' for key, inner in parts)})"
         item = each.words.most_common(1)[0][0] if each.words else "text"
         return f"list({item if item in {'number', 'text', 'boolean'} else 'text'})" if item != "list" else "json"
     return "json" if each.kind == "object" else each.kind
 
 
-def _member(key: str) -> str:
-    plain = _PLAIN.fullmatch(key) and key not in {"number", "text", "boolean", "date", "json", "list", "object"}
-    return key if plain else '"' + key.replace('"', '""') + '"'
-
-
-def _path(way: tuple[str, ...]) -> str:
-    return "$" + "".join(
-        f".{step}" if re.fullmatch(r"[^.\[\]\"'\s]+", step) else f"[{msgspec.json.encode(step).decode()}]"
-        for step in way
-    )
-
-
 def _scalar(value: Any) -> str:
     """A text as YAML, in quotes where it needs them."""
     text = str(value)
-    plain = re.fullmatch(r"[A-Za-z$_][A-Za-z0-9_.$ ]*", text) and text.lower() not in {
-        "true",
-        "false",
-        "null",
-        "yes",
-        "no",
-        "on",
-        "off",
-    }
+    other = {"true", "false", "null", "yes", "no", "on", "off"}
+    plain = re.fullmatch(r"[A-Za-z$_][A-Za-z0-9_.$ ]*", text) and text.lower() not in other
     return text if plain and text == text.strip() else str(yaml.dump(text, default_style='"', width=10_000)).strip()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,17 +12,18 @@ import pyarrow as pa
 from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
-from adjudge.protocols.check.batch import CheckBatch
-from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type, compiled_or_wrong
+from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
+from adjudge.protocols.check.compiled import Compiled, compiled_or_wrong
 from adjudge.protocols.check.document import Document
 from adjudge.protocols.check.hints import KEYWORDS, quoted
-from adjudge.protocols.check.paths import EVERY
+from adjudge.protocols.check.parts import near
+from adjudge.protocols.check.paths import ABSENT, EVERY
 from adjudge.protocols.check.reading import rule_file
-from adjudge.protocols.check.rows import ANSWERED, block_columns
-from adjudge.protocols.check.rulefile import Field, RuleFile, SelfTest
+from adjudge.protocols.check.rows import ANSWERED, Found, block_columns
+from adjudge.protocols.check.rulefile import RuleFile, SelfTest
 from adjudge.protocols.check.rules import CheckContext, build
 from adjudge.protocols.check.sandbox import Sandbox
-from adjudge.protocols.check.values import Mistyped, as_json, column, value_of
+from adjudge.protocols.check.values import Answers
 
 Counts = Mapping[str, Mapping[str, int]]
 
@@ -70,8 +70,7 @@ def gate_errors(file: RuleFile) -> list[str]:
                 why = f"{metric!r} is no number: checks of fields have none of their own; gate a rule, or pass_rate"
                 errors.append(str(file.document.error(("gates", place), why)))
                 continue
-            close = difflib.get_close_matches(metric, names, n=1)
-            hint = f". Did you mean {close[0]!r}?" if close else f"; there are {', '.join(names[:4])} …"
+            hint = near(metric, names) or f"; there are {', '.join(names[:4])} …"
             errors.append(str(file.document.error(("gates", place), f"there is no number {metric!r}{hint}")))
     return errors
 
@@ -131,45 +130,42 @@ def _outcome_words(found: Sequence[int], why: str) -> str:
 
 def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandbox) -> CheckBatch:
     """The rows of self-tests as a batch."""
-    columns: dict[str, pa.ChunkedArray] = {}
-    mistyped: dict[str, list[int]] = {}
-    details: dict[tuple[str, int], str] = {}
-    for written, name in compiled.names.known.items():
-        if len(written) == 1 and written[0] in compiled.file.fields:
-            columns[name.column] = _test_column(compiled.file.fields[written[0]], tests, mistyped, details)
-        elif len(written) == 2 and written[0] in {"gold", "previous"}:
-            block = [getattr(test, written[0]) for test in tests]
-            columns[name.column] = _plain_column(compiled.file.fields[written[1]], block)
-        elif len(written) == 1:
-            columns[name.column] = pa.chunked_array([pa.array([f"test {test.number}" for test in tests], pa.string())])
-    blocks = block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
-    columns |= {name: pa.chunked_array([values]) for name, values in blocks.items()}
-    if compiled.file.schema:
-        columns[WHOLE] = pa.chunked_array([pa.array([as_json(_answer(test, compiled)) for test in tests], pa.string())])
+    answers, found = Answers(compiled.fields, whole=bool(compiled.file.schema)), Found([0] * len(tests))
+    rows = [found.converted(row, answers.convert(_answer(test.row, compiled))) for row, test in enumerate(tests)]
+    columns: dict[str, Any] = dict(zip(compiled.answer_columns, answers.columns(rows), strict=True))
+    plain = Answers(compiled.fields)
+    for block in ("gold", "previous"):
+        values = [plain.convert(_answer(getattr(test, block), compiled)).values for test in tests]
+        columns |= zip(compiled.field_columns(block[0]), plain.columns(values), strict=True)
+    columns |= dict.fromkeys(("id", "model"), pa.array([f"test {test.number}" for test in tests], pa.string()))
+    columns |= block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
+    mistyped, details = mistyped_rows(pa.table(found.columns()))
     return CheckBatch(
         compiled=compiled,
         sandbox=sandbox,
         n=len(tests),
         status=np.full(len(tests), ANSWERED, dtype=np.uint8),
-        columns=columns,
-        mistyped={name: np.array(rows, dtype=np.intp) for name, rows in mistyped.items()},
+        columns={name: pa.chunked_array([values]) for name, values in columns.items()},
+        mistyped=mistyped,
         details=details,
     )
 
 
-def _answer(test: SelfTest, compiled: Compiled) -> dict[str, Any]:
+def _answer(row: Mapping[str, Any], compiled: Compiled) -> dict[str, Any]:
     """The answer that has the values of a self-test at the paths of their fields."""
     answer: dict[str, Any] = {}
-    for name, value in test.row.items():
+    for name, value in row.items():
         each = compiled.file.fields.get(name)
         if each is None:
             answer[name] = value
-        elif each.path.many:
+        elif each.path.many and isinstance(value, list):
             cut = each.path.steps.index(EVERY)
-            for place, item in enumerate(value if isinstance(value, list) else []):
+            if each.path.holder(answer) is ABSENT:
+                _put(answer, each.path.steps[:cut], [])
+            for place, item in enumerate(value):
                 _put(answer, (*each.path.steps[:cut], place, *each.path.steps[cut + 1 :]), item)
         else:
-            _put(answer, each.path.steps, value)
+            _put(answer, each.path.steps[: each.path.steps.index(EVERY)] if each.path.many else each.path.steps, value)
     return answer
 
 
@@ -185,24 +181,6 @@ def _put(holder: Any, steps: Sequence[str | int | None], value: Any) -> None:
         elif isinstance(holder, dict) and (last or step not in holder):
             holder[step] = inner
         holder = holder[step]
-
-
-def _test_column(
-    each: Field, tests: Sequence[SelfTest], mistyped: dict[str, list[int]], details: dict[tuple[str, int], str]
-) -> pa.ChunkedArray:
-    values = []
-    for row, test in enumerate(tests):
-        wrong: list[Mistyped] = []
-        values.append(value_of(each, test.row.get(each.name), wrong))
-        for name, text in wrong:
-            mistyped.setdefault(name, []).append(row)
-            details[(name, row)] = text
-    return pa.chunked_array([column(values, column_type(each).arrow)])
-
-
-def _plain_column(each: Field, blocks: Sequence[Mapping[str, Any]]) -> pa.ChunkedArray:
-    values = [value_of(each, block.get(each.name), []) for block in blocks]
-    return pa.chunked_array([column(values, column_type(each).arrow)])
 
 
 def _warn_unshown(compiled: Compiled, shown: Mapping[str, set[int]], seen: Counts, findings: Findings) -> None:

@@ -25,14 +25,14 @@ from adjudge.stats.proportions import cluster_wilson, wilson
 
 MOST_SLICES = 40
 _INTERVAL = "Wilson; with the design effect of the clusters, or of samples that several models answered"
+
+
+def _share(name: str, formula: str, null: str = "without samples", **more: Any) -> Metric:
+    return share(name, formula=formula, interval=_INTERVAL, null=null, **more)
+
+
 METRICS = (
-    share(
-        "pass_rate",
-        headline=True,
-        formula="samples that no critical rule speaks against ÷ all samples, answered or not",
-        interval=_INTERVAL,
-        null="without samples",
-    ),
+    _share("pass_rate", "samples that no critical rule speaks against ÷ all samples, answered or not", headline=True),
     Metric(
         "score.*",
         "score {}",
@@ -44,60 +44,39 @@ METRICS = (
         interval="bootstrap over clusters, or over samples",
         null="no rule of the score counts on any sample",
     ),
-    share(
+    _share(
         "*.pass_rate",
-        formula="samples on which the rule passes ÷ samples on which it passes or fails",
-        interval=_INTERVAL,
-        null="the rule could be applied nowhere",
+        "samples on which the rule passes ÷ samples on which it passes or fails",
+        "the rule could be applied nowhere",
     ),
-    share(
+    _share(
         "*.accuracy",
-        formula="samples whose value is that of the reference ÷ samples with a gold value, answered or not",
-        interval=_INTERVAL,
-        null="no sample has a gold value",
+        "samples whose value is that of the reference ÷ samples with a gold value, answered or not",
+        "no sample has a gold value",
     ),
-    share(
-        "answer_rate",
-        formula="samples with a readable answer ÷ all samples",
-        interval=_INTERVAL,
-        null="without samples",
-    ),
-    *(
-        share(
-            f"{bucket}_rate",
-            better="lower",
-            formula=f"samples that ended {bucket} ÷ all samples",
-            interval=_INTERVAL,
-            null="without samples",
-        )
-        for bucket in BUCKETS[2:]
-    ),
+    _share("answer_rate", "samples with a readable answer ÷ all samples"),
+    *(_share(f"{word}_rate", f"samples that ended {word} ÷ all samples", better="lower") for word in BUCKETS[2:]),
 )
 
 
 def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, config: CheckConfig) -> Measured:
     """All numbers, from the partials in order."""
     cuts: dict[str, Cut] = {}
+    buckets: Counter[tuple[str, str]] = Counter()
     for each in partials:
+        buckets.update(each.buckets)
         for label, cut in each.cuts.items():
             if label in cuts:
                 cuts[label].add(cut)
             else:
                 cuts[label] = cut
-    buckets: Counter[tuple[str, str]] = Counter()
-    for each in partials:
-        buckets.update(each.buckets)
     names, notes = measures(compiled), list[str]()
     kept = _kept(cuts, compiled, notes)
     estimates: list[Named] = []
     for label in kept:
         estimates += _estimates(label, cuts[label], names, compiled, config)
     by_key = {(named.slice, named.name): named.estimate for named in estimates}
-    outcomes = (
-        np.sum([each.outcomes for each in partials], axis=0)
-        if partials
-        else np.zeros((layout.width, 4), dtype=np.int64)
-    )
+    outcomes = np.sum([np.zeros((layout.width, 4), dtype=np.int64), *(each.outcomes for each in partials)], axis=0)
     repaired = sum(each.repaired for each in partials)
     if repaired:
         notes.append(
@@ -146,25 +125,25 @@ def _estimates(label: str, cut: Cut, names: Sequence[str], compiled: Compiled, c
     found = []
     for place, name in enumerate(names):
         if labels:
-            won = np.array([cut.clusters[each][0][place] for each in labels])
-            tried = np.array([cut.clusters[each][1][place] for each in labels])
+            won, tried = (np.array([cut.clusters[each][part][place] for each in labels]) for part in (0, 1))
         else:
-            cells = sorted(cut.cells[place].items())
-            won = (
-                np.repeat([pair[0] for pair, _ in cells], [count for _, count in cells])
-                if cells
-                else np.zeros(0, dtype=int)
-            )
-            tried = np.repeat([pair[1] for pair, _ in cells], [count for _, count in cells]) if cells else won
+            won, tried = _repeated(cut.cells[place], np.int64)
         if name.endswith(".accuracy") and not tried.sum():
             continue
-        found.append(Named(name, label, _share(won, tried, clustered=bool(labels))))
+        found.append(Named(name, label, _rate(won, tried, clustered=bool(labels))))
     for place, name in enumerate(compiled.file.scores):
         found.append(Named(f"score.{name}", label, _score(cut, place, labels, name, label, config)))
     return found
 
 
-def _share(won: Ints, tried: Ints, *, clustered: bool) -> Estimate:
+def _repeated(cells: Mapping[tuple[Any, int], int], kind: type[np.generic]) -> tuple[Any, Any]:
+    """The two parts of every cell, as often as it was counted, in their order."""
+    pairs = np.array(sorted(cells), dtype=kind).reshape(-1, 2)
+    times = [cells[pair] for pair in sorted(cells)]
+    return np.repeat(pairs[:, 0], times), np.repeat(pairs[:, 1], times)
+
+
+def _rate(won: Ints, tried: Ints, *, clustered: bool) -> Estimate:
     won, tried = won[tried > 0], tried[tried > 0]
     if clustered or tried.max(initial=0) > 1:
         return cluster_wilson(won, tried)
@@ -173,13 +152,9 @@ def _share(won: Ints, tried: Ints, *, clustered: bool) -> Estimate:
 
 def _score(cut: Cut, place: int, labels: Sequence[str], name: str, label: str, config: CheckConfig) -> Estimate:
     if labels:
-        totals = np.array([cut.clusters[each][2][place] for each in labels])
-        counts = np.array([cut.clusters[each][3][place] for each in labels])
+        totals, counts = (np.array([cut.clusters[each][part][place] for each in labels]) for part in (2, 3))
     else:
-        cells = sorted(cut.scores[place].items())
-        times = [count for _, count in cells]
-        totals = np.repeat(np.array([pair[0] for pair, _ in cells]), times) if cells else np.zeros(0)
-        counts = np.repeat(np.array([pair[1] for pair, _ in cells]), times) if cells else np.zeros(0)
+        totals, counts = _repeated(cut.scores[place], np.float64)
     totals, counts = totals[counts > 0], counts[counts > 0]
     if not counts.size:
         return Estimate.null("no rule of the score counts on any sample")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.check.document import Document, Way
+from adjudge.protocols.check.hints import nearest
 
 
 class Parts:
@@ -96,9 +96,5 @@ def shown(value: Any) -> str:
 
 def near(word: object, known: Any) -> str:
     """A suggestion: the known name that is most like a word."""
-    names = [str(name) for name in known]
-    folded = {name.lower(): name for name in names}
-    close = (
-        [folded[str(word).lower()]] if str(word).lower() in folded else difflib.get_close_matches(str(word), names, n=1)
-    )
-    return f". Did you mean {close[0]!r}?" if close else ""
+    close = nearest(str(word), [str(name) for name in known], 0.6)
+    return f". Did you mean {close!r}?" if close else ""

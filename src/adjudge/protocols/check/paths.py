@@ -36,15 +36,14 @@ class Path:
         """The value at the end of a path to one place, or ABSENT."""
         return _walk(answer, self.steps)
 
-    def value_at(self, answer: Any, steps: tuple[str | int | None, ...]) -> Any:
-        """The value after some of the steps, or ABSENT."""
-        return _walk(answer, steps)
+    def holder(self, answer: Any) -> Any:
+        """What should be the list that a path goes into, or ABSENT."""
+        return _walk(answer, self.steps[: self.steps.index(EVERY)])
 
     def values(self, answer: Any) -> Any:
         """The values at every place of a path into a list, in order; ABSENT where there is no list."""
-        cut = self.steps.index(EVERY)
-        items = _walk(answer, self.steps[:cut])
-        return [_walk(item, self.steps[cut + 1 :]) for item in items] if isinstance(items, list) else ABSENT
+        items, after = self.holder(answer), self.steps[self.steps.index(EVERY) + 1 :]
+        return [_walk(item, after) for item in items] if isinstance(items, list) else ABSENT
 
 
 def parse_path(text: str) -> Path:
@@ -80,13 +79,9 @@ def parse_path(text: str) -> Path:
 def _walk(value: Any, steps: tuple[str | int | None, ...]) -> Any:
     for step in steps:
         if isinstance(step, str):
-            if not isinstance(value, dict) or step not in value:
-                return ABSENT
-            value = value[step]
+            value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
         else:
-            if not isinstance(value, list) or not isinstance(step, int) or step >= len(value):
-                return ABSENT
-            value = value[step]
+            value = value[step] if isinstance(value, list) and step is not None and step < len(value) else ABSENT
     return value
 
 
@@ -95,4 +90,5 @@ def _written(step: str | int | None) -> str:
         return "[*]"
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if re.fullmatch(r"[^.\[\]\"'\s]+", step) else f'["{step}"]'
+    plain = re.fullmatch(r"[^.\[\]\"'\s]+", step)
+    return f".{step}" if plain else '["' + re.sub(r'(["\\])', r"\\\1", step) + '"]'

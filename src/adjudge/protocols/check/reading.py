@@ -19,49 +19,15 @@ from adjudge.verdict.gates import Gate
 
 FORMAT = 1
 KEYS = (
-    *(
-        "adjudge",
-        "name",
-        "about",
-        "extract",
-        "fields",
-        "schema",
-        "meta",
-        "input",
-        "rules",
-        "scores",
-        "gates",
-        "slices",
-        "cluster",
-    ),
-    *("sequence", "order", "tests"),
-)
+    "adjudge", "name", "about", "extract", "fields", "schema", "meta", "input", "rules", "scores", "gates", "slices",
+    "cluster", "sequence", "order", "tests",
+)  # fmt: skip
 FIELD_KEYS = (
-    "path",
-    "type",
-    "unit",
-    "required",
-    "lenient",
-    "one_of",
-    "range",
-    "pattern",
-    "severity",
-    "places",
-    "title",
-)
+    "path", "type", "unit", "required", "lenient", "one_of", "range", "pattern", "severity", "places", "title",
+)  # fmt: skip
 RULE_KEYS = (
-    "check",
-    "observed",
-    "when",
-    "severity",
-    "signed",
-    "title",
-    "passed",
-    "failed",
-    "unit",
-    "needs",
-    "optional",
-)
+    "check", "observed", "when", "severity", "signed", "title", "passed", "failed", "unit", "needs", "optional",
+)  # fmt: skip
 TEST_KEYS = ("name", "row", "gold", "meta", "input", "previous", "fails", "not_applicable")
 FAMILIES = ("answer", "field", "place", "schema")
 """Families of rules that are ours."""
@@ -210,8 +176,10 @@ class _Reader(Parts):
         wrong = not isinstance(value, list) or len(value) != 2
         if wrong or not all(item is None or (is_number(item)) for item in value):
             raise self.wrong(way, f"is {shown(value)}; expected [low, high], null for no bound")
-        low = -math.inf if value[0] is None else float(value[0])
-        high = math.inf if value[1] is None else float(value[1])
+        low, high = (
+            -math.inf if value[0] is None else float(value[0]),
+            math.inf if value[1] is None else float(value[1]),
+        )
         if low > high:
             raise self.wrong(way, f"low {low:g} is above high {high:g}; write [low, high]")
         return low, high
@@ -364,23 +332,15 @@ class _Reader(Parts):
         for block in ("row", "gold", "previous"):
             more = {str(each.steps[0]) for each in self.schema if each.steps} if block == "row" else set()
             self.known(test.get(block) or {}, (*fields, *sorted(more - set(fields))), (*way, block), "field")
-        codes = (
-            *rules,
-            *(f"field.{name}" for name in ("present", "type", "one_of", "range", "pattern")),
-            *_OURS,
-            *{each.code for each in self.schema},
-        )
-        lists: dict[str, tuple[str, ...]] = {}
+        codes = (*self._named_rules(rules), *_OURS)
+        lists: dict[str, Any] = {}
         for key in ("fails", "not_applicable"):
             lists[key] = self.words((*way, key), test.get(key, []))
             for index, code in enumerate(lists[key]):
                 if code not in codes:
                     raise self.wrong((*way, key, index), f"there is no rule {code!r}{near(code, codes)}")
-        row, gold, meta, given, previous = (
-            dict(test.get(key) or {}) for key in ("row", "gold", "meta", "input", "previous")
-        )
-        name = self.text((*way, "name"), test.get("name", ""))
-        return SelfTest(place + 1, name, row, gold, meta, given, previous, lists["fails"], lists["not_applicable"])
+        parts: dict[str, Any] = {key: dict(test.get(key) or {}) for key in ("row", "gold", "meta", "input", "previous")}
+        return SelfTest(place + 1, self.text((*way, "name"), test.get("name", "")), **parts, **lists)
 
     # small parts
 
@@ -399,7 +359,10 @@ class _Reader(Parts):
 
 _OF_ITSELF = "a rule needs its fields to be there and of their types by itself; write what else it needs as `when`"
 _UNWEIGHED = "it has no weight of its own, but a rule whose fields are missing or mistyped counts as failed in a score"
-_OURS = ("answer.json", "place.present", "place.type", "place.value")
+_OURS = (
+    *("answer.json", "place.present", "place.type", "place.value"),
+    *("field.present", "field.type", "field.one_of", "field.range", "field.pattern"),
+)
 
 
 def _family(code: str) -> str:

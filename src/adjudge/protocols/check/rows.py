@@ -105,9 +105,9 @@ class OutputReader:
 
     def _answers(
         self, texts: Sequence[str | None], errors: Sequence[str | None]
-    ) -> tuple[_Found, list[tuple[Any, ...]]]:
+    ) -> tuple[Found, list[tuple[Any, ...]]]:
         """The values of the answers in texts."""
-        found = _Found([0 if text is None else len(text) for text in texts])
+        found = Found([0 if text is None else len(text) for text in texts])
         rows = self._at_once(texts, found)
         for row in [row for row, values in enumerate(rows) if values is None]:
             rows[row] = self._searched(texts[row], row, found, errors[row])
@@ -119,7 +119,7 @@ class OutputReader:
         columns = self.answers.columns(rows)
         return pa.table({**found.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
 
-    def _at_once(self, texts: Sequence[str | None], found: _Found) -> list[Any]:
+    def _at_once(self, texts: Sequence[str | None], found: Found) -> list[Any]:
         """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
         if self.answers.decoder is None:
             return [None] * len(texts)
@@ -152,7 +152,7 @@ class OutputReader:
             rows.append(values)
         return rows
 
-    def _whole(self, text: str, row: int, found: _Found) -> dict[str, Any] | None:
+    def _whole(self, text: str, row: int, found: Found) -> dict[str, Any] | None:
         """The only object of a text, where it is JSON and no object inside it can be a better answer."""
         start, end = text.find("{"), text.rfind("}") + 1
         if not 0 <= start < end or len(text) > MOST_CHARACTERS or not self.answers.plain:
@@ -184,7 +184,7 @@ class OutputReader:
                     return True
         return False
 
-    def _searched(self, text: str | None, row: int, found: _Found, error: str | None) -> tuple[Any, ...]:
+    def _searched(self, text: str | None, row: int, found: Found, error: str | None) -> tuple[Any, ...]:
         """The values of any text, wherever its answer stands; what is notable of it goes into `found`."""
         if text is None:
             found.refuse(row, *without_answer(text, error, ""))
@@ -202,7 +202,7 @@ class OutputReader:
     def _rows(self, block: Block) -> pa.Table:
         """Rows that are answers themselves."""
         records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
-        found = _Found([0] * len(records))
+        found = Found([0] * len(records))
         rows = []
         for row, record in enumerate(records):
             converted = self.answers.convert(record)
@@ -232,7 +232,7 @@ class OutputReader:
         models: Sequence[str | None],
         texts: pa.StringArray,
         rows: Sequence[tuple[Any, ...]],
-        found: _Found,
+        found: Found,
         outputs: Sequence[Any],
     ) -> pa.Table:
         characters = pc.utf8_length(texts)
@@ -265,7 +265,7 @@ class OutputReader:
             raise InputError(in_words(error), file=path, line=line, hint=EXPECTED["outputs", "json"]) from None
 
 
-class _Found:
+class Found:
     """What is notable of the outputs of a block, beside their values; an answer is its whole text unless told."""
 
     def __init__(self, lengths: list[int]) -> None:

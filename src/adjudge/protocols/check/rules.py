@@ -15,7 +15,7 @@ from adjudge.evidence.rule import Limits as Bounds
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.check.batch import CheckBatch, Mask, answered, place_names
 from adjudge.protocols.check.compiled import Compiled, CompiledRule
-from adjudge.protocols.check.rulefile import Field, Limits, Range
+from adjudge.protocols.check.rulefile import Field, Limits
 from adjudge.protocols.check.schema_rules import schema_conditions, schema_rules
 
 _TYPED = ("field.present", "field.type")
@@ -34,16 +34,13 @@ def build(context: CheckContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
     compiled = context.compiled
     single = [each for each in compiled.fields if not each.path.many]
-    rules = [_answer(), *_field_rules(compiled.fields, compiled)]
-    rules += _place_rules([each for each in compiled.fields if each.path.many])
-    rules += (
-        [_value_rule("one_of", [each for each in single if each.one_of], _one_of, compiled)]
-        if any(each.one_of for each in single)
-        else []
-    )
-    rules += [_range([each for each in single if each.range is not None])] if any(each.range for each in single) else []
-    patterns = [each for each in compiled.fields if each.pattern]
-    rules += [_pattern(patterns, compiled)] if patterns else []
+    rules = [_answer(), *_field_rules(compiled.fields), *_place_rules([f for f in compiled.fields if f.path.many])]
+    if listed := [each for each in single if each.one_of]:
+        rules.append(_one_of(listed))
+    if ranged := [each for each in single if each.range is not None]:
+        rules.append(_range(ranged))
+    if patterned := [each for each in compiled.fields if each.pattern]:
+        rules.append(_pattern(patterned, compiled))
     rules += schema_rules(compiled.file.schema)
     return [*rules, *(_user_rule(rule, compiled) for rule in compiled.rules)]
 
@@ -72,11 +69,20 @@ def _answer() -> Rule:
     )
 
 
-def _field_rules(fields: Sequence[Field], compiled: Compiled) -> list[Rule]:
+def _per_field(fields: Sequence[Field], **parts: Any) -> Rule:
+    """A rule with an atom a field."""
+    slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
+    return Rule(**{"scope": Scope.FIELD, "slots": slots, "needs": _TYPED, **parts})
+
+
+def _critical(fields: Sequence[Field]) -> Mask:
+    """Whose failures are critical, a row a field."""
+    return np.array([each.severity == "critical" for each in fields])[:, None]
+
+
+def _field_rules(fields: Sequence[Field]) -> list[Rule]:
     """Every declared field is there, and of its type."""
-    del compiled
-    critical = np.array([each.severity == "critical" for each in fields])[:, None]
-    optional = np.array([not each.required for each in fields])
+    critical, optional = _critical(fields), np.array([[not each.required] for each in fields])
 
     def missing(batch: CheckBatch) -> Mask:
         return np.stack([~batch.present(each) for each in fields])
@@ -86,44 +92,35 @@ def _field_rules(fields: Sequence[Field], compiled: Compiled) -> list[Rule]:
         return Finding(failed, failed & critical)
 
     def wanted(batch: CheckBatch) -> Mask:
-        if not optional.any():
-            return np.ones((len(fields), 1), dtype=bool)
-        kept: Mask = ~(missing(batch) & optional[:, None])
+        kept: Mask = ~(missing(batch) & optional)
         return kept
 
     def typed(batch: CheckBatch) -> Finding:
         failed = np.stack([batch.bad_type(each) for each in fields])
-        details = {
-            (place, row): text
-            for place, each in enumerate(fields)
-            for (name, row), text in batch.details.items()
-            if name == each.name
-        }
-        for place, each in enumerate(fields):
-            if each.path.many:
-                for (name, row), text in batch.details.items():
-                    if name.startswith(f"{each.name}["):
-                        details.setdefault((place, row), f"{name}: {text}")
+        details: dict[tuple[int, int], str] = {}
+        for slot, each in enumerate(fields):
+            for (name, row), text in batch.details.items():
+                if name == each.name:
+                    details[slot, row] = text
+                elif each.path.many and name.startswith(f"{each.name}["):
+                    details.setdefault((slot, row), f"{name}: {text}")
         return Finding(failed, failed & critical, details=details)
 
-    slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
     return [
-        Rule(
+        _per_field(
+            fields,
             code="field.present",
             title="every declared field is in the answer",
-            scope=Scope.FIELD,
-            slots=slots,
             needs=("answer",),
             passed="{field} is there",
             failed="{field} is missing from the answer, or null",
             check=present,
             conditions=(Condition(wanted, _OPTIONAL),) if optional.any() else (),
         ),
-        Rule(
+        _per_field(
+            fields,
             code="field.type",
             title="every value is of its declared type",
-            scope=Scope.FIELD,
-            slots=slots,
             needs=("field.present",),
             unit=tuple(str(each.type) for each in fields),
             passed="{field} is of type {unit}",
@@ -141,27 +138,16 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
     critical = np.array([each.severity == "critical" for each in fields for _ in place_names(each)])[:, None]
 
     def places(batch: CheckBatch) -> Mask:
-        rows = []
-        for each in fields:
-            lengths = batch.lengths(each)
-            rows += [lengths > place for place in range(each.places + 1)]
-        return np.stack(rows)
-
-    def bad(batch: CheckBatch, judge: Callable[[CheckBatch, Field, int], Mask]) -> Mask:
-        rows = []
-        for each in fields:
-            longest = int(batch.lengths(each).max(initial=0))
-            masks = [judge(batch, each, place) for place in range(min(longest, each.places))]
-            masks += [np.zeros(batch.n, dtype=bool)] * (each.places - len(masks))
-            rest = np.zeros(batch.n, dtype=bool)
-            for place in range(each.places, longest):
-                rest |= judge(batch, each, place)
-            rows += [*masks, rest]
-        return np.stack(rows)
+        return np.stack([batch.lengths(each) > place for each in fields for place in range(each.places + 1)])
 
     def rule(code: str, title: str, failed: str, judge: Callable[[CheckBatch, Field, int], Mask]) -> Rule:
         def check(batch: CheckBatch) -> Finding:
-            failing = bad(batch, judge)
+            failing = np.zeros((len(slots), batch.n), dtype=bool)
+            first = 0
+            for each in fields:
+                for place in range(int(batch.lengths(each).max(initial=0))):
+                    failing[first + min(place, each.places)] |= judge(batch, each, place)
+                first += each.places + 1
             return Finding(failing, failing & critical)
 
         return Rule(
@@ -185,55 +171,37 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
         return batch.is_mistyped(f"{each.name}[{place}]")
 
     def outside(batch: CheckBatch, each: Field, place: int) -> Mask:
-        if each.range is None and not each.one_of:
-            return np.zeros(batch.n, dtype=bool)
         _, values = batch.place(each, place)
         wrong = np.zeros(batch.n, dtype=bool)
         if each.range is not None:
             numbers = pc.fill_null(values, np.nan).to_numpy()
             wrong |= (numbers < each.range.low) | (numbers > each.range.high)
-        if each.one_of:
-            wrong |= _none_of(values, each)
-        return wrong
+        return wrong | _none_of(values, each) if each.one_of else wrong
 
     rules = [
         rule("place.present", "every place of a list has a value", "{field} is missing, or null", missing),
         rule("place.type", "every place of a list has a value of its type", "{field} is of another type", mistyped),
     ]
     if any(each.range is not None or each.one_of for each in fields):
-        rules.append(
-            rule(
-                "place.value", "every place of a list has an allowed value", "{field} is not an allowed value", outside
-            )
-        )
+        title = "every place of a list has an allowed value"
+        rules.append(rule("place.value", title, "{field} is not an allowed value", outside))
     return rules
 
 
-def _value_rule(
-    name: str, fields: Sequence[Field], judge: Callable[[CheckBatch, Field], Mask], compiled: Compiled
-) -> Rule:
-    del compiled
-    critical = np.array([each.severity == "critical" for each in fields])[:, None]
-
+def _one_of(fields: Sequence[Field]) -> Rule:
     def check(batch: CheckBatch) -> Finding:
-        failed = np.stack([judge(batch, each) for each in fields])
-        return Finding(failed, failed & critical)
+        failed = np.stack([_none_of(batch.column(each), each) for each in fields])
+        return Finding(failed, failed & _critical(fields))
 
-    return Rule(
-        code=f"field.{name}",
+    return _per_field(
+        fields,
+        code="field.one_of",
         title="every value is one of those allowed",
-        scope=Scope.FIELD,
-        slots=tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields),
-        needs=_TYPED,
         unit=tuple(_listed(each) for each in fields),
         passed="{field} is one of {unit}",
         failed="{field} is not one of {unit}",
         check=check,
     )
-
-
-def _one_of(batch: CheckBatch, each: Field) -> Mask:
-    return _none_of(batch.column(each), each)
 
 
 def _none_of(values: pa.ChunkedArray, each: Field) -> Mask:
@@ -244,51 +212,39 @@ def _none_of(values: pa.ChunkedArray, each: Field) -> Mask:
 
 
 def _range(fields: Sequence[Field]) -> Rule:
-    ranges: list[Range] = [each.range for each in fields if each.range is not None]
-    bounds: dict[str, Any] = {
-        name: np.array([getattr(each, name) for each in ranges])
-        for name in ("low", "high", "critical_low", "critical_high")
-    }
-
-    def quantity(batch: CheckBatch) -> np.ndarray:
-        return np.stack([pc.fill_null(batch.column(each), np.nan).to_numpy() for each in fields])
+    names = ("low", "high", "critical_low", "critical_high")
+    bounds: dict[str, Any] = {name: np.array([getattr(each.range, name) for each in fields]) for name in names}
+    limits = Bounds(**bounds)
 
     def check(batch: CheckBatch) -> Finding:
-        observed = quantity(batch)
-        limits = Bounds(**bounds)
+        observed = np.stack([pc.fill_null(batch.column(each), np.nan).to_numpy() for each in fields])
         failed = limits.failed(observed)
-        warn = np.array([each.severity == "warning" for each in fields])[:, None]
-        return Finding(failed, failed & limits.critical(observed) & ~warn, observed)
+        return Finding(failed, failed & limits.critical(observed) & _critical(fields), observed)
 
-    return Rule(
+    return _per_field(
+        fields,
         code="field.range",
         title="every number lies in its range",
-        scope=Scope.FIELD,
-        slots=tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields),
-        needs=_TYPED,
         unit=tuple(each.unit for each in fields),
         passed="{field} is {observed} {unit}, within {low} to {high}",
         failed="{field} is {observed} {unit}, outside {low} to {high}",
         check=check,
-        nominal=Bounds(**bounds),
+        nominal=limits,
     )
 
 
 def _pattern(fields: Sequence[Field], compiled: Compiled) -> Rule:
     places = [compiled.patterns[each.name] for each in fields]
-    critical = np.array([each.severity == "critical" for each in fields])[:, None]
 
     def check(batch: CheckBatch) -> Finding:
         failed = np.stack([~batch.truth(place)[0] for place in places])
         errors = [(slot, *error) for slot, place in enumerate(places) for error in batch.results[place].errors]
-        return Finding(failed, failed & critical, errors=errors)
+        return Finding(failed, failed & _critical(fields), errors=errors)
 
-    return Rule(
+    return _per_field(
+        fields,
         code="field.pattern",
         title="every text has its form",
-        scope=Scope.FIELD,
-        slots=tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields),
-        needs=_TYPED,
         unit=tuple(each.pattern for each in fields),
         passed="{field} has the form {unit}",
         failed="{field} has not the form {unit}",

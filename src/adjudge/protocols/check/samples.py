@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.protocols.check.batch import CheckBatch, ReadBatch
+from adjudge.protocols.check.batch import CheckBatch, ReadBatch, mistyped_rows
 from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.rows import NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
@@ -90,19 +90,13 @@ def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox, *, gold: bo
             columns[name.column] = pa.chunked_array([pa.nulls(n, kind)])
     if compiled.file.schema:
         columns[WHOLE] = samples.column(WHOLE_ANSWER)
-    mistyped: dict[str, list[int]] = {}
-    wrong = samples.column("mistyped")
-    if wrong.null_count < n:
-        for row in np.flatnonzero(pc.is_valid(wrong).to_numpy()).tolist():
-            for field_name in wrong[row].as_py():
-                mistyped.setdefault(field_name, []).append(row)
     return CheckBatch(
         compiled=compiled,
         sandbox=sandbox,
         n=n,
         status=codes(samples, "status", STATUSES).astype(np.uint8),
         columns=columns,
-        mistyped={name: np.array(rows, dtype=np.intp) for name, rows in mistyped.items()},
+        mistyped=mistyped_rows(samples)[0],
     )
 
 

@@ -139,12 +139,8 @@ class Sandbox:
     def _validated(
         self, piece: pa.Table, assertions: Sequence[dict[str, Any]], places: Sequence[int], first: int, found: Validated
     ) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, piece.schema) as writer:
-            writer.write_table(piece)
         asked = {"do": "validate", "assertions": [assertions[place] for place in places]}
-        _, data = self._ask(asked, sink.getvalue())
-        table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+        _, table = self._ask_over(piece, asked)
         for index, place in enumerate(places):
             states = table.column(f"s{index}").to_numpy()
             found.states[place, first : first + piece.num_rows] = states
@@ -179,16 +175,20 @@ class Sandbox:
     ) -> dict[int, Column]:
         if not places:
             return {}
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, piece.schema) as writer:
-            writer.write_table(piece)
         asked = {"do": "evaluate", "columns": list(columns), "expressions": [expressions[place] for place in places]}
-        reply, data = self._ask(asked, sink.getvalue())
-        table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+        reply, table = self._ask_over(piece, asked)
         return {
             place: Column(table.column(f"e{index}"), _raised(table, index, reply["raised"].get(str(index), "")))
             for index, place in enumerate(places)
         }
+
+    def _ask_over(self, piece: pa.Table, header: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
+        """A request about rows, which gives rows."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, piece.schema) as writer:
+            writer.write_table(piece)
+        reply, data = self._ask(header, sink.getvalue())
+        return reply, pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
     def _ask(self, header: dict[str, Any], data: Any = b"") -> tuple[dict[str, Any], bytes]:
         process = self._started()

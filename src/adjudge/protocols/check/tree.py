@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.check import functions as f
-from adjudge.protocols.check.hints import (
-    RESERVED,
-    arrow_hint,
-    method_hint,
-    syntax_hint,
-    unknown_function,
-    unknown_name,
-)
+from adjudge.protocols.check.hints import RESERVED, arrow_hint, method_hint, syntax_hint, unknown_function, unknown_name
 from adjudge.protocols.check.names import Names, Refused
 
 MOST_NODES = 2000
@@ -227,8 +220,7 @@ class Walk:
 
     def _sizes(self, folded: str, name: str, node: dict[str, Any], arguments: Sequence[dict[str, Any]]) -> None:
         """A function that makes a value of a given size gets a constant one, within the bound."""
-        sized = f.SIZED.get(folded)
-        for place in () if sized is None else sized.sizes:
+        for place in f.SIZED.get(folded, ()):
             if place >= len(arguments):
                 continue
             size = _whole(arguments[place]["expression"])

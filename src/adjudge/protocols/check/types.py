@@ -39,7 +39,7 @@ class FieldType:
         if self.item is not None:
             return f"list({self.item})"
         if self.parts:
-            return f"{self.kind}({', '.join(f'{_quoted(name)} {part}' for name, part in self.parts)})"
+            return f"{self.kind}({', '.join(f'{part_name(name)} {part}' for name, part in self.parts)})"
         return self.kind
 
     @property
@@ -175,5 +175,7 @@ def _always_quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name not in _SCALARS else _always_quoted(name)
+def part_name(name: str) -> str:
+    """The name of a part as it is written in a type: in double quotes where it is no plain word, or a type."""
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name not in {*_SCALARS, "list", "object"}
+    return name if plain else _always_quoted(name)

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.protocols.check.compiled import column_type
-from adjudge.protocols.check.paths import ABSENT, EVERY
+from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.rulefile import Field
 from adjudge.readers.wording import in_words
 
@@ -64,7 +64,7 @@ class Answers:
         mistyped: list[Mistyped] = []
         for each, converter in zip(self.fields, self._converters, strict=True):
             found = each.path.values(answer) if each.path.many else each.path.value(answer)
-            if found is ABSENT and each.path.many and _held_by_no_list(each, answer):
+            if found is ABSENT and each.path.many and each.path.holder(answer) not in (ABSENT, None, answer):
                 mistyped.append(Mistyped(each.name, "what holds it is no list"))
             values.append(_typed(each, found, converter, mistyped))
         if self.whole:
@@ -77,11 +77,6 @@ class Answers:
         if not rows:
             return [pa.array([], kind) for kind in kinds]
         return [column(values, kind) for kind, values in zip(kinds, zip(*rows, strict=True), strict=True)]
-
-
-def value_of(each: Field, value: Any, mistyped: list[Mistyped]) -> Any:
-    """One value of a field as it stands, such as in a self-test; what is wrong with it is added to `mistyped`."""
-    return _typed(each, value, _converter(each), mistyped)
 
 
 def _typed(each: Field, value: Any, converter: Callable[[Any], Any], mistyped: list[Mistyped]) -> Any:
@@ -99,11 +94,6 @@ def _typed(each: Field, value: Any, converter: Callable[[Any], Any], mistyped: l
     places = [_one(item, converter) for item in value]
     mistyped += [Mistyped(place_name(each, place), why) for place, (_, why) in enumerate(places) if why]
     return [typed for typed, _ in places]
-
-
-def _held_by_no_list(each: Field, answer: Any) -> bool:
-    above = each.path.steps[: each.path.steps.index(EVERY)]
-    return bool(above) and each.path.value_at(answer, above) not in (ABSENT, None)
 
 
 def place_name(each: Field, place: int) -> str:
