@@ -156,6 +156,18 @@ def test_search_sort_and_the_other_models(browser, pages):
     assert values == sorted(values)
 
 
+def test_a_failure_and_a_model_lead_to_their_samples(browser, pages):
+    run = pages("flight")
+    browser.ready(run.path / "page.html")
+    shown = browser.run("Number(document.querySelector('#failures tbody a').textContent.replaceAll(',', ''))")
+    browser.run("document.querySelector('#failures tbody a').click()")
+    time.sleep(0.3)
+    assert counted(browser) == shown
+    browser.run("document.querySelector('#results a.label').click()")
+    time.sleep(0.3)
+    assert {row[1] for row in rows(browser)} == {browser.run("document.querySelector('#results a.label').textContent")}
+
+
 def test_messages_are_those_of_explain(browser, pages):
     run = pages("flight")
     browser.ready(run.path / "page.html")

@@ -41,8 +41,17 @@ def _ends(run: Run) -> str:
     tied = _tied(ranking) if ranking else []
     if len(tied) == len(order):
         return f"By {metric} no two of {len(order)} can be told apart"
-    shared = f", not told apart from {', '.join(tied[1:])}" if 1 < len(tied) <= _TIES and tied[0] == first else ""
-    return f"{first} is best by {metric}{shared}, and {last} worst"
+    best, worst = ("highest", "lowest") if headline.metrics[name].better == "higher" else ("lowest", "highest")
+    shared = f" (not told apart from {', '.join(tied[1:])})" if 1 < len(tied) <= _TIES and tied[0] == first else ""
+    open_ = ", but their intervals overlap" if not ranking and _overlap(known[order[0]], known[order[-1]]) else ""
+    return f"{first} has the {best} {metric}{shared} and {last} the {worst}{open_}"
+
+
+def _overlap(a: Estimate, b: Estimate) -> bool:
+    """Whether intervals share a value; an absent one shares all."""
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return True
+    return a.low <= b.high and b.low <= a.high
 
 
 def _tied(ranking: Mapping[str, Any]) -> list[str]:

@@ -12,16 +12,16 @@ def panels(run: Run) -> list[Panel]:
     return [
         Panel(
             "texts",
+            "The input",
+            columns={"input": "input"},
+            missing="The run holds no text of the input.",
+        ),
+        Panel(
+            "texts",
             "Target and answer",
             columns={"target": "target", "answer": "response"},
             options={"always": True},
             missing="The log has neither a target nor an answer.",
-        ),
-        Panel(
-            "texts",
-            "The input",
-            columns={"input": "input"},
-            missing="The run keeps a digest of the input, not its text.",
         ),
         Panel("texts", "Explanation of the scorer", columns={"explanation": "explanation"}),
         Panel("texts", "Error", columns={"error": "error"}),

@@ -30,6 +30,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "as_reported": {
             "answer": output["response"],
             "target": output["target"],
+            "input": output.get("input"),
             "explanation": output["explanation"],
             "error": output["error"],
             "cached": row["cached"],

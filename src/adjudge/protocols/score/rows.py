@@ -60,6 +60,7 @@ class Row(msgspec.Struct, gc=False):
     explanation: str | None = None
     confidence: float | str | None = None
     cluster: str | int | None = None
+    input: Any = None
     input_hash: str | None = None
     meta: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -74,7 +75,7 @@ _LIKELY = {"acc", "accuracy", "correct", "exact_match", "grade", "is_correct"} |
 }
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _WORDS = {"model": (), "task": (), "score": ("C", "I", "P", "N")}
-_TEXTS = ("error", "answer", "target", "explanation", "cluster", "input_hash")
+_TEXTS = ("error", "answer", "target", "explanation", "cluster", "input", "input_hash")
 
 
 class ScoreRows:

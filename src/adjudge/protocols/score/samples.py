@@ -84,6 +84,7 @@ def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
         {
             "response": column_of(table, "answer"),
             "target": column_of(table, "target"),
+            "input": column_of(table, "input"),
             "explanation": column_of(table, "explanation"),
             "error": column_of(table, "error"),
             "meta": column_of(table, "meta"),

@@ -115,6 +115,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             answer=text_of(case.actual_output),
             target=text_of(case.expected_output),
             explanation=None if main is None else text_of(main.reason),
+            input=text_of(case.input),
             input_hash=content_hash(case.input, case.expected_output),
             line=line,
             checks=[_check(metrics.get(name)) for name in log.checks],

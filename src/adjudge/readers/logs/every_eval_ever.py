@@ -144,6 +144,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             error=instance.error,
             answer=text_of(answer if answer is not None else raw),
             target=text_of(reference[0]) if reference else None,
+            input=text_of(instance.input.raw) if instance.input else None,
             input_hash=instance.sample_hash,
             line=line,
             checks=[Check(score.as_reported, instance.evaluation.is_correct)] if log.checks else (),

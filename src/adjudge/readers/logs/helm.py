@@ -182,6 +182,7 @@ def _record(
         error=(answer.error or "the request failed") if failed and answer else None,
         answer=text_of(answer.completions[0].get("text")) if answer and answer.completions else None,
         target=text_of(correct[0]) if correct else None,
+        input=None if own is None or own.input is None else text_of(own.input.text),
         input_hash=None
         if own is None or own.input is None
         else content_hash(own.input.text, sorted(map(str, correct))),

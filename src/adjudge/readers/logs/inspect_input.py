@@ -22,6 +22,17 @@ def asked(value: Any, attachments: Mapping[str, str]) -> Any:
     return [[message.get("role"), _content(message.get("content"), attachments)] for message in messages]
 
 
+def in_words(question: Any) -> Any:
+    """What was asked, for people: of several messages a paragraph each, with its role."""
+    if not isinstance(question, list):
+        return question
+    texts = (
+        (role, content if isinstance(content, str) else "\n".join(map(str, content or ())))
+        for role, content in question
+    )
+    return "\n\n".join(f"{role}: {text}" for role, text in texts)
+
+
 def is_cut(value: Any) -> bool:
     """Whether a summary holds the beginning alone."""
     if isinstance(value, str):

@@ -17,7 +17,7 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.logs.documents import decoded, decoded_file
-from adjudge.readers.logs.inspect_input import asked, is_cut
+from adjudge.readers.logs.inspect_input import asked, in_words, is_cut
 from adjudge.readers.logs.record import (
     ABSTAINED,
     ERRORED,
@@ -199,6 +199,7 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
     score = NO_SCORE if main is None else _score(main, log, sample, scorer)
     error = sample.error.get("message") if isinstance(sample.error, dict) else sample.error
     meta = msgspec.json.encode(sample.metadata).decode() if sample.metadata else None
+    question = asked(sample.input, sample.attachments or {})
     usage = (sample.model_usage or {}).get(like["model"], _NO_USAGE)
     return Record(
         id=str(sample.id),
@@ -211,7 +212,8 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         answer=None if main is None else text_of(main.answer),
         explanation=None if main is None else text_of(main.explanation),
         target=text_of(sample.target),
-        input_hash=content_hash(asked(sample.input, sample.attachments or {}), sample.target),
+        input=text_of(in_words(question)),
+        input_hash=content_hash(question, sample.target),
         meta=meta if meta is not None and len(meta) <= _LONGEST_META else None,
         cache_read=usage.input_tokens_cache_read,
         cache_write=usage.input_tokens_cache_write,

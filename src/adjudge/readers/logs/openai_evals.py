@@ -92,6 +92,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             error=sample.error or ("no event scores it" if score is NO_SCORE else None),
             answer=text_of(sample.sampled),
             target=text_of(sample.expected),
+            input=text_of(sample.prompt),
             input_hash=content_hash(sample.prompt, sample.expected),
             line=sample.line,
             checks=[_check(scores.get(name)) for name in log.checks],

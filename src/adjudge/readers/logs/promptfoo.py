@@ -107,6 +107,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             cached=bool(row.response.get("cached"))
             if isinstance(row.response, dict) and "cached" in row.response
             else None,
+            input=text_of(row.vars),
             input_hash=content_hash(row.vars, _asserted(row)),
             line=line,
             checks=[main if name == _MAIN else components.get(name) for name in log.checks],

@@ -75,6 +75,7 @@ class Record(msgspec.Struct, gc=False, kw_only=True):
     explanation: str | None = None
     confidence: float = NAN
     cluster: str | None = None
+    input: str | None = None
     input_hash: str | None = None
     meta: str | None = None
     cached: bool | None = None
