@@ -1,8 +1,8 @@
-"""Make small runs of three protocols, to be kept as fixtures: later versions must still verify them.
+"""Make small runs of some protocols, to be kept as fixtures: later versions must still verify them.
 
-    python tools/old_run.py tests/engine/old_runs
+    python tools/old_run.py tests/engine/old_runs [PROTOCOL …]
 
-A folder named by the version that made them is added; existing ones are never made anew.
+They go into a folder named by the version that made them; existing ones are never made anew.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,13 +18,15 @@ import adjudge
 from adjudge.protocols.base import protocol
 
 SAMPLES = 12
-PROTOCOLS = ("flight", "triage", "consistency")
+PROTOCOLS = ("flight", "triage", "consistency", "score")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, protocols: Sequence[str]) -> None:
     """One run a protocol, from the first samples of its example."""
     target = folder.resolve() / version("adjudge")
-    for name in PROTOCOLS:
+    for name in protocols:
+        if (target / name).exists():
+            continue
         with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
             config = protocol(name).example(Path(), 1)
             if config is not None:
@@ -31,4 +34,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or PROTOCOLS)
