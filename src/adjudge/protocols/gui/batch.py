@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -71,8 +72,16 @@ class GuiBatch:
 
     def places(self, row: int) -> tuple[str, str, str]:
         """The target, the boxes and the predicted point of a step, for people; empty where there is none."""
-        boxes = "; ".join(shown_numbers(box, "[]") for box in self.boxes[self.box_row == row].tolist())
-        return shown_numbers(self.target[:2, row], "()"), boxes, shown_numbers(self.point[:2, row], "()")
+        first, last = self._box_edges[row], self._box_edges[row + 1]
+        boxes = "; ".join(shown_numbers(box, "[]") for box in self.boxes[first:last].tolist())
+        target, point = self.target[:2, row].tolist(), self.point[:2, row].tolist()
+        return shown_numbers(target, "()"), boxes, shown_numbers(point, "()")
+
+    @cached_property
+    def _box_edges(self) -> list[int]:
+        """Where the boxes of each step begin; they stand in the order of the steps."""
+        edges: list[int] = np.searchsorted(self.box_row, np.arange(self.n + 1)).tolist()
+        return edges
 
     @cached_property
     def has_coordinates(self) -> Mask:
@@ -151,7 +160,7 @@ class GuiBatch:
 
 def shown_numbers(values: Iterable[float], brackets: str) -> str:
     """Coordinates as people write them; nothing where one is missing."""
-    known = [f"{value:.4g}" for value in values if not np.isnan(value)]
+    known = [f"{value:.4g}" for value in values if not math.isnan(value)]
     return f"{brackets[0]}{', '.join(known)}{brackets[1]}" if known else ""
 
 

@@ -182,7 +182,8 @@ class GroundingBatch:
     def boxes_of(self, row: int) -> str:
         """The boxes of a record, for people."""
         corners, rows = self._boxes
-        return "; ".join(shown_numbers(box, "[]") for box in corners[rows == row].tolist())
+        first, last = np.searchsorted(rows, (row, row + 1))
+        return "; ".join(shown_numbers(box, "[]") for box in corners[first:last].tolist())
 
     @cached_property
     def hit(self) -> Mask:

@@ -151,17 +151,24 @@ class RowReader:
         several: list[Any] = block.decode(  # a Prediction a record, or the list of those that a record holds
             native.PREDICTION, _PREDICTION, lambda _, text: formats.predictions(text, self.space, self.bbox)
         )
-        groups = [one if isinstance(one, list) else [one] for one in several]
-        spoken: list[Prediction] = [one for group in groups for one in group]
-        record = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-        names = [str(group[0].episode_id) if group else "" for group in groups]
+        spoken: list[Prediction] = several
+        record, names = np.arange(len(several)), []
+        if list in set(map(type, several)):
+            groups = [one if isinstance(one, list) else [one] for one in several]
+            spoken = [one for group in groups for one in group]
+            record = np.repeat(record, [len(group) for group in groups])
+            names = [str(group[0].episode_id) if group else "" for group in groups]
+        names = names or [str(one.episode_id) for one in spoken]
         rows = _Rows.of(block, names, record, [one.step for one in spoken], _PREDICTION)
         actions = [one.action for one in spoken if one.action is not None]
         texts = [one.raw for one in spoken]
         structured = np.array([one.action is not None for one in spoken], dtype=np.bool_)
         tables = []
         if actions:
-            columns = _action_columns([self._pointing(action) for action in actions])
+            for action in actions:
+                if action.element is not None:
+                    self._point(action, action.element.bbox)
+            columns = _action_columns(actions)
             columns["type"] = columns["type"].cast(pa.string())
             tables.append(pa.table({**columns, **_units(actions), "note": pa.nulls(len(actions), pa.string())}))
         if len(actions) < len(spoken) or not spoken:
@@ -180,12 +187,10 @@ class RowReader:
             }
         )
 
-    def _pointing(self, action: Action) -> Action:
-        """The action; one that names a box and no point is at the centre of the box."""
-        box = None if action.element is None else action.element.bbox
+    def _point(self, action: Action, box: Any) -> None:
+        """An action that names a box and no point is at the centre of the box."""
         if box and action.x is None and action.y is None and action.type.lower() in (*POINTING, *DRAG):
             action.x, action.y = centre(box, self.bbox)
-        return action
 
     def outcomes(self, block: Block) -> pa.Table:
         """A row an outcome."""
