@@ -118,3 +118,26 @@ def test_masked_everywhere_in_the_run_and_the_record_cites_its_atoms(write, pair
     for file in path.rglob("*"):
         assert not file.is_file() or b"jo@example" not in file.read_bytes()
     assert b"[e-mail], [phone]" in (path / "consistency_disagreements.tsv").read_bytes()
+
+
+def test_every_way_to_lack_a_label_has_a_code_of_its_own(write, run):
+    both, rest = {"qid": "both", "label": "VALID"}, {"label": "VALID", "reason": "r"}
+    path, _ = run(
+        {
+            "scholar": [write("s.jsonl", [both, {"qid": "s", **rest}, {"qid": "bad", "label": "MAYBE"}])],
+            "auditor": [write("a.jsonl", [both, {"qid": "a", **rest}])],
+            "answers": [write("answers.jsonl", [{"qid": "z", "answer_json": {"claim": "c", "citations": []}}])],
+            "on_bad_row": "skip",
+        }
+    )
+    codes = {
+        sample: [(rule, atom.outcome) for (rule, _), atom in atoms(path, sample)[0].items() if rule.startswith("pair.")]
+        for sample in ("both", "s", "a", "bad", "z")
+    }
+    assert codes == {
+        "both": [("pair.only_scholar", "pass")],
+        "s": [("pair.only_scholar", "fail")],
+        "a": [("pair.only_auditor", "fail")],
+        "bad": [("pair.bad_row", "fail")],
+        "z": [("pair.unknown_answer", "fail")],
+    }

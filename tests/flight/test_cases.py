@@ -223,3 +223,28 @@ def test_gold_fed_back_is_eligible_and_scores_full_marks(judge):
         assert record["optional_scores"]["total_score"] == 100.0
         assert len(record["evidence_pack"]["atoms"]) == run.layout.width
         assert len(record["agent_output"]["cites"]) == len(record["evidence_pack"]["atoms"])
+
+
+@pytest.mark.parametrize("beyond, fails", [(0.0, False), (0.5, True)])
+def test_pitch_must_go_with_climb_only_above_its_limit(judge, beyond, fails):
+    pitch = load(DEFAULT).library.rules.attitude_velocity_consistency.pitch_deg + beyond
+    state = {**STATE, "Pitch (deg)": pitch, "GPS Velocity U (m/s)": 0.0}
+    codes = [atom["rule"] for atom in failed(judge(json.dumps(state), shown=state))]
+    assert ("physics_constraint.attitude_velocity_consistency" in codes) is fails
+
+
+@pytest.mark.parametrize(
+    "airspeed, pitch, climb, outcome, said",
+    [
+        (95.0, 20.0, 0.0, "pass", "no stall: airspeed is 95 kt"),
+        (45.0, 10.0, 0.0, "pass", "pitch is 10°, not over 15"),
+        (45.0, 20.0, 600.0, "pass", "vertical speed is 600 fpm, not under 500"),
+        (45.0, 20.0, 400.0, "fail", "stall at 45 kt"),
+    ],
+)
+def test_an_aircraft_that_does_not_stall_is_told_why(judge, airspeed, pitch, climb, outcome, said):
+    state = {**STATE, "Indicated Airspeed (kt)": airspeed, "Pitch (deg)": pitch, "Vertical Speed (fpm)": climb}
+    atoms = judge(json.dumps(state), shown=state).record("s0")["evidence_pack"]["atoms"]
+    [atom] = [atom for atom in atoms if atom["rule"] == "safety_constraint.stall_condition"]
+    assert atom["outcome"] == outcome
+    assert said in atom["message"]

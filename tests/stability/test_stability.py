@@ -223,3 +223,32 @@ def test_the_control_jitter_changes_nothing_and_is_accepted(write, cli):
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(row["jitter"], row["edits"] == []) for row in rows] == [("none", True), ("ws", False)]
     assert rows[0]["question"] == "What does it say?"
+
+
+def atoms_of(path, rule):
+    """The atom of a rule on the item `q`."""
+    run = Run(path)
+    return next(atom for atom in run.atoms(run.find("q")[0]) if atom.rule == rule)
+
+
+@pytest.mark.parametrize(
+    "retrieved, outcome, observed",
+    [
+        ([None, None], "not_applicable", None),
+        ([["d1"], None], "pass", 0.0),
+        ([["d2"], None], "fail", 1.0),
+        ([["d2"], ["d3"]], "fail", 2.0),
+    ],
+)
+def test_citations_are_held_to_what_was_retrieved_where_a_run_says_it(score, retrieved, outcome, observed):
+    runs = [{**answer("q", number), "retrieved_ids": ids} for number, ids in enumerate(retrieved)]
+    atom = atoms_of(score([gold("q")], runs)[0], "citations.out_of_scope")
+    assert (atom.outcome, atom.observed) == (outcome, observed)
+    assert (atom.severity == "CRITICAL") is (outcome == "fail")
+
+
+@pytest.mark.parametrize("runs, outcome", [(1, "not_applicable"), (2, "pass")])
+def test_a_share_of_pairs_needs_two_runs(score, runs, outcome):
+    path, _ = score([gold("q")], [answer("q", number) for number in range(runs)], min_runs=1)
+    assert atoms_of(path, "stability.css").outcome == outcome
+    assert atoms_of(path, "stability.acr").outcome == "pass"

@@ -123,3 +123,11 @@ def test_missing_confidence_is_counted_and_not_used_for_calibration(judge, cells
     assert with_gap["confidence_count"] == {"given": 6, "not_given": 4, "out_of_range": 0, "unreadable": 0}
     assert with_gap["brier"] == without["brier"]
     assert with_gap["answered"] == 10
+
+
+def test_an_abstention_is_a_warning_and_an_error_says_what_it_was(judge, record):
+    run = judge([record(0, "fake", "uncertain"), record(1, "fake", None, error="the server is gone")])
+    abstained, errored = ({atom.rule: atom for atom in run.atoms(run.find(sample)[0])} for sample in ("s0000", "s0001"))
+    assert (abstained["triage.answered"].outcome, abstained["triage.answered"].severity) == ("fail", "WARNING")
+    assert (errored["triage.error"].outcome, errored["triage.error"].severity) == ("fail", "CRITICAL")
+    assert "the server is gone" in errored["triage.error"].message
