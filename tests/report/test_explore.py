@@ -296,6 +296,18 @@ def test_of_too_many_samples_the_worst_and_a_random_part_are_shown_and_said(brow
     assert browser.complaints() == []
 
 
+def test_verify_holds_of_a_page_that_shows_a_part(monkeypatch, tmp_path):
+    monkeypatch.setattr(explore, "SAMPLES", 100)
+    data = tmp_path / "data"
+    data.mkdir()
+    run = adjudge.evaluate("check", protocol("check").example(data, 0), out=tmp_path / "run")
+    stated = html.block_of((run.path / "report.html").read_bytes())["explore"]
+    assert (stated["n"], stated["worst"], stated["drawn"]) == (100, 50, 50)
+    assert html.check(adjudge.load_run(run.path)) == ([], [])
+    monkeypatch.setattr(explore, "SAMPLES", 101)
+    assert html.check(adjudge.load_run(run.path))[0]
+
+
 def test_samples_that_make_the_page_too_large_are_fewer(pages, monkeypatch):
     run = pages("flight")
     whole = explore.explorer(run)
