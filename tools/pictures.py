@@ -1,6 +1,6 @@
 """Photographs of pages: those that README and docs show, or every protocol's at three widths, light and dark.
 
-    python tools/pictures.py docs                 # docs/images/report.png, explorer.png
+    python tools/pictures.py docs                 # docs/images/report.png, explorer.png, comparison-sample.png
     python tools/pictures.py look OUT [RUN …]     # every page of some runs, or of the demo, to be looked at
 
 Needs Chromium (Debian: apt install chromium).
@@ -19,8 +19,9 @@ sys.path.insert(0, str(ROOT))
 from tests.report.browser import Browser  # noqa: E402
 
 import adjudge  # noqa: E402
+from adjudge.cli.compare import held, sides  # noqa: E402
 from adjudge.protocols.base import names, protocol  # noqa: E402
-from adjudge.report import html  # noqa: E402
+from adjudge.report import html, side_by_side  # noqa: E402
 
 WIDTHS = {"desktop": (1280, 900), "tablet": (820, 1100), "phone": (390, 844)}
 OPENED = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))"
@@ -64,6 +65,16 @@ def docs(browser: Browser, page: Path) -> None:
     browser.screenshot(images / "explorer.png", whole=False)
 
 
+def compared(browser: Browser, run: Path, page: Path) -> None:
+    """The picture of two models beside each other on a sample that flipped."""
+    specs = [f"{run}::falcon-a", f"{run}::kestrel-b"]
+    page.write_bytes(side_by_side.render(held(specs, margin=0.05), sides(specs)))
+    browser.ready(page, width=1280, height=840)
+    browser.run(OPENED)
+    browser.run(IN_SIGHT)
+    browser.screenshot(ROOT / "docs" / "images" / "comparison-sample.png", whole=False)
+
+
 def main(words: list[str]) -> int:
     """Do what the first word says; without one, say what there is."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -80,6 +91,7 @@ def main(words: list[str]) -> int:
         try:
             if words[0] == "docs":
                 docs(browser, pages["flight"])
+                compared(browser, folder / "flight-run", folder / "compared.html")
             else:
                 look(browser, pages, Path(words[1]))
         finally:
