@@ -11,7 +11,6 @@ import io
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -284,6 +283,8 @@ class _Section(io.RawIOBase):
 
 def _in_ranges(ranges: Iterable[ReadRange], path: str, reading: Reading) -> tuple[str, int]:
     """One file, read by other processes; its digest, taken here meanwhile, and its size."""
+    from concurrent.futures import ThreadPoolExecutor  # not at every start
+
     lines = 0
     with ThreadPoolExecutor(1) as beside:
         digest = beside.submit(_digest, path)
