@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,10 +29,10 @@ OPENED = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bu
 IN_SIGHT = "document.getElementById('explore').scrollIntoView()"
 
 
-def examples(folder: Path) -> dict[str, Path]:
+def examples(folder: Path, protocols: Iterable[str]) -> dict[str, Path]:
     """The page of every protocol's example."""
     pages = {}
-    for name in names():
+    for name in protocols:
         data = folder / name
         data.mkdir()
         config = protocol(name).example(data, 0)
@@ -58,7 +59,7 @@ def look(browser: Browser, pages: dict[str, Path], folder: Path) -> None:
 def docs(browser: Browser, page: Path) -> None:
     """The two pictures of the README."""
     images = ROOT / "docs" / "images"
-    browser.ready(page, width=1100, height=980)
+    browser.ready(page, width=1100, height=1000)
     browser.screenshot(images / "report.png", whole=False)
     browser.run(OPENED)
     browser.run(IN_SIGHT)
@@ -86,7 +87,9 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         runs = [Path(word) for word in words[2:]]
-        pages = {run.name: run / "report.html" for run in runs} or examples(folder)
+        pages = {run.name: run / "report.html" for run in runs} or examples(
+            folder, ["flight"] if words[0] == "docs" else names()
+        )
         browser = Browser(program, folder / "profile")
         try:
             if words[0] == "docs":
