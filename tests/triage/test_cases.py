@@ -131,3 +131,11 @@ def test_an_abstention_is_a_warning_and_an_error_says_what_it_was(judge, record)
     assert (abstained["triage.answered"].outcome, abstained["triage.answered"].severity) == ("fail", "WARNING")
     assert (errored["triage.error"].outcome, errored["triage.error"].severity) == ("fail", "CRITICAL")
     assert "the server is gone" in errored["triage.error"].message
+
+
+def test_a_slip_and_a_false_flag_have_codes_of_their_own(judge, record):
+    run = judge([record(0, "fake", "real"), record(1, "real", "fake"), record(2, "real", "real")])
+    codes = [
+        next(atom.rule for atom in run.atoms(run.find(f"s000{number}")[0]) if atom.position == 4) for number in range(3)
+    ]
+    assert codes == ["triage.slip", "triage.false_flag", "triage.correct"]
