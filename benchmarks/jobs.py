@@ -70,7 +70,7 @@ _SKLEARN = Yardstick(
     "scikit-learn's AUROC and AP, without intervals", _program("anomaly", "scores.parquet", "splits.json"), _metrics
 )
 _MEMBERS = Yardstick("zipfile and json.loads of every sample", _program("inspect_samples", "log.eval"), dict, 2.0)
-_LINES = Yardstick("json.loads of the same lines", _program("json_lines", "scores.jsonl"), dict)
+_LINES = Yardstick("json.loads of the same lines", _program("json_lines", "scores.jsonl"), dict, 1.0)
 _ARRAYS = ("scores.npy", "positive.npy", "cluster.npy")
 _LOOP = Yardstick("scikit-learn, 20 of the 2,000 resamples", _program("auroc_loop", *_ARRAYS), dict)
 _ARROW = Yardstick("PyArrow, row group by row group", (*_program("counts"), "{run}"), _counts)
