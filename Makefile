@@ -37,10 +37,12 @@ bench: $(VENV)/.dev
 bench-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks --quick
 
-# Takes hours: 100,000 damaged records a protocol, 5,000 runs damaged at random, every way to alter a run × every protocol, 60 kills.
+# Takes hours: N evaluations of damaged files (50,000), a tenth as many damaged runs, every way to alter a run × every protocol, 60 kills.
+N ?= 50000
+SEED ?= 0
 fuzz: $(VENV)/.dev
-	ADJUDGE_FUZZ=100000 $(BIN)/python -m pytest -n 2 tests/engine/test_fuzz.py
-	$(BIN)/python tests/tampering/damage.py 5000
+	$(BIN)/python tests/fuzzing/evaluations.py $(N) $(SEED)
+	$(BIN)/python tests/tampering/damage.py $$(($(N) / 10)) $(SEED)
 	$(BIN)/python tests/tampering/table.py
 	ADJUDGE_KILLS=60 $(BIN)/python -m pytest tests/faults/test_kills.py
 

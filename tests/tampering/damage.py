@@ -1,32 +1,38 @@
-"""Runs damaged at random: `python tests/tampering/damage.py 5000` verifies that many, and counts what came of them.
+"""Runs damaged at random: `python tests/tampering/damage.py 5000 [FIRST_SEED]` takes that many, and counts what came of them.
 
-Each is a small run of one of the protocols with one to three damages, digests made to fit or not. Every one must end in a list of
-problems, a refusal, or a run that holds; in no other exception, in under 20 seconds of CPU and 2 GB.
+Each is a small run of one of the protocols with one to three damages, digests made to fit or not, that `verify` and one other
+command take, in a forked process under limits. It must end in a list of problems, a refusal, or a run that holds; in no
+other exception, in under 20 seconds of CPU and 2 GB.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
-import resource
 import shutil
+import subprocess
 import sys
 import tempfile
-import time
-from collections import Counter
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import adjudge
+from adjudge.cli.main import main as adjudge_command
 from adjudge.engine.verify import verify
 from adjudge.errors import AdjudgeError
 from adjudge.protocols.base import names, protocol
 from adjudge.runs.shapes import refuse_altered
+from fuzzing import bounded
+from fuzzing.corpus import CASES
 from tampering.forge import fit
 
 ODD = [
@@ -66,7 +72,6 @@ ODD = [
         [1] * 50,
     ),
 ]
-SLOW, LARGE = 20.0, 2 << 20
 
 
 def small_runs(folder: Path) -> list[Path]:
@@ -76,13 +81,22 @@ def small_runs(folder: Path) -> list[Path]:
         if not type(protocol(name)).__module__.startswith("adjudge."):
             continue
         config = dict(protocol(name).example(folder / name / "data", 3) or {})
-        if not config or name == "anomaly":  # no example, or one that takes too long; both stand in the tampering table
+        if not config:
             continue
+        if name == "anomaly":  # whose example takes seconds to verify
+            config = _scored(folder / name)
         config["resamples"] = 100
         for role in ("outputs", "pairs", "gold", "runs", "episodes", "predictions", "outcomes", "scores", "records"):
             _shorten(config.get(role))
         runs.append(adjudge.evaluate(name, config, out=folder / name / "run", report=False).path)
     return runs
+
+
+def _scored(folder: Path) -> dict[str, Any]:
+    """A detector's scores of six short flights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = CASES["anomaly-parquet"](folder)
+    return {"scores": str(folder / words[2]), "splits": str(folder / "splits.json")}
 
 
 def _shorten(paths: Any) -> None:
@@ -204,45 +218,99 @@ def verified(run: Path) -> str:
     return {0: "holds", 1: "problems", 3: "another version"}[result.exit_code]
 
 
-def attempt(runs: list[Path], seed: int, folder: Path) -> tuple[str, str, float]:
-    """(outcome, what was done, CPU seconds) of one damaged run."""
-    rng = random.Random(f"damage {seed}")  # noqa: S311 -- no secret
-    copy = shutil.copytree(rng.choice(runs), folder / "damaged")
-    done = [damage(copy, rng) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
-    if rng.random() < 0.6:
+COMMANDS = (
+    ("report", "{run}", "-o", "{folder}/report.md"),
+    ("report", "{run}", "-o", "{folder}/report.tex"),
+    ("gate", "{run}", "--gate", "matched >= 1"),
+    ("compare", "{run}", "{whole}"),
+    ("compare", "{whole}", "{run}", "-o", "{folder}/comparison.md"),
+    ("export", "{run}", "--records", "jsonl", "-o", "{folder}/records.jsonl"),
+    ("query", "{run}", "select bucket, count(*) from samples group by all"),
+    ("query", "{run}", "select * from evidence limit 5"),
+    ("explain", "{run}", "{sample}"),
+)
+"""What else is asked of a damaged run; those that refuse an altered one are also told to take it."""
+
+
+def attempt_on(runs: list[Path], samples: dict[Path, str], scratch: Path) -> bounded.Attempt:
+    """An attempt: a seed becomes a damaged run, verified and shown in a scratch folder."""
+
+    def attempt(seed: int) -> tuple[str, str]:
+        rng = random.Random(f"damage {seed}")  # noqa: S311 -- no secret
+        folder = scratch / f"attempt-{os.getpid()}"
+        shutil.rmtree(folder, ignore_errors=True)
+        whole = rng.choice(runs)
+        copy = shutil.copytree(whole, folder / "damaged")
+        done = [whole.parent.name, *(damage(copy, rng) for _ in range(rng.choice([1, 1, 1, 2, 3])))]
+        if rng.random() < 0.6:
+            try:
+                fit(copy)
+                done.append("digests fit")
+            except (ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError, AdjudgeError):
+                done.append("digests do not fit")
+        places = {"run": copy, "whole": whole, "folder": folder, "sample": samples[whole]}
+        words = [word.format(**places) for word in rng.choice(COMMANDS)]
+        if words[0] in {"report", "gate", "compare", "export"} and rng.random() < 0.5:
+            words.append("--unverified")
         try:
-            fit(copy)
-            done.append("digests fit")
-        except (ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError, AdjudgeError):
-            done.append("digests do not fit")
-    began = time.process_time()
+            word = verified(copy)
+            shown = called(words)
+        except bounded.TooSlow:
+            return "HANG", "; ".join([*done, words[0]])
+        except MemoryError:
+            return "MEMORY", "; ".join([*done, words[0]])
+        except Exception as error:  # noqa: BLE001 -- this is what is looked for
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            word = f"TRACEBACK {type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:200]}"
+            shown = ""
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return (shown if shown[:1].isupper() else word), "; ".join([*done, " ".join(words)])
+
+    return attempt
+
+
+def called(words: list[str]) -> str:
+    """What a command makes of a damaged run; its exit code in words, in capitals where it may not end so."""
     try:
-        word = verified(copy)
-    except Exception as error:  # noqa: BLE001 -- this is what is looked for
-        word = f"TRACEBACK {type(error).__name__}: {str(error)[:200]}"
-    finally:
-        seconds = time.process_time() - began
-        shutil.rmtree(copy, ignore_errors=True)
-    return word, "; ".join(done), seconds
+        with (
+            Path(os.devnull).open("w") as nowhere,
+            redirect_stdout(nowhere),
+            redirect_stderr(nowhere),
+            adjudge_command.make_context("adjudge", words) as context,
+        ):
+            code = adjudge_command.invoke(context)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.ClickException:
+        code = 2
+    except AdjudgeError as error:
+        code = error.exit_code
+    return f"exit {code}" if code in {None, 0, 1, 2, 3} else f"EXIT {code}"
 
 
-def main() -> None:
+def written_runs(folder: Path) -> tuple[list[Path], dict[Path, str]]:
+    """The small runs with the id of a sample each, made by a process of its own: one that is forked later must have no threads."""
+    words = [sys.executable, __file__, "--runs", str(folder)]
+    printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    samples = {Path(path): sample for path, sample in map(json.loads, printed.splitlines())}
+    return sorted(samples), samples
+
+
+def main() -> int:
     """Count outcomes; name every seed that ended in another way."""
+    if sys.argv[1] == "--runs":
+        for path in small_runs(Path(sys.argv[2])):
+            sample = adjudge.load_run(path).columns(["sample"]).column("sample")[0].as_py()
+            print(json.dumps([str(path), sample]))
+        return 0
     count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    outcomes: Counter[str] = Counter()
-    slowest = 0.0
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        runs = small_runs(folder)
-        for seed in range(first, first + count):
-            word, done, seconds = attempt(runs, seed, folder)
-            outcomes[word.partition(" ")[0]] += 1
-            slowest = max(slowest, seconds)
-            if word[0].isupper() or seconds > SLOW:
-                print(f"seed {seed}: {word} after {seconds:.1f} s: {done}", flush=True)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(dict(outcomes), f"slowest {slowest:.1f} s, most memory {most / 1024:.0f} MB")
+        runs, samples = written_runs(Path(name) / "runs")
+        total = bounded.run(attempt_on(runs, samples, Path(name)), range(first, first + count))
+    print(f"damaged runs from seed {first}: {total}")
+    return int(bool(total.failures))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

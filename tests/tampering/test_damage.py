@@ -5,6 +5,7 @@
 
 import pytest
 
+from fuzzing import bounded
 from tampering import damage
 
 CRASHED: tuple[int, ...] = ()
@@ -12,12 +13,23 @@ CRASHED: tuple[int, ...] = ()
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return damage.small_runs(tmp_path_factory.mktemp("runs"))
+def attempt(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    runs, samples = damage.written_runs(folder / "runs")
+    return damage.attempt_on(runs, samples, folder)
 
 
-@pytest.mark.parametrize("seed", sorted({*range(40), *CRASHED}))
-def test_a_damaged_run_is_told(runs, tmp_path, seed):
-    word, done, seconds = damage.attempt(runs, seed, tmp_path)
-    assert word in {"holds", "problems", "another version", "refused (2)"}, (word, done)
-    assert seconds < damage.SLOW
+def test_damaged_runs_are_told(attempt):
+    seeds = sorted({*range(40), *CRASHED})
+    outcomes = list(bounded.outcomes(attempt, seeds))
+    assert [outcome.seed for outcome in outcomes] == seeds
+    assert [outcome for outcome in outcomes if outcome.failed] == []
+    assert {"problems", "refused (2)"} <= {outcome.word for outcome in outcomes}
+
+
+def test_a_command_that_breaks_is_told(attempt, monkeypatch):
+    def broken(*_):
+        raise KeyError("x")
+
+    monkeypatch.setattr(damage, "called", broken)
+    assert attempt(0)[0].startswith("TRACEBACK KeyError")

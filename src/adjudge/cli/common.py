@@ -297,7 +297,10 @@ def evaluate_and_show(
     out, limit, workers, cluster = (
         value if run_flags[flag] is None else run_flags[flag] for flag, value in configured.items()
     )
-    wanted = tuple(Gate.parse(text) for text in (*settings.pop("gates", ()), *run_flags["gates"]))
+    gates = settings.pop("gates", None) or ()
+    if not isinstance(gates, list | tuple) or not all(isinstance(text, str) for text in gates):
+        raise ConfigError(f"gates is {gates!r}, expected a list such as ['accuracy >= 0.9']")
+    wanted = tuple(Gate.parse(text) for text in (*gates, *run_flags["gates"]))
     target = Place(out or None, force=force)
     if cluster == "local" and not quiet:
         from adjudge.engine.cluster import encrypted

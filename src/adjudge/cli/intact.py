@@ -39,3 +39,18 @@ def refuse_altered_runs(words: Sequence[str], *, unverified: bool) -> None:
     for place in places:
         if not is_url(place) and Path(place).is_dir():
             refuse_altered(Run(Path(place)))
+
+
+def refuse_forged(words: Sequence[str], error: Exception) -> None:
+    """After an error that nobody expected: a run among the words that does not hold is refused, with what is wrong first."""
+    from adjudge.engine.verify import verify
+    from adjudge.errors import RunError
+    from adjudge.runs.run import Run
+    from adjudge.runs.writer import MANIFEST
+
+    for place in (word.partition("::")[0] for word in words):
+        if (Path(place) / MANIFEST).is_file():
+            problems = verify(Run(Path(place))).problems
+            if problems:
+                what = f"{place} does not hold and cannot be shown: {problems[0]} (`adjudge verify {place}` lists everything)"
+                raise RunError(what) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
 
 from adjudge.cli.start import run
+from adjudge.errors import AdjudgeError
 from adjudge.plugins import plugin, plugin_names
 
 __all__ = ["main", "run"]
@@ -48,6 +50,20 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return sorted({*_OWN, *plugin_names(GROUP), *_installed()})
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error over a run that does not hold is that of the run."""
+        words = list(ctx.args)
+        try:
+            return super().invoke(ctx)
+        except (AdjudgeError, MemoryError, click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if getattr(error, "errno", None) is None:  # else it is an error of the machine
+                from adjudge.cli.intact import refuse_forged
+
+                refuse_forged(words, error)
+            raise
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

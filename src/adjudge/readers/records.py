@@ -211,9 +211,10 @@ def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:
 
     try:
         table = pq.ParquetFile(pa.BufferReader(whole(source)))
-    except (pa.ArrowInvalid, OSError) as error:
+        names = table.schema_arrow.names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"is not readable as Parquet: {type(error).__name__}", file=source.name) from None
-    _refuse_twice(table.schema_arrow.names, source.name)
+    _refuse_twice(names, source.name)
     number = 0
     try:
         for batch in table.iter_batches(batch_size=4096):

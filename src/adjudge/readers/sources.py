@@ -62,12 +62,14 @@ class Source:
 
 
 def whole(source: Source) -> bytes:
-    """All of the decompressed bytes of an input, where they are not too many."""
+    """All of the decompressed bytes of an input, where they are not too many; memory is taken as they come."""
     most = bound("document_mb") << 20
-    data = source.stream.read(most + 1)
-    if len(data) > most:
-        raise InputError(f"is too large to be read whole; {beyond('document_mb')}", file=source.name)
-    return data
+    data = io.BytesIO()
+    while piece := source.stream.read(_BLOCK):
+        data.write(piece)
+        if data.tell() > most:
+            raise InputError(f"is too large to be read whole; {beyond('document_mb')}", file=source.name)
+    return data.getvalue()
 
 
 @contextmanager

@@ -276,7 +276,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         return pq.ParquetFile(path)
     except FileNotFoundError:
         raise RunError(f"the run is incomplete: {path} is missing") from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path} is not readable: {error}") from None
 
 

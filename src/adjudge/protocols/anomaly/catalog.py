@@ -9,9 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from adjudge.errors import ConfigError
+from adjudge.readers.settings import json_of
 
 _BIAS = ("position_bias_m", "velocity_bias_mps", "acceleration_bias_mps2", "gyro_bias_radps", "direction")
 _DRIFT = ("position_drift_rate_mps", "velocity_drift_rate_mps2", "max_drift_duration_s")
@@ -123,13 +122,7 @@ class Catalog:
 
 def read_catalog(path: Path) -> Catalog:
     """A catalog from a file."""
-    try:
-        data = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{path}: is not JSON: {error}") from None
-    return parse_catalog(data, str(path))
+    return parse_catalog(json_of(path), str(path))
 
 
 def parse_catalog(data: Any, where: str = "catalog") -> Catalog:
@@ -158,11 +151,14 @@ def _unfold(name: str, entry: Any, where: str, seed_of_all: Any) -> list[Attack]
     if not isinstance(entry, dict):
         raise ConfigError(f"{where}: expected an object with `parameters`, found {type(entry).__name__}")
     kind = entry.get("type", name)
-    if kind not in PARAMETERS:
+    if not isinstance(kind, str) or kind not in PARAMETERS:
         close = difflib.get_close_matches(str(kind), PARAMETERS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ConfigError(f"{where}: there is no attack {kind!r} (known: {', '.join(PARAMETERS)}).{hint}")
-    parameters = dict(entry.get("parameters") or {})
+    parameters = entry.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise ConfigError(f"{where}: parameters is {parameters!r}, expected an object")
+    parameters = dict(parameters)
     for key in entry:
         if key in PARAMETERS[kind]:
             parameters[key] = entry[key]
@@ -176,7 +172,7 @@ def _unfold(name: str, entry: Any, where: str, seed_of_all: Any) -> list[Attack]
             raise ConfigError(f"{where}: parameter {key!r} is missing")
     onset_range, onset_s = _onset(entry, where)
     duration = entry.get("duration")
-    if duration in {"end", "to_end"}:
+    if duration in ("end", "to_end"):
         duration = None
     if duration is not None and (not isinstance(duration, int | float) or duration <= 0):
         raise ConfigError(f"{where}: duration is {duration!r}, expected seconds above 0 or null for the end")
@@ -227,7 +223,7 @@ def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], f
     if len(places) > 1:
         raise ConfigError(f"{where}: give one of {' and '.join(places)}")
     mode = word or entry.get("injection_time", "fixed" if places == ["onset_fraction"] else "random")
-    if mode not in {*_RANDOM, "fixed"}:
+    if mode not in (*_RANDOM, "fixed"):
         key = "onset" if word else "injection_time"
         raise ConfigError(f"{where}: {key} is {mode!r}, expected {'seconds from 0, ' if word else ''}random or fixed")
     onset = None if word else onset
@@ -235,7 +231,10 @@ def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], f
         if not _is_number(onset) or onset < 0:
             raise ConfigError(f"{where}: onset is {onset!r}, expected seconds from 0, random or fixed")
         return DEFAULT_RANGE, float(onset)
-    low, high = entry.get("onset_range") or DEFAULT_RANGE
+    ends = entry.get("onset_range") or DEFAULT_RANGE
+    if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(map(_is_number, ends)):
+        raise ConfigError(f"{where}: onset_range is {ends!r}, expected two fractions of the flight from 0 below 1")
+    low, high = ends
     if mode == "fixed":
         low = high = entry.get("onset_fraction", 0.5 if not entry.get("onset_range") else (low + high) / 2)
     elif entry.get("onset_fraction") is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adjudge.errors import ConfigError, RunError
+from adjudge.errors import ConfigError, InputError, RunError
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.anomaly import reproduce
 from adjudge.protocols.anomaly.batch import Part, ScoreTable
@@ -101,7 +101,14 @@ class AnomalyPlan(RulePlan):
             write_partials(self.judgements, folder / PARTIALS)
         else:
             write_scores(self._parts(), folder / SCORES)
-        return iter([judged_samples(self.judgements, self.graph)])
+        judged = judged_samples(self.judgements, self.graph)
+        if not judged.samples.num_rows:
+            raise InputError(
+                "has no row of a test flight, so that nothing can be judged.",
+                file=str(path),
+                hint="Are the ids of test_flights in --splits those of the column of flights?",
+            )
+        return iter([judged])
 
     def attach(self, folder: Path) -> list[str]:
         """The scores and the recorded checks of a run; what the record should say and does not."""

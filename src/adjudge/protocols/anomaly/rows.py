@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from adjudge.errors import InputError
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
+from adjudge.readers.settings import json_of
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit of time are a second."""
@@ -272,9 +272,10 @@ def _read_file(path: Path, rename: Mapping[str, str]) -> tuple[pa.Table, list[st
             table = pq.read_table(path, read_dictionary=words)
         else:
             table = _read_csv(path, notes)
-    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"is neither readable CSV nor Parquet: {error}", file=str(path)) from None
-    twice = [name for name, times in Counter(table.column_names).items() if times > 1]
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise InputError(f"has the column {twice[0]!r} more than once; rename or remove one", file=str(path))
     for ours, theirs in rename.items():
@@ -331,13 +332,7 @@ class Splits:
 
 def read_splits(path: Path) -> Splits:
     """The splits of a file; a missing or unknown key is an error that says which."""
-    try:
-        data = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    except msgspec.DecodeError as error:
-        raise InputError(f"is not JSON: {error}", file=str(path)) from None
-    return parse_splits(data, str(path))
+    return parse_splits(json_of(path), str(path))
 
 
 def parse_splits(data: object, where: str) -> Splits:

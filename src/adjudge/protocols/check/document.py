@@ -127,7 +127,8 @@ def _value(node: yaml.Node, way: Way, document: Document, lines: list[str]) -> A
 def _scalar(node: yaml.ScalarNode, way: Way, document: Document, lines: list[str]) -> Any:
     if node.style is not None:
         return node.value
-    rest = lines[node.end_mark.line][node.end_mark.column :]
+    line = lines[node.end_mark.line] if node.end_mark.line < len(lines) else ""  # YAML has further line breaks
+    rest = line[node.end_mark.column :]
     if way[:1] == ("rules",) and re.match(r"\s+#", rest) and _unbalanced(node.value):
         raise document.error(way, f"YAML takes what follows # for a comment and cuts the expression there; {_QUOTE}")
     if node.value in _WORDS:

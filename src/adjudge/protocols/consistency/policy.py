@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import ConfigError
+from adjudge.readers.settings import text_of, yaml_of
 from adjudge.verdict.decision import DecisionTable, load_table
 
 LABELS = ("VALID", "NOT_IN_CONTEXT", "REJECT", "ABSTAIN")
@@ -48,17 +49,9 @@ def policy_text(name: str) -> str:
     path = Path(name)
     if not path.is_file():
         raise ConfigError(f"policy {name!r} is neither a file nor one of {', '.join(BUILT_IN)}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: cannot be read: {error}") from None
+    return text_of(path)
 
 
 def read(text: str, where: str) -> Any:
     """The plain data of a YAML text."""
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: is not YAML: {error}") from None
+    return yaml_of(text, where)

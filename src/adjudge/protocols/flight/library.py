@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.flight.fields import FIELDS
+from adjudge.readers.settings import yaml_of
 
 BUILT_IN = ("ga-light/1", "ga-light/1+kinematics")
 DEFAULT = "ga-light/1"
@@ -202,13 +203,7 @@ def fitting_library_text() -> bytes:
 
 def parse(text: str, where: str) -> Loaded:
     """A library from YAML; every error names the file and the key."""
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{where}:{mark.line + 1}" if mark else where
-        raise ConfigError(f"{place}: is not YAML: {getattr(error, 'problem', error)}") from None
-    return check(data, where)
+    return check(yaml_of(text, where), where)
 
 
 def check(data: Any, where: str) -> Loaded:

@@ -29,7 +29,7 @@ def read_priors(files: Sequence[str], tasks: Sequence[str]) -> dict[str, Any]:
             data = msgspec.json.decode(Path(path).read_bytes())
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ConfigError(f"{path}: is not JSON; {EXPECTED}") from None
         if isinstance(data, dict) and isinstance(data.get("results"), list):
             task = told or task_named_in(path) or (tasks[0] if len(tasks) == 1 else "")

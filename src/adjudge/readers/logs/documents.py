@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from adjudge.errors import InputError
-from adjudge.readers.sources import open_source
+from adjudge.readers.sources import open_source, whole
 from adjudge.readers.wording import in_words
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ def decoded(data: bytes, kind: type[T], path: str, member: str | None = None) ->
 def decoded_file(path: str, kind: type[T], check: Callable[[bytes], None] | None = None) -> T:
     """A whole file as one value; `check` may refuse its bytes first."""
     with open_source(path) as source:
-        data = source.stream.read().removeprefix(b"\xef\xbb\xbf")
+        data = whole(source).removeprefix(b"\xef\xbb\xbf")
     if check is not None:
         check(data)
     return decoded(data, kind, path)

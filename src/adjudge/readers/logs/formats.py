@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from adjudge.errors import InputError
 from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
 from adjudge.readers.records import format_name
 from adjudge.readers.remote import is_url
-from adjudge.readers.sources import open_source
+from adjudge.readers.sources import open_source, whole
 
 RECORDS = "records"
 """The format of files that no tool of the table left: records of the user's own."""
@@ -104,7 +105,8 @@ def header_of(path: str) -> Log | None:
         if form.told(head):
             if is_url(path):
                 raise InputError(f"is {form.title} behind a URL: copy it to a local file first", file=path)
-            log: Log | None = _module(form.name).header(path)
+            with _known_shape(path, form.title):
+                log: Log | None = _module(form.name).header(path)
             return log
     if head.is_zip:
         raise InputError("is a zip, but no log that is known", file=path)
@@ -113,8 +115,18 @@ def header_of(path: str) -> Log | None:
 
 def read_log(log: Log, scorer: str | None = None) -> Iterator[Record]:
     """The records of a log; `scorer` names the score that is judged, otherwise the first is."""
-    records: Iterator[Record] = _module(log.format).records(log, scorer or (log.checks[0] if log.checks else ""))
-    return records
+    with _known_shape(log.path, log.title):
+        yield from _module(log.format).records(log, scorer or (log.checks[0] if log.checks else ""))
+
+
+@contextmanager
+def _known_shape(path: str, title: str) -> Iterator[None]:
+    """What a tool leaves open in its logs may hold anything: a value of a kind that its reader does not know is the log's."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"looks like {title}, but a part of it is of an unknown shape: {type(error).__name__}, {error}"
+        raise InputError(what, file=path) from error
 
 
 def _module(name: str) -> Any:
@@ -172,7 +184,7 @@ def _head(path: str) -> Head:
         data = source.stream.readline() if kind == "JSON Lines" else b""
         first = _object(data)
         if first is None:
-            data += source.stream.read()
+            data += whole(source)
             first = _object(data)
         return Head(path, is_zip=False, is_document=kind != "JSON Lines", first=first or {})
 

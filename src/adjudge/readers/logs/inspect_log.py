@@ -128,7 +128,8 @@ class _Header(msgspec.Struct):
     @property
     def epochs(self) -> int:
         """How often every sample was to be tried."""
-        return int(self.eval.config.get("epochs") or 1)
+        epochs = self.eval.config.get("epochs")
+        return epochs if isinstance(epochs, int) and epochs > 0 else 1
 
 
 class _Document(_Header):
@@ -343,7 +344,8 @@ def _status_notes(head: _Header) -> list[str]:
 def _conditions(head: _Header) -> dict[str, Any]:
     own = head.eval
     plan = head.plan or {}
-    generation = {**own.model_generate_config, **(plan.get("config") or {})}
+    settings = plan.get("config")
+    generation = {**own.model_generate_config, **(settings if isinstance(settings, dict) else {})}
     return {
         "task_version": own.task_version,
         "scorers": [

@@ -1,0 +1,58 @@
+"""Settings of the user as text, YAML or JSON, turned into plain data; whatever is wrong with a text is a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import ConfigError
+
+_DEPTH, _ALIASES = 50, 50
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start:,})") from None
+
+
+def yaml_of(text: str, where: str | Path) -> Any:
+    """What a YAML text holds; one that is endless when its aliases are followed is refused."""
+    import yaml
+
+    try:
+        _refuse_deep(where, yaml.parse(text, Loader=yaml.SafeLoader))
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{where}:{mark.line + 1}" if mark else where
+        raise ConfigError(f"{place}: is not YAML: {getattr(error, 'problem', None) or error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of values with a tag
+        raise ConfigError(f"{where}: is not YAML: {error}") from None
+
+
+def json_of(path: str | Path) -> Any:
+    """What a JSON file holds."""
+    try:
+        return msgspec.json.decode(text_of(path))
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise ConfigError(f"{path}: is not JSON: {error}") from None
+
+
+def _refuse_deep(where: str | Path, events: Iterable[Any]) -> None:
+    from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = aliases = 0
+    for event in events:
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        aliases += isinstance(event, AliasEvent)
+        if depth > _DEPTH or aliases > _ALIASES:
+            what = f"nested deeper than {_DEPTH} levels" if depth > _DEPTH else f"over {_ALIASES} aliases"
+            raise ConfigError(f"{where}: is refused: {what}")
