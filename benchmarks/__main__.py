@@ -1,6 +1,7 @@
 """The speed table: `python -m benchmarks [--quick] [--only NAME …] [--write]`. How to read it: docs/benchmarks.md.
 
-`python -m benchmarks coverage` and `python -m benchmarks operating_point` are studies of the statistics.
+`python -m benchmarks coverage` and `python -m benchmarks operating_point` are studies of the statistics,
+`python -m benchmarks many_models` one of runs with 10,000 models.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from benchmarks.jobs import JOBS
 from benchmarks.measure import ADJUDGE, Growth, Job, Workers
 from benchmarks.table import Row
 
-STUDIES = ("coverage", "operating_point")
+STUDIES = ("coverage", "many_models", "operating_point")
 TURNS, MEASURED_AGAIN = 3, 2
 
 

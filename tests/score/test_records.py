@@ -185,9 +185,10 @@ def test_bad_records_are_named_with_file_and_line(write, judge, record, told):
     assert error.value.line == 2
 
 
-def test_thousands_of_models_are_refused(write, judge):
-    with pytest.raises(InputError, match="1,001 models"):
-        judge(write([{"id": "q", "model": f"m{i}", "score": 1} for i in range(1001)]))
+def test_more_models_than_a_run_takes_are_refused(write, judge, monkeypatch):
+    monkeypatch.setenv("ADJUDGE_MAX_MODELS", "30")
+    with pytest.raises(InputError, match=r"names 31 models; at most 30 .*--column model=NAME"):
+        judge(write([{"id": "q", "model": f"m{i}", "score": 1} for i in range(31)]))
 
 
 def test_the_digest_of_the_data_set_is_that_of_its_items_however_they_were_cut(write, judge, monkeypatch):

@@ -37,6 +37,7 @@ from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
 
 ROWS_A_PARTITION = 32_768
+FEW_GROUPS, ROWS_A_GROUP, MOST_ROWS = 500, 32, 1 << 18
 RANGE_BYTES = 1 << 26
 
 
@@ -166,7 +167,8 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
     for reading in readings.values():
         reading.spool.close()
     cut.rows = {role: reading.spool.rows for role, reading in readings.items()}
-    parts = partition_count(max(cut.rows.values(), default=0))
+    cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
+    parts = partition_count(max(cut.rows.values(), default=0), len(cut.groups))
     for part in range(parts):
         low, high = slot_range(part, parts)
         cut.partitions.append(
@@ -182,9 +184,9 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
                 for role, reading in readings.items()
             }
         )
-    cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
     if len(cut.groups) > bound("models"):
-        raise InputError(f"the input names {len(cut.groups):,} models; {beyond('models')}")
+        hint = "Is it the right key? --column model=NAME says which one names the model."
+        raise InputError(f"the input names {len(cut.groups):,} models; {beyond('models')}.", hint=hint)
     cut.notes = [note for role, reading in readings.items() for note in reading.noticed.notes(role)]
     for ours, theirs in asked.columns.items():
         if not any(reading.shape.seen.get(theirs) for reading in readings.values()):
@@ -362,9 +364,12 @@ def _stamp(path: str) -> tuple[int, int | str]:
     return status.st_size, status.st_mtime_ns
 
 
-def partition_count(rows: int) -> int:
-    """How many partitions: a power of two that depends on the number of records alone."""
-    count = 1
-    while count < SLOTS and rows > count * ROWS_A_PARTITION:
+def partition_count(rows: int, groups: int = 1) -> int:
+    """How many partitions: a power of two that depends on the numbers of records and groups alone.
+
+    Each of very many groups leaves counts in every partition, so these are larger then.
+    """
+    count, size = 1, max(ROWS_A_PARTITION, min(MOST_ROWS, ROWS_A_GROUP * groups) if groups > FEW_GROUPS else 0)
+    while count < SLOTS and rows > count * size:
         count *= 2
     return count

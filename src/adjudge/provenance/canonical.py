@@ -26,8 +26,11 @@ def canonical(value: Any) -> bytes:
 
 def pretty(value: Any) -> bytes:
     """The JSON that stands in the run directory: readable, one byte sequence for one value, a newline at the end."""
-    _refuse_nan(value)
-    return b"".join([*_pieces(value, 2, b"\n"), b"\n"])
+    try:
+        return b"".join([*_pieces(value, 2, b"\n"), b"\n"])
+    except ValueError:
+        _refuse_nan(value)
+        raise
 
 
 def _pieces(value: Any, depth: int, margin: bytes) -> Iterator[bytes]:
@@ -61,9 +64,13 @@ def _joined(start: bytes, parts: Iterable[Any], end: bytes, margin: bytes) -> It
 
 
 def _indented(value: Any) -> bytes:
-    """Numbers as Python writes them, which are the shortest that read back the same."""
-    plain = json.loads(msgspec.json.encode(value))
-    return msgspec.json.format(json.dumps(plain, ensure_ascii=False, allow_nan=False).encode(), indent=2)
+    """Numbers as Python writes them, which are the shortest that read back the same; a ValueError where one is not finite."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except TypeError:  # a struct, or another value that msgspec knows
+        _refuse_nan(value)
+        text = json.dumps(json.loads(msgspec.json.encode(value)), ensure_ascii=False, allow_nan=False)
+    return msgspec.json.format(text.encode(), indent=2)
 
 
 def digest(value: Any) -> str:

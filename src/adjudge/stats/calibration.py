@@ -165,6 +165,12 @@ def brier_and_log_loss(tally: Tally, *, level: float = 0.95, **drawing: Unpack[D
     return first, second
 
 
+def log_loss_value(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float | None:
+    """The mean of −ln(probability given to what happened); None without rows, or where it is infinite."""
+    c, y = np.asarray(confidence, dtype=np.float64), np.asarray(correct)
+    return None if c.size == 0 or (c == 1.0 - y).any() else exact.mean_of(_losses(c, y))
+
+
 def _losses(c: FloatArray, y: npt.NDArray[Any]) -> FloatArray:
     """−ln(probability given to what happened), finite.
 

@@ -17,9 +17,11 @@ from adjudge.evidence.vocabulary import BUCKETS, FAIL, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch, labels_of
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.judge import rule_outcomes
+from adjudge.protocols.check.model_counts import ByModel, Clusters, by_model
 from adjudge.protocols.check.rows import ANSWERED
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.common.columns import codes
+from adjudge.readers.bounds import refuse_many_slices
 
 Ints = NDArray[np.int64]
 SAME = 1e-9
@@ -54,9 +56,10 @@ class Cut:
 
 @dataclass
 class Partial:
-    """What one batch adds to the numbers."""
+    """What one batch adds to the numbers: of all and of every slice in `cuts`, and of each model."""
 
     cuts: dict[str, Cut]
+    models: ByModel | None
     buckets: Counter[tuple[str, str]]
     outcomes: Ints
     repaired: int
@@ -87,15 +90,15 @@ def partial(samples: pa.Table, evidence: Evidence, batch: CheckBatch) -> Partial
     width = len(kinds)
     whole = _Rows(hits, trials, scores, width, _clusters(batch, samples))
     cuts = {"": whole.cut(None)}
-    if width > 1:
-        cuts |= {f"model={name}": whole.cut(models == code) for code, name in enumerate(kinds)}
     for source, labels in labels_of(batch, compiled.file.slices).items():
-        for label in sorted({"(none)" if each is None else each for each in labels}):
-            mask = np.array([("(none)" if each is None else each) == label for each in labels])
-            cuts[f"{source}={label}"] = whole.cut(mask)
+        values, place = np.unique(["(none)" if each is None else each for each in labels], return_inverse=True)
+        refuse_many_slices(source, len(values))
+        for code, label in enumerate(values.tolist()):
+            cuts[f"{source}={label}"] = whole.cut(place == code)
     outcomes = [np.count_nonzero(evidence.outcome == code, axis=1) for code in range(len(OUTCOMES))]
     return Partial(
         cuts=cuts,
+        models=by_model(kinds, models, hits, trials, scores, whole.clusters) if width > 1 else None,
         buckets=_bucket_counts(kinds, models, buckets),
         outcomes=np.stack(outcomes, axis=1).astype(np.int64),
         repaired=samples.num_rows - samples.column("repairs").null_count,
@@ -150,12 +153,14 @@ def same_values(answers: pa.ChunkedArray, gold: pa.ChunkedArray, each: Field) ->
     return np.array([a is not None and a == b for a, b in pairs], dtype=bool)
 
 
-def _clusters(batch: CheckBatch, samples: pa.Table) -> list[str] | None:
+def _clusters(batch: CheckBatch, samples: pa.Table) -> Clusters | None:
     source = batch.compiled.file.cluster
     if not source:
         return None
     labels, names = labels_of(batch, [source])[source], samples.column("sample").to_pylist()
-    return [f"={name}" if label is None else f"{label}" for label, name in zip(labels, names, strict=True)]
+    texts = [f"={name}" if label is None else f"{label}" for label, name in zip(labels, names, strict=True)]
+    values, place = np.unique(np.array(texts), return_inverse=True)
+    return values, place
 
 
 @dataclass
@@ -166,7 +171,7 @@ class _Rows:
     trials: NDArray[np.bool_]
     scores: NDArray[np.float64]
     width: int
-    clusters: list[str] | None
+    clusters: Clusters | None
 
     def cut(self, mask: NDArray[np.bool_] | None) -> Cut:
         """The counts over some rows."""
@@ -213,7 +218,7 @@ class _Rows:
         mask: NDArray[np.bool_] | None,
     ) -> Cut:
         assert self.clusters is not None  # noqa: S101 -- the caller looked
-        labels, place = np.unique(np.array(self.clusters), return_inverse=True)
+        labels, place = self.clusters
         size = len(labels)
         sums = [np.stack([np.bincount(place, row, size) for row in rows]).astype(np.int64) for rows in (hits, trials)]
         values = [np.where(there, row, 0.0) for row, there in zip(self.scores, scored, strict=True)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
@@ -17,7 +18,9 @@ from adjudge.protocols.check.comparable import comparable, dataset_columns
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.config import CheckConfig
 from adjudge.protocols.check.counts import Cut, Ints, Partial, measures
+from adjudge.protocols.check.model_counts import Floats, OfModel, merged
 from adjudge.protocols.check.sections import sections
+from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED, note
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, share
@@ -71,9 +74,12 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
             else:
                 cuts[label] = cut
     names, notes = measures(compiled), list[str]()
-    kept = _kept(cuts, compiled, notes)
-    estimates: list[Named] = []
-    for label in kept:
+    counted = [each.models for each in partials if each.models is not None]
+    of_models = merged(counted) if counted else []
+    estimates = _estimates("", cuts[""], names, compiled, config)
+    for of_model in of_models:
+        estimates += _model_estimates(of_model, names, compiled, config, many=len(of_models) > MOST_DETAILED)
+    for label in _kept(cuts, compiled, notes):
         estimates += _estimates(label, cuts[label], names, compiled, config)
     by_key = {(named.slice, named.name): named.estimate for named in estimates}
     outcomes = np.sum([np.zeros((layout.width, 4), dtype=np.int64), *(each.outcomes for each in partials)], axis=0)
@@ -83,6 +89,9 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
             f"{repaired:,} answers had to be repaired before they could be read (column `repairs` of the samples)"
         )
     models = sorted({model for model, _ in buckets})
+    if len(models) > MOST_DETAILED:
+        notes.append(note(len(models), MOST_DETAILED, "sections and charts"))
+    shown = models[:MOST_DETAILED]
     return Measured(
         estimates=estimates,
         buckets=_buckets(buckets, models),
@@ -93,16 +102,16 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
             "dataset_columns": dataset_columns(compiled, gold=bool(config.reference)),
             "rules": _rule_counts(outcomes, layout),
         },
-        charts=charts.build(by_key, compiled, models),
+        charts=charts.build(by_key, compiled, shown),
         notes=notes,
-        sections=sections(by_key, outcomes, layout, compiled, models),
+        sections=sections(by_key, outcomes, layout, compiled, shown),
         digests={"dataset": hashlib.sha256(b"".join(each.digest for each in partials)).hexdigest()},
     )
 
 
 def _kept(cuts: Mapping[str, Cut], compiled: Compiled, notes: list[str]) -> list[str]:
-    """The slices that are measured, in order: all, each model, and the largest of each kind of slice."""
-    labels = ["", *sorted(label for label in cuts if label.startswith("model="))]
+    """The slices that are measured beside all and each model: the largest of each kind."""
+    labels: list[str] = []
     for source in compiled.file.slices:
         own = [label for label in cuts if label.startswith(f"{source}=")]
         largest = sorted(own, key=lambda label: (-_size(cuts[label]), label))
@@ -143,6 +152,23 @@ def _repeated(cells: Mapping[tuple[Any, int], int], kind: type[np.generic]) -> t
     return np.repeat(pairs[:, 0], times), np.repeat(pairs[:, 1], times)
 
 
+def _model_estimates(
+    counts: OfModel, names: Sequence[str], compiled: Compiled, config: CheckConfig, *, many: bool
+) -> list[Named]:
+    """Those of one model; beyond `MOST_DETAILED` all models share the random numbers of their scores."""
+    label = f"model={counts.name}"
+    measured = []
+    for name, won, tried in zip(names, counts.hits, counts.trials, strict=True):
+        if name.endswith(".accuracy") and not tried.sum():
+            continue
+        share = _rate(won, tried, clustered=True) if counts.clustered else wilson(int(won.sum()), int(tried.sum()))
+        measured.append(Named(name, label, share))
+    for name, (totals, rows) in zip(compiled.file.scores, counts.scores, strict=True):
+        stream = f"score.{name}|{MANY_MODELS if many else label}"
+        measured.append(Named(f"score.{name}", label, _ratio(totals, rows, counts.clustered, stream, config)))
+    return measured
+
+
 def _rate(won: Ints, tried: Ints, *, clustered: bool) -> Estimate:
     won, tried = won[tried > 0], tried[tried > 0]
     if clustered or tried.max(initial=0) > 1:
@@ -155,11 +181,15 @@ def _score(cut: Cut, place: int, labels: Sequence[str], name: str, label: str, c
         totals, counts = (np.array([cut.clusters[each][part][place] for each in labels]) for part in (2, 3))
     else:
         totals, counts = _repeated(cut.scores[place], np.float64)
+    return _ratio(totals, counts, bool(labels), f"score.{name}|{label}", config)
+
+
+def _ratio(totals: Floats, counts: NDArray[Any], clustered: bool, stream: str, config: CheckConfig) -> Estimate:
+    """The mean of a score, by cluster or by sample."""
     totals, counts = totals[counts > 0], counts[counts > 0]
     if not counts.size:
         return Estimate.null("no rule of the score counts on any sample")
-    unit = "cluster" if labels else "sample"
-    stream = f"score.{name}|{label}"
+    unit = "cluster" if clustered else "sample"
     return bootstrap.ratio_of_sums(
         totals, counts, seed=config.seed, stream=stream, resamples=config.resamples, unit=unit
     )

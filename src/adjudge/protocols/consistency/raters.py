@@ -20,6 +20,7 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, Rating, place_of, refuse, text_of, unknown_label
 from adjudge.readers.blocks import Block, what_is_wrong
+from adjudge.readers.bounds import beyond, bound
 
 PREFIX = "rating:"
 NO_RATING = -1
@@ -206,6 +207,8 @@ class RatingReader:
 def batches(partition: Partition, reference: str | None, *, skip_bad: bool) -> Iterator[tuple[RatingBatch, list[str]]]:
     """(columns, item ids) of a partition in the order of the ids; a bad row without an item stands by file and line."""
     raters = partition.groups
+    if len(raters) > bound("raters"):
+        raise InputError(f"the input names {len(raters):,} raters; {beyond('raters')}")
     rows = partition.tables["raters"].combine_chunks()
     bad: dict[str, list[str]] = {}
 

@@ -26,14 +26,20 @@ from adjudge.stats.prevalence import rogan_gladen
 from adjudge.stats.proportions import wilson
 
 MOST = 20
+MOST_COMPARED = 64
+"""Raters; pairs grow with their square."""
 
 
 @dataclass
 class RatersPartial:
-    """Counts of one batch: pairs[r, s] is a confusion matrix, patterns are the label counts of items."""
+    """Counts of one batch: pairs[r, s] is a confusion matrix, patterns are the label counts of items.
+
+    `judges` are the matrices of all raters with the reference; of more than `MOST_COMPARED` raters there are no pairs.
+    """
 
     raters: tuple[str, ...]
     pairs: NDArray[np.int64]
+    judges: NDArray[np.int64]
     label_counts: NDArray[np.int64]
     patterns: Counter[tuple[int, ...]]
     verdicts: NDArray[np.int64]
@@ -47,11 +53,13 @@ def partial(samples: pa.Table, batch: RatingBatch, labels: Sequence[str]) -> Rat
     names = raters_of(samples)
     k, m = len(labels), len(names)
     ratings = batch.ratings.astype(np.int64)
-    pairs = np.zeros((m, m, k, k), dtype=np.int64)
-    for a in range(m):
-        for b in range(m):
-            both = (ratings[a] >= 0) & (ratings[b] >= 0)
-            pairs[a, b] = pair_counts(ratings[a][both], ratings[b][both], k)
+    compared = m if m <= MOST_COMPARED else 0
+    pairs = np.zeros((compared, compared, k, k), dtype=np.int64)
+    for a, b in np.ndindex(compared, compared):
+        pairs[a, b] = _pair(ratings[a], ratings[b], k)
+    judges = np.zeros((0 if batch.reference is None else m, k, k), dtype=np.int64)
+    for judge in range(len(judges)):
+        judges[judge] = _pair(ratings[batch.reference or 0], ratings[judge], k)
     counts = batch.counts(k)
     rows, repeats = np.unique(counts, axis=0, return_counts=True)
     label_counts = np.stack([(ratings == code).sum(axis=1) for code in range(k)], axis=1)
@@ -62,6 +70,7 @@ def partial(samples: pa.Table, batch: RatingBatch, labels: Sequence[str]) -> Rat
     return RatersPartial(
         raters=names,
         pairs=pairs,
+        judges=judges,
         label_counts=label_counts,
         patterns=Counter({tuple(row): int(count) for row, count in zip(rows.tolist(), repeats, strict=True)}),
         verdicts=np.bincount(batch.verdicts().astype(np.int64), minlength=len(VERDICTS)),
@@ -76,6 +85,12 @@ def partial(samples: pa.Table, batch: RatingBatch, labels: Sequence[str]) -> Rat
         bad=[line for note in batch.notes.values() for line in note.split("\n")],
         digest=hashlib.sha256("\n".join(items).encode()).digest(),
     )
+
+
+def _pair(a: NDArray[np.int64], b: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The confusion matrix of two raters over the items that both labelled."""
+    both = (a >= 0) & (b >= 0)
+    return pair_counts(a[both], b[both], k)
 
 
 def finish(
@@ -102,8 +117,8 @@ def finish(
     named.append(Named("krippendorff_alpha", "", alpha))
     cells: dict[tuple[str, str], float | None] = {}
     pairwise: list[dict[str, Any]] = []
-    for a in range(len(names)):
-        for b in range(a + 1, len(names)):
+    for a in range(len(pairs)):
+        for b in range(a + 1, len(pairs)):
             where = "" if len(names) == 2 else f"raters={names[a]}~{names[b]}"
             of_pair = two_raters(pairs[a, b], labels, ordered=ordered, where=where, **seeded)
             named += of_pair
@@ -111,6 +126,8 @@ def finish(
             cells[names[a], names[b]] = cells[names[b], names[a]] = values["kappa"]
             pairwise.append({"first": names[a], "second": names[b], "n": int(pairs[a, b].sum()), **values})
     notes = []
+    if not len(pairs):
+        notes.append(f"{len(names):,} raters are not compared in pairs; at most {MOST_COMPARED} are")
     bad = sorted(line for p in partials for line in p.bad)
     top: dict[str, Any] = {
         "n": n,
@@ -132,7 +149,7 @@ def finish(
             "listed": [{"at": at, "what": what} for at, _, what in (line.partition(": ") for line in bad[:1000])],
         },
     }
-    drawn = [charts.raters(names, cells, "Cohen's κ")]
+    drawn = [charts.raters(names, cells, "Cohen's κ")] if len(pairs) else []
     if len(names) == 2:
         value = {name: estimate.value for name, where, estimate in named if not where}
         top |= {
@@ -145,7 +162,8 @@ def finish(
     if len(whole) < n:
         notes.append(f"{n - len(whole)} of {n} items lack a rating; Fleiss' κ rests on the {len(whole)} with all")
     if reference is not None:
-        named += _judges(names, pairs, label_counts, labels, reference, positive)
+        judges = sum_of([p.judges for p in partials])
+        named += _judges(names, judges, label_counts, labels, reference, positive)
         top |= {"reference": reference, "positive": positive}
         notes.append(
             f"the pass rate of each judge is corrected for its errors against {reference}, {positive!r} being the pass"
@@ -164,7 +182,10 @@ def finish(
         charts=drawn,
         notes=notes,
         sections=rater_sections(
-            names, {(name, where): e for name, where, e in named}, reference, top["most_disagreement"]
+            names if len(pairs) else (),
+            {(name, where): e for name, where, e in named},
+            reference,
+            top["most_disagreement"],
         ),
         digests={"dataset": dataset_digest([p.digest for p in partials])},
     )
@@ -172,7 +193,7 @@ def finish(
 
 def _judges(
     names: Sequence[str],
-    pairs: NDArray[np.int64],
+    judges: NDArray[np.int64],
     label_counts: NDArray[np.int64],
     labels: Sequence[str],
     reference: str,
@@ -184,7 +205,7 @@ def _judges(
     for judge, name in enumerate(names):
         if judge == truth:
             continue
-        matrix = pairs[truth, judge]
+        matrix = judges[judge]
         tp = int(matrix[p, p])
         fn, fp = int(matrix[p].sum()) - tp, int(matrix[:, p].sum()) - tp
         tn = int(matrix.sum()) - tp - fn - fp

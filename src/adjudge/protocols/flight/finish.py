@@ -11,13 +11,15 @@ from adjudge.errors import InputError
 from adjudge.evidence.layout import Layout
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED
+from adjudge.protocols.common.many import note as many_note
 from adjudge.protocols.flight import ceiling, charts, sections
 from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.library import Library
 from adjudge.protocols.flight.metrics import ModelNumbers
 from adjudge.protocols.flight.model_values import split_values
-from adjudge.protocols.flight.partials import MOST_COMPARED, MOST_DETAILED, PLACE, Partial, merge, pooled
+from adjudge.protocols.flight.partials import MOST_COMPARED, PLACE, Partial, merge, pooled
 from adjudge.protocols.flight.rankings import comparison
 from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.references import OTHER_TASK
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from adjudge.protocols.flight.config import FlightConfig
 
 FEW_FLIGHTS = 10
-MANY_MODELS = "all models"
-"""The name of the random numbers that more than `MOST_DETAILED` models share: each is then resampled in the same way."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,7 @@ def _notes(task: TaskNumbers, config: FlightConfig, library: Library, layout: La
         notes.append(f"{of_task}{len(whole.models):,} models are not compared in pairs; at most {MOST_COMPARED} are")
     if len(task.models) > len(task.profiles):
         notes.append(
-            f"{of_task}summaries, profiles, sections and charts show the first {len(task.profiles)} of {len(task.models):,} "
-            "models by name; every model has its estimates"
+            of_task + many_note(len(task.models), len(task.profiles), "summaries, profiles, sections and charts")
         )
     shaped = int(whole.codes[:, layout.codes.index("numeric_validity.array_shape")].sum())
     answers = int(whole.sums[:, :, PLACE["answered"]].sum())

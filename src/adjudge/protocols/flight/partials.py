@@ -39,8 +39,6 @@ EXCEEDANCE = (50, 70, 90)
 NAMED_IDS = 20
 MOST_COMPARED = 64
 """Models; pairs grow with their square."""
-MOST_DETAILED = 500
-"""Models with a summary and a profile; every model has its estimates."""
 
 # Columns summed by model and flight.
 COLUMNS = (

@@ -19,7 +19,6 @@ from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import Group, ungrouped
 from adjudge.readers.logs.record import MISSING, NO_KIND, TYPES
 
-MOST_MODELS = 1000
 _NUMBERED = re.compile(r"#\d+$")
 
 Floats = NDArray[np.float64]
@@ -54,7 +53,6 @@ class Rows(NamedTuple):
 def rows_of(partition: Partition, config: ScoreConfig) -> Rows | None:
     """The attempts of one partition, together: an item is never cut, nor what is digested of the data set."""
     groups = [Group.parse(text) for text in partition.groups]
-    _refuse_many(groups)
     tables = [table for role, table in partition.tables.items() if role != "truth"]
     table = ungrouped(_filled(pa.concat_tables(tables, promote_options="default"), groups, partition))
     if not table.num_rows:
@@ -82,14 +80,6 @@ def sample_names(items: pa.ChunkedArray, trials: NDArray[np.int32]) -> pa.Array:
         return names
     suffixed = pc.binary_join_element_wise(names, pa.array(trials).cast(pa.string()), "#")
     return pc.if_else(pa.array(numbered), suffixed, names)
-
-
-def _refuse_many(groups: Sequence[Group]) -> None:
-    models = {group.model for group in groups}
-    if len(models) > MOST_MODELS:
-        some = ", ".join(sorted(models)[:3])
-        what = f"the input has {len(models):,} models ({some} …), more than {MOST_MODELS:,}"
-        raise InputError(what, hint="Is it the right column? --column model=NAME says which one names the model.")
 
 
 def _filled(table: pa.Table, groups: Sequence[Group], partition: Partition) -> pa.Table:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from adjudge.protocols.base import Packaged
 
-PROTOCOL = Packaged(__name__, version="2", title="Triage: real, fake or uncertain")
+PROTOCOL = Packaged(__name__, version="3", title="Triage: real, fake or uncertain")

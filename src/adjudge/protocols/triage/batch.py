@@ -74,9 +74,19 @@ class TriageBatch:
         """Records in the batch."""
         return int(self.label.shape[0])
 
+    def rows(self, chosen: NDArray[np.int64]) -> TriageBatch:
+        """Some of the records, without their notes."""
+        return TriageBatch(
+            **{name: getattr(self, name)[..., chosen] for name in _COLUMNS},
+            meta_keys=self.meta_keys,
+        )
+
     def cell(self) -> NDArray[np.int64]:
         """Label and answer as one number, label · ANSWERS + answer."""
         return self.label.astype(np.int64) * ANSWERS + self.answer
+
+
+_COLUMNS = tuple(name for name in TriageBatch.__dataclass_fields__ if name not in {"notes", "meta_keys"})
 
 
 def confidence_states(confidence: Floats, unreadable: NDArray[np.bool_]) -> Codes:

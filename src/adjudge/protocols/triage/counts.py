@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -39,11 +39,13 @@ from adjudge.stats.confidence_bins import Tally
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
 POSSIBLY_CACHED = 0.25
-RUN_CONFIG = "run_config"
+_FACTS = {"prompts": "prompts", "models": "models", "run_config": "run_configs"}
+"""Columns of what the records say of the system, and where they are counted; runs of version 1 do not store the last."""
 NO_VALUE = "(none)"
 AVERAGED = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
+Words = list[str | None]
 _HAVE = [np.flatnonzero(np.arange(256) >> place & 1) for place in range(len(PROVENANCE))]
 
 
@@ -184,16 +186,17 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     endings = [b"\x00" + name.encode() for name in classes]
     alone = ids if first.all() else ids.filter(pa.array(first))
     added.dataset = digest_sum(alone, endings, batch.label[first])
-    for name, chosen in _by_word(samples, "configuration"):
-        added.configurations[str(name)] = _configuration(samples, batch, trial, sample, chosen)
-        added.blocks[str(name), "", ""] = _block(batch, trial, sample, chosen)
-    for key in slices:
-        for value, mine in _by_word(samples, key):
-            for name, chosen in _by_word(samples, "configuration"):
-                both = mine & chosen
-                if both.any():
-                    shown = NO_VALUE if value is None else value
-                    added.blocks[str(name), key, shown] = _block(batch, trial, sample, both)
+    facts = {name: _words(samples, name) for name in _FACTS if name in samples.column_names}
+    values = {key: _words(samples, key) for key in slices}
+    for name, rows in _by_word(*_words(samples, "configuration")):
+        part, trials, numbers = batch.rows(rows), trial[rows], sample[rows]
+        of_rows = {fact: (words, indices[rows]) for fact, (words, indices) in facts.items()}
+        added.configurations[str(name)] = _configuration(part, trials, numbers, of_rows)
+        added.blocks[str(name), "", ""] = _block(part, trials, numbers)
+        for key, (words, indices) in values.items():
+            for value, mine in _by_word(words, indices[rows]):
+                shown = NO_VALUE if value is None else value
+                added.blocks[str(name), key, shown] = _block(part.rows(mine), trials[mine], numbers[mine])
     return added
 
 
@@ -212,14 +215,13 @@ def merge(partials: Sequence[Partial]) -> Partial:
     return whole
 
 
-def _block(batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: NDArray[np.bool_]) -> Block:
-    rows = np.flatnonzero(chosen)
-    cell, trials = batch.cell()[rows], trial[rows]
-    counts = {t: np.bincount(cell[trials == t], minlength=CELLS) for t, _ in _tally(trials)}
-    use = rows[(batch.answer[rows] <= NEGATIVE) & (batch.confidence_state[rows] == GIVEN)]
+def _block(batch: TriageBatch, trial: NDArray[np.int32], sample: Ints) -> Block:
+    cell = batch.cell()
+    counts = {t: np.bincount(cell[trial == t], minlength=CELLS) for t, _ in _tally(trial)}
+    use = np.flatnonzero((batch.answer <= NEGATIVE) & (batch.confidence_state == GIVEN))
     label = batch.label[use]
     scores = Scores(batch.confidence[use], label == batch.answer[use], label == POSITIVE, sample[use], trial[use])
-    return Block(counts, _patterns(sample[rows], trials, cell), [scores])
+    return Block(counts, _patterns(sample, trial, cell), [scores])
 
 
 def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pattern]:
@@ -242,9 +244,9 @@ def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pat
 
 
 def _configuration(
-    samples: pa.Table, batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, chosen: NDArray[np.bool_]
+    batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, facts: Mapping[str, tuple[Words, NDArray[Any]]]
 ) -> Configuration:
-    received = chosen & (batch.answer != MISSING)
+    received = batch.answer != MISSING
     rows = np.flatnonzero(received)
     answered = received & (batch.answer <= NEGATIVE)
     usable = batch.confidence_state == GIVEN
@@ -256,7 +258,7 @@ def _configuration(
         (batch.tool_count, None),
         (batch.tool_seconds, None),
     )
-    for t, _ in _tally(trial[chosen]):
+    for t, _ in _tally(trial):
         mine = answered & (trial == t)
         counted.averaged[t] = [
             Column.of(column[mine if use is None else mine & use].astype(np.float64, copy=False))
@@ -287,13 +289,10 @@ def _configuration(
     place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
     counted.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
-    counters = {"prompts": counted.prompts, "models": counted.models}
-    if RUN_CONFIG in samples.column_names:  # runs of version 1 do not store it
-        counters[RUN_CONFIG] = counted.run_configs
-    for name, counter in counters.items():
-        words, indices = _words(samples, name)
-        counts = np.bincount(indices[rows], minlength=len(words))
-        counter.update({words[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})
+    for name, (words, indices) in facts.items():
+        places, counts = np.unique(indices[rows], return_counts=True)
+        counter: Counter[str | None] = getattr(counted, _FACTS[name])
+        counter.update({words[place]: count for place, count in zip(places.tolist(), counts.tolist(), strict=True)})
     for value, count in _tally(batch.temperature[rows]):
         counted.temperatures[None if np.isnan(value) else value] += count
     return counted
@@ -307,16 +306,17 @@ def _tally(values: NDArray[Any]) -> list[tuple[Any, int]]:
     return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
-def _words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[Any]]:
+def _words(samples: pa.Table, name: str) -> tuple[Words, NDArray[Any]]:
     """The words of a dictionary column with nothing behind them, and the place of each row's word in them."""
     column = samples.column(name).combine_chunks()
     words = [*column.dictionary.to_pylist(), None]
     return words, column.indices.fill_null(len(words) - 1).to_numpy()
 
 
-def _by_word(samples: pa.Table, name: str) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
+def _by_word(words: Words, indices: NDArray[Any]) -> Iterator[tuple[str | None, Ints]]:
     """Every word of a dictionary column in sorted order, nothing last, with the rows that have it."""
-    words, indices = _words(samples, name)
-    used = np.flatnonzero(np.bincount(indices, minlength=len(words))).tolist()
-    for index in sorted(used, key=lambda i: (words[i] is None, words[i] or "")):
-        yield words[index], indices == index
+    order = np.argsort(indices, kind="stable")
+    used, starts = np.unique(indices[order], return_index=True)
+    rows = dict(zip(used.tolist(), np.split(order, starts[1:]), strict=True))
+    for index in sorted(rows, key=lambda i: (words[i] is None, words[i] or "")):
+        yield words[index], rows[index]

@@ -16,6 +16,8 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.triage.config import TriageConfig
 
 BATCH_ROWS = 32_768
+MOST_ROWS, ROWS_A_GROUP = 1 << 18, 32
+"""A batch of very many groups has some rows of each, since each group leaves counts in every batch."""
 UNENCODED = frozenset({"key", "tools", "image", "rationale", "analysis", "raw_response"})
 """Columns of texts that are nearly all different."""
 Ints = NDArray[np.int64]
@@ -62,9 +64,9 @@ def batches(partition: Partition, config: TriageConfig) -> Iterator[Rows]:
         rows = _matched(replace(rows, manifest=_manifest(partition)), partition, ignore=config.unmatched == "ignore")
     rows, starts = _ordered(rows)
     edges = np.append(starts, rows.table.num_rows)
-    start = 0
+    start, size = 0, max(BATCH_ROWS, min(MOST_ROWS, ROWS_A_GROUP * len(partition.groups)))
     while start < rows.table.num_rows:
-        end = int(edges[min(int(np.searchsorted(edges, start + BATCH_ROWS)), edges.size - 1)])
+        end = int(edges[min(int(np.searchsorted(edges, start + size)), edges.size - 1)])
         yield replace(rows, table=rows.table.slice(start, end - start))
         start = end
 

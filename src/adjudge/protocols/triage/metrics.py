@@ -270,13 +270,12 @@ class Numbers:
     def _calibration(self) -> None:
         scores, draw, estimates = self.scores, self.draw, self.estimates
         if not scores.confidence.size:
-            why = "no answer has a usable confidence"
             for name in CONFIDENCE_MEASURES:
-                estimates[name] = Estimate.null(why, method="bootstrap")
+                estimates[name] = Estimate.null(NO_CONFIDENCE, method="bootstrap")
             return
         c, right, bins, tally = scores.confidence, scores.correct, self.bins, scores.tally
-        for name, way in _OTHER_BINS.items():
-            estimates[name] = _value(calibration.ece_value(c, right, bins=bins, tally=tally, **way), c.size)
+        for name, way in OTHER_BINS.items():
+            estimates[name] = value_alone(calibration.ece_value(c, right, bins=bins, tally=tally, **way), c.size)
         clusters = None
         if self.clusters is not None:
             _, clusters = np.unique(scores.sample, return_inverse=True)
@@ -301,7 +300,7 @@ class Numbers:
             c, right, ("aurc", "e_aurc"), stream=f"{stream}/aurc", blocks=blocks, **common
         )
         estimates["auroc_confidence"] = (
-            _value(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)
+            value_alone(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)
             if clusters is not None
             else ranking.auroc(tally.confidence, tally.correct, counts=tally.counts)
         )
@@ -317,11 +316,12 @@ class Numbers:
             "auroc_confidence": ranking.auroc_value(c, right),
         }
         for name, value in values.items():
-            self.estimates[name] = _value(value, c.size, ranking.ONE_CLASS)
+            self.estimates[name] = value_alone(value, c.size, ranking.ONE_CLASS)
         self.estimates["log_loss"] = Estimate.null("see each trial: too many samples for clusters", n=c.size)
 
 
-_OTHER_BINS: dict[str, dict[str, Any]] = {
+NO_CONFIDENCE = "no answer has a usable confidence"
+OTHER_BINS: dict[str, dict[str, Any]] = {
     "ece_right_closed": {"closed": "right"},
     "ece_equal_mass": {"scheme": "equal_mass"},
 }
@@ -337,7 +337,8 @@ CONFIDENCE_MEASURES = (
 )
 
 
-def _value(value: float | None, n: int, why: str = "no rows with a confidence") -> Estimate:
+def value_alone(value: float | None, n: int, why: str = "no rows with a confidence") -> Estimate:
+    """An estimate without an interval."""
     if value is None:
         return Estimate.null(why, n=n)
     return Estimate(value=value, n=n, method="value, no interval")

@@ -8,7 +8,7 @@ import numpy as np
 
 from adjudge.protocols.triage.batch import ANSWERS, CONFIDENCE_STATES
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.counts import Ints, Partial
+from adjudge.protocols.triage.counts import Configuration, Ints, Partial
 from adjudge.protocols.triage.facts import changed
 
 FAR_FROM_BALANCED = 0.2
@@ -48,6 +48,21 @@ def _lacking(provenances: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
+def _of_one(name: str, counted: Configuration) -> list[str]:
+    """What is to be said of one configuration alone."""
+    texts = []
+    states = sum(counted.states.values(), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64))
+    bad = [f"{count} {state}" for state, count in zip(CONFIDENCE_STATES[1:], states.tolist()[1:], strict=True) if count]
+    if bad:
+        texts.append(f"{name}: confidences not used for calibration: {', '.join(bad)}")
+    if counted.possibly_cached:
+        texts.append(
+            f"{name}: {counted.possibly_cached} of {counted.received} records do not say whether a cache answered and took "
+            "under 250 ms of vision time: possibly cached"
+        )
+    return texts + [f"{name}: {note}" for note in changed(counted)]
+
+
 def notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dict[str, Any]) -> list[str]:
     """Every note of a run, in the order in which it is read."""
     texts = []
@@ -61,22 +76,19 @@ def notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dic
             f"the classes are far from balanced ({of_p} {p}, {of_n} {n}) and no --prevalence is given: "
             "precision and accuracy hold for this mix only"
         )
+    left_out = 0
     for name in sorted(whole.configurations):
-        counted = whole.configurations[name]
-        states = sum(
-            (counts for counts in counted.states.values()), start=np.zeros(len(CONFIDENCE_STATES), dtype=np.int64)
+        of_one = _of_one(name, whole.configurations[name])
+        texts += of_one if name in configurations else []
+        left_out += len(of_one) if name not in configurations else 0
+    if len(whole.configurations) > len(configurations):
+        what = (
+            "sections, charts, resampled intervals, the key `configurations` of metrics.json and notes on single ones"
         )
-        bad = [
-            f"{count} {state}" for state, count in zip(CONFIDENCE_STATES[1:], states.tolist()[1:], strict=True) if count
-        ]
-        if bad:
-            texts.append(f"{name}: confidences not used for calibration: {', '.join(bad)}")
-        if counted.possibly_cached:
-            texts.append(
-                f"{name}: {counted.possibly_cached} of {counted.received} records do not say whether a cache answered and took "
-                "under 250 ms of vision time: possibly cached"
-            )
-        texts += [f"{name}: {note}" for note in changed(counted)]
+        texts.append(
+            f"{what} are of the first {len(configurations)} of {len(whole.configurations):,} configurations by name; every one has "
+            f"its estimates. {left_out:,} notes on single ones are left out"
+        )
     texts += _lacking({name: block["provenance"] for name, block in configurations.items()})
     edges = [
         name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, alia
 from adjudge.protocols.triage.notes import judged, notes
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
+from adjudge.protocols.triage.values import latencies, values
 from adjudge.readers.bounds import refuse_many_slices
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.estimate import Estimate
@@ -39,6 +41,8 @@ from adjudge.stats.proportions import wilson
 
 SLICE_VALUES = 50
 PROMPTS_SHOWN = 20
+MOST_BLOCKS = 200
+"""Configurations with a block of their own and resampled intervals; of more there are shares with intervals, and values."""
 
 
 def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
@@ -47,14 +51,20 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
     measured = Measured(estimates=[], buckets={}, digests={"dataset": f"{whole.dataset:064x}"})
     configurations: dict[str, Any] = {}
     every = np.zeros(2 * ANSWERS, dtype=np.int64)
-    for name in sorted(whole.configurations):
+    names = sorted(whole.configurations)
+    detailed = set(names[:MOST_BLOCKS])
+    for name in names:
         block, counted = whole.blocks[name, "", ""], whole.configurations[name]
         refuse_mixtures(name, counted, sum(block.patterns.values()))
         view = _View(name, block, counted, config, measured)
-        configurations[name] = view.block()
-        measured.estimates += latency_estimates(
-            name, counted, view.draw(f"{name}/latency"), several=len(block.counts) > 1
-        )
+        if name in detailed:
+            configurations[name] = view.block()
+            measured.estimates += latency_estimates(
+                name, counted, view.draw(f"{name}/latency"), several=len(block.counts) > 1
+            )
+        else:
+            view.values_alone()
+            measured.estimates += latencies(name, counted)
         for trial, counts in sorted(block.counts.items()):
             measured.buckets[f"{name}|{trial}"] = _buckets(counts)
             every = every + counts
@@ -82,9 +92,10 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
             for name, configuration in sorted(whole.configurations.items())
         },
     }
+    shown = replace(whole, configurations={name: whole.configurations[name] for name in configurations})
     measured.notes = notes(whole, config, every, configurations)
-    measured.sections = sections(whole, configurations, measured.estimates, config)
-    measured.charts = charts.build(whole, configurations, config)
+    measured.sections = sections(shown, configurations, measured.estimates, config)
+    measured.charts = charts.build(shown, configurations, config)
     return measured
 
 
@@ -163,6 +174,22 @@ class _View:
             "latency": latency(self.counted),
             "provenance": self._provenance(),
         }
+
+    def values_alone(self) -> None:
+        """The estimates of the configuration without resampling: where there are very many, this is what most have."""
+        several = len(self.trials) > 1
+        scores = self.data.joined()
+        for trial in self.trials:
+            mine = scores.rows(scores.trial == trial) if several else scores
+            counts = self.data.counts[trial]
+            numbers = Numbers(counts, mine, self.classes, self.draw(self.name), bins=self.config.bins)
+            where = f"trial={self.name}|{trial}" if several else f"configuration={self.name}"
+            self._add(where, values(numbers))
+        if several:
+            counts = sum(self.data.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64))
+            draw, patterns = self.draw(self.name), self.data.patterns
+            pooled = values(Numbers(counts, scores, self.classes, draw, patterns=patterns, bins=self.config.bins))
+            self._add(f"configuration={self.name}", pooled | {"flip_rate": flip_rate(patterns)})
 
     def _add(self, where: str, numbers: dict[str, Estimate]) -> None:
         self.measured.estimates += [Named(name, where, estimate) for name, estimate in numbers.items()]
