@@ -208,3 +208,17 @@ def test_a_tampered_panel_is_found(tmp_path):
     page.write_bytes(page.read_bytes().replace(packed, explore.packed(msgspec.json.encode(block))))
     problems, _ = html.check(adjudge.load_run(run.path))
     assert any("samples to explore" in problem for problem in problems)
+
+
+def test_the_table_has_names_for_screen_readers(browser, pages):
+    run = pages("stability")
+    browser.ready(run.path / "page.html")
+    names = browser.run(
+        "[...document.querySelectorAll('#explorer select, #explorer input')].map((box) => box.getAttribute('aria-label'))"
+    )
+    assert all(names)
+    table = "document.querySelector('#explorer [role=table]')"
+    assert browser.run(f"{table}.getAttribute('aria-label')") == "Samples"
+    assert browser.run(f"{table}.querySelectorAll('[role=columnheader]').length") == browser.run(
+        f"{table}.querySelector('.xbody [role=row]').querySelectorAll('[role=cell]').length"
+    )

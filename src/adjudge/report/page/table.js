@@ -48,8 +48,8 @@ const explorer = (host, source) => {
     });
     headRow.append(head);
   }
-  const body = make("div", { class: "xbody", tabindex: "0", role: "table", "aria-label": "Samples" });
-  const space = make("div", { class: "xspace" });
+  const body = make("div", { class: "xbody", tabindex: "0", role: "rowgroup", "aria-label": "Samples, scrolling" });
+  const space = make("div", { class: "xspace", role: "presentation" });
   body.append(space);
   const draw = () => {
     const first = Math.max(0, Math.floor(body.scrollTop / HEIGHT) - 8);
@@ -71,7 +71,7 @@ const explorer = (host, source) => {
     if (line) { source.choose?.(Number(line.dataset.row), event.target); open(Number(line.dataset.row)); }
   });
 
-  const detail = make("div", { class: "xdetail", "aria-live": "polite", hidden: true });
+  const detail = make("div", { class: "xdetail", role: "region", "aria-label": "The opened sample", "aria-live": "polite", hidden: true });
   const open = (row, quiet = false) => {
     state.chosen = row;
     const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
@@ -148,7 +148,7 @@ const explorer = (host, source) => {
   addEventListener("hashchange", recall);
   addEventListener("resize", draw);
   host.style.setProperty("--columns", source.widths);
-  host.append(controls, count, make("div", { class: "xpanes" }, make("div", { class: "xtable" }, headRow, body), detail));
+  host.append(controls, count, make("div", { class: "xpanes" }, make("div", { class: "xtable", role: "table", "aria-label": "Samples" }, headRow, body), detail));
   host.dataset.ready = "true";
   update(true);
   recall();
