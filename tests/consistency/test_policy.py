@@ -104,3 +104,26 @@ def test_policy_commands(cli, tmp_path):
     mine.write_text(policy_text("strict").replace("  - final: REJECT\n    why: incoherent_pair\n", ""))
     with pytest.raises(ConfigError, match="have no row"):
         raise cli("consistency", "policy", "check", str(mine)).exception
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"policy": ""}, "`policy` is missing"),
+        ({"policy": 5}, "`policy` is missing"),
+        ({"rows": [{"final": "yes", "why": ""}]}, "row 1: `why` is missing"),
+        ({"rows": [{"final": "yes", "why": 3}]}, "row 1: `why` is missing"),
+        ({"rows": [{"final": "yes", "why": "w", "when": {"seen": {"nor": "a"}}}]}, "row 1"),
+        ({"rows": [{"final": "yes", "why": "w", "when": {"seen": "c"}}]}, "row 1"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_where(change, message):
+    good = {
+        "policy": "p",
+        "rows": [{"final": "yes", "why": "w", "when": {"seen": {"not": "a"}}}, {"final": "no", "why": "v"}],
+    }
+    inputs = {"seen": ("a", "b")}
+    table = load_table(good, "here", inputs, ("yes", "no"))
+    assert [row.why for row in table.rows] == ["w", "v"]
+    with pytest.raises(ConfigError, match=message):
+        load_table(good | change, "here", inputs, ("yes", "no"))
