@@ -139,3 +139,12 @@ def test_what_is_wrong_with_the_command_is_still_exit_2(tmp_path):
     assert call("nonsense").returncode == 2
     assert call("--help").returncode == 0
     assert call("--version").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_imports_ends_the_program_without_a_word(number):
+    code = f"import sys, os; sys.argv = ['/bin/adjudge']; import adjudge.cli; os.kill(os.getpid(), {int(number)})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
+    other = code.replace("/bin/adjudge", "/bin/other")
+    assert subprocess.run([sys.executable, "-c", other], capture_output=True, check=False).returncode == -number

@@ -149,6 +149,8 @@ def _child(attempt: Attempt, seeds: Sequence[int], write: int) -> NoReturn:
                 word, done = "HANG", ""
             except MemoryError:
                 word, done = "MEMORY", ""
+            except Exception as error:  # noqa: BLE001 -- of the attempt itself, not of what it tries
+                word, done = f"BROKEN attempt, {type(error).__name__}: {error}", ""
             signal.setitimer(signal.ITIMER_PROF, 0)
             peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
             line = json.dumps([seed, word, done, round(_cpu() - before, 3), peak / 1024])

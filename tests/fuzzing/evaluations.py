@@ -19,6 +19,7 @@ import sys
 import tempfile
 import traceback
 import zipfile
+import zlib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -193,7 +194,7 @@ def _member(data: bytes, others: list[Path], rng: random.Random) -> bytes:
                 content = log.read(name)
                 way = rng.choice([_document, _document, _document, _bits, _cut, _token])
                 changed.writestr(name, way(content, others, rng) if name == chosen else content)
-    except (zipfile.BadZipFile, ValueError, LookupError, OSError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, ValueError, LookupError, OSError, NotImplementedError, RuntimeError):
         return data
     return out.getvalue()
 

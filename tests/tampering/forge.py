@@ -38,7 +38,7 @@ def edit(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
         before = json.dumps(value)
         try:
             again = change(value)
-        except StopIteration:
+        except (StopIteration, LookupError):
             raise Inapplicable from None
         value = value if again is None else again
         if json.dumps(value) == before:
@@ -68,7 +68,7 @@ def edit_table(
         before = repr(rows)
         try:
             again = change(rows)
-        except StopIteration:
+        except (StopIteration, LookupError):
             raise Inapplicable from None
         rows = rows if again is None else again
         columns = groups[0].schema if schema is None else schema(groups[0].schema)

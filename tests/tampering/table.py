@@ -20,6 +20,7 @@ from adjudge.errors import AdjudgeError
 from adjudge.protocols.base import names, protocol
 from adjudge.report.html import check
 from adjudge.runs.signature import manifest_digest
+from tampering.damage import scored
 from tampering.forge import Inapplicable
 from tampering.ways import PAGES, WAYS, Way
 
@@ -33,9 +34,8 @@ def protocols() -> list[str]:
 
 def honest_run(name: str, folder: Path, *, report: bool) -> Path:
     """A small run of a protocol's example, with a gate where the protocol has estimates to hold."""
-    config = dict(protocol(name).example(folder / "data", 3) or {})
-    if name != "anomaly":
-        config["resamples"] = 100
+    config = scored(folder / "data") if name == "anomaly" else dict(protocol(name).example(folder / "data", 3) or {})
+    config.setdefault("resamples", 100)
     plan = protocol(name).plan(config)
     limit = 6 if any(item.limited for item in plan.inputs()) else None
     return adjudge.evaluate(name, config, out=folder / "run", limit=limit, gates=["matched >= 2"], report=report).path

@@ -19,9 +19,8 @@ ALL = os.environ.get("ADJUDGE_TAMPERING") == "all"
 
 
 def pairs():
-    quick = [name for name in PROTOCOLS if name != "anomaly"]  # whose numbers take longest
     for place, way in enumerate(way for way in WAYS if way not in PAGES):
-        chosen = PROTOCOLS if ALL else [quick[(place + zlib.crc32(way.name.encode())) % len(quick)]]
+        chosen = PROTOCOLS if ALL else [PROTOCOLS[(place + zlib.crc32(way.name.encode())) % len(PROTOCOLS)]]
         for name in chosen:
             yield pytest.param(name, way, id=f"{name}-{way.name}")
 
