@@ -140,7 +140,7 @@ def _child(attempt: Attempt, seeds: Sequence[int], write: int) -> NoReturn:
         for seed in seeds:
             before = _cpu()
             whole = resource.getrusage(resource.RUSAGE_SELF)
-            soft = int(whole.ru_utime + whole.ru_stime) + SECONDS + _GRACE
+            soft = int(whole.ru_utime + whole.ru_stime + SECONDS) + _GRACE
             resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
