@@ -222,3 +222,38 @@ def test_the_table_has_names_for_screen_readers(browser, pages):
     assert browser.run(f"{table}.querySelectorAll('[role=columnheader]').length") == browser.run(
         f"{table}.querySelector('.xbody [role=row]').querySelectorAll('[role=cell]').length"
     )
+
+
+def test_words_votes_and_quotes_of_a_judge_are_shown_as_text(browser, pages, tmp_path):
+    run = pages("check")
+    block = explore.block(run, chosen(run, explore.SAMPLES))
+    n, said = block["n"], "<b>the total is wrong</b>"
+    block["agent"] |= {"language_model": True, "model": "judge-1"}
+    place = next(index for index, reasons in enumerate(block["columns"]["@reasons"]["values"]) if reasons)
+    for name, value in {
+        "@votes": ["ineligible", "eligible", "ineligible"],
+        "@reason_words": [said],
+        "@reason_quotes": ["486.05"],
+        "@reason_verified": [False],
+        "@quotes": ["EUR"],
+        "@quotes_verified": [True],
+    }.items():
+        block["columns"][name] = {"values": [value if index == place else None for index in range(n)]}
+    page = tmp_path / "page.html"
+    content = html.render(run)
+    packed = html._PACKED.search(content)[1]
+    page.write_bytes(content.replace(packed, explore.packed(msgspec.json.encode(block))))
+    browser.ready(page)
+    sample, model = (block["columns"][name] for name in ("sample", "model"))
+    show(browser, sample["words"][sample["codes"][place]], model["words"][model["codes"][place]])
+    shown = text(browser)
+    for words in (
+        f"The judge: {said}",
+        "ineligible, eligible, ineligible",
+        "does not stand in the answer",
+        "judge-1",
+        "EUR",
+    ):
+        assert words in shown
+    assert browser.run("document.querySelector('.xdetail b')") is None
+    assert browser.complaints() == []
