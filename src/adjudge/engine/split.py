@@ -37,7 +37,7 @@ from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
 
 ROWS_A_PARTITION = 32_768
-FEW_GROUPS, ROWS_A_GROUP, MOST_ROWS = 500, 32, 1 << 18
+FEW_GROUPS, ROWS_A_GROUP, MOST_ROWS = 500, 32, 1 << 16
 RANGE_BYTES = 1 << 26
 
 
