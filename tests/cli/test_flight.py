@@ -132,7 +132,7 @@ def test_no_arguments_print_the_help(adjudge_cli):
 
 
 def test_the_example_of_the_help_works_as_pasted(adjudge_cli, tmp_path):
-    text = adjudge_cli("flight", "--help").stdout
+    text = adjudge_cli("flight", "--help").stdout.replace("\\\n", "")
     lines = [
         line.strip()
         for line in text.splitlines()

@@ -43,8 +43,8 @@ def test_a_sample_is_found_in_the_partition_that_its_hash_names(made, monkeypatc
     groups = len(list(run.parts()))
     assert groups >= 8
     log: list[int] = []
-    real = module._open
-    monkeypatch.setattr(module, "_open", lambda path: Counting(real(path), log))
+    real = module.open_parquet
+    monkeypatch.setattr(module, "open_parquet", lambda path: Counting(real(path), log))
     monkeypatch.setattr(module.pq, "read_table", None)  # a scan
     table = run.columns(["sample", "model", "part"]).to_pylist()
     for row in table[:: len(table) // 7]:
