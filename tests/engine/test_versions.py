@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from click.testing import CliRunner
 
 import adjudge
 from adjudge.cli.main import main
-from adjudge.engine.verify import verify
+from adjudge.engine.verify import ENGINE_KEYS, verify
 from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot, rule_sets
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.base import Named, protocol
 from adjudge.provenance.canonical import file_digest
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.metric import share
 
 OLD = Path(__file__).parent / "old_runs"
 RUNS = sorted(path.parent for path in OLD.glob("*/*/manifest.json"))
@@ -101,7 +103,7 @@ def rewritten(path: Path, change) -> Path:
 
 
 def raise_value(metrics):
-    metrics["estimates"][0]["value"] = 0.99
+    metrics["estimates"][0]["value"] = 0.123
 
 
 def test_a_number_of_another_version_that_is_not_recomputed_is_listed_and_not_called_altered(tmp_path):
@@ -134,3 +136,80 @@ def test_files_that_are_not_those_of_the_manifest_do_not_hold_whatever_version_i
     run = shutil.copytree(next(path for path in RUNS if path.name == "flight"), tmp_path / "run")
     (run / "charts.json").write_text("[]")
     assert verify(adjudge.load_run(run)).problems == ["charts.json: its content is not the one in the manifest"]
+
+
+def triage_metric(monkeypatch):
+    """Triage with one more share; `configurations`, means over trials and a section repeat it."""
+    from adjudge.protocols.triage import metrics
+
+    rates = metrics.rates
+    more = metrics.Rate((metrics.TP,), (metrics.TP, metrics.TN), "nothing was right")
+    monkeypatch.setattr(metrics, "rates", lambda classes: {"positive_share": more, **rates(classes)})
+    monkeypatch.setattr(metrics, "METRICS", (share("positive_share", headline=True), *metrics.METRICS))
+
+
+def flight_metric(monkeypatch):
+    """Flight with one more share of every model on every task."""
+    from adjudge.protocols.flight import metrics
+
+    measure = metrics.ModelNumbers.measure
+
+    def more(self):
+        self.estimates["ineligible_rate"] = self._rate(self._sum("n") - self._sum("eligible"), self._sum("n"))
+        measure(self)
+
+    monkeypatch.setattr(metrics.ModelNumbers, "measure", more)
+    monkeypatch.setattr(metrics, "METRICS", (share("ineligible_rate", better="lower"), *metrics.METRICS))
+
+
+NEW_METRICS = {"triage": triage_metric, "flight": flight_metric}
+
+
+@pytest.fixture(params=["anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage"])
+def run_before_a_metric(request, tmp_path, monkeypatch):
+    """A run of these versions, and then one metric more in its protocol without another version of anything."""
+    name, chosen = request.param, protocol(request.param)
+    monkeypatch.chdir(tmp_path)
+    run = adjudge.evaluate(name, {**chosen.example(tmp_path, 1), "resamples": 200}, out=tmp_path / "run")
+    if name in NEW_METRICS:
+        NEW_METRICS[name](monkeypatch)
+        return run
+    config = {key: value for key, value in run.manifest.config.items() if key not in ENGINE_KEYS}
+    plan_type = type(chosen.plan(config))
+    finish = plan_type.finish
+
+    def more(self, partials):
+        measured = finish(self, partials)
+        measured.estimates.insert(0, Named("a_new_metric", "", Estimate(value=1.0, n=1, method="counted")))
+        measured.metrics["a_new_metric"] = 1.0
+        measured.notes.append("it is new")
+        measured.charts.append({"name": "new"})
+        measured.sections = [
+            replace(one, columns=["new", *one.columns], rows=[[1.0, *row] for row in one.rows])
+            for one in measured.sections
+        ]
+        return measured
+
+    monkeypatch.setattr(plan_type, "finish", more)
+    return run
+
+
+def test_a_run_verifies_after_a_metric_was_added_to_its_version(run_before_a_metric):
+    result = verify(run_before_a_metric)
+    assert (result.problems, result.not_recomputed, result.made_by, result.exit_code) == ([], [], None, 0)
+    assert any(path.startswith("estimates[") for path in result.added)
+
+
+@pytest.mark.parametrize("run_before_a_metric", sorted(NEW_METRICS), indirect=True)
+def test_beside_a_new_metric_every_other_number_is_held_to_the_tables(run_before_a_metric):
+    run = rewritten(run_before_a_metric.path, raise_value)
+    assert any("estimates[" in text for text in verify(adjudge.load_run(run)).problems)
+
+
+def test_a_metric_that_the_run_declares_and_has_not_is_a_problem(tmp_path):
+    run = adjudge.evaluate("triage", protocol("triage").example(tmp_path, 1), out=tmp_path / "run")
+
+    def without_accuracy(metrics):
+        metrics["estimates"] = [item for item in metrics["estimates"] if item["name"] != "accuracy"]
+
+    assert any("accuracy" in text for text in verify(adjudge.load_run(rewritten(run.path, without_accuracy))).problems)

@@ -1,4 +1,8 @@
-"""Where two JSON documents differ, by path; estimates are matched by name and slice, notes as a set."""
+"""Where two JSON documents differ, by path; estimates are matched by name and slice, notes as a set.
+
+A list of which only some items stand in the other, in the same order, differs by an addition: one column more in a table is no
+change of the others.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,20 @@ def _walk(path: str, a: Any, b: Any, places: list[Difference]) -> None:
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for index, (x, y) in enumerate(zip(a, b, strict=True)):
             _walk(f"{path}[{index}]", x, y, places)
+    elif isinstance(a, list) and _within(a, b):
+        places.append(Difference(path.removeprefix("."), "", added=True))
     else:
         places.append(_difference(path, a, b))
+
+
+def _within(a: Any, b: Any) -> bool:
+    """Whether the second value is the first with more keys and items."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return all(key in b and _within(value, b[key]) for key, value in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        rest = iter(b)
+        return all(any(_within(item, other) for other in rest) for item in a)
+    return bool(a == b and type(a) is type(b))
 
 
 def _by_name(estimates: list[Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from adjudge.provenance.manifest import InputFile
 from adjudge.readers.remote import file_name
 from adjudge.runs.run import Run
 from adjudge.runs.signature import SIGNATURE, manifest_digest, signature_problem
-from adjudge.runs.writer import MANIFEST, REPORT
+from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, REPORT
 from adjudge.verdict.gates import Gate
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -100,10 +100,14 @@ def _judge_again(run: Run, paths: Sequence[Path], result: Verification) -> None:
                 gates=tuple(Gate.parse(text) for text in config.get("gates") or ()),
             ),
         )
-        problems = list(_other_files(run.path, again))
+        known = (
+            {METRICS, CHARTS} if result.added else set[str]()
+        )  # they lack a new metric, and were held against the tables
+        problems = list(_other_files(run.path, again, {MANIFEST, SIGNATURE, REPORT} | known))
     result.add(*problems)
     if not problems:
-        _settle(result, FROM_INPUT, "that judging the given files again gives this run, byte for byte")
+        more = " but for what this version adds" if result.added else ""
+        _settle(result, FROM_INPUT, f"that judging the given files again gives this run, byte for byte{more}")
         _settle(result, "the raw texts in outputs/")
 
 
@@ -133,11 +137,11 @@ def _replaced(value: Any, places: Mapping[str, str]) -> Any:
     return [_replaced(item, places) for item in value] if isinstance(value, list) else value
 
 
-def _other_files(stored: Path, again: Path) -> Iterator[str]:
-    """Files that are not what the inputs give."""
+def _other_files(stored: Path, again: Path, but: set[str]) -> Iterator[str]:
+    """Files that are not what the inputs give, some left aside."""
     names = {path.relative_to(again).as_posix() for path in again.rglob("*") if path.is_file()}
     names |= {path.relative_to(stored).as_posix() for path in stored.rglob("*") if path.is_file()}
-    for name in sorted(names - {MANIFEST, SIGNATURE, REPORT}):
+    for name in sorted(names - but):
         ours, theirs = stored / name, again / name
         if not ours.is_file() or not theirs.is_file():
             yield f"{name}: is {'not' if theirs.is_file() else 'only'} in the run, and the inputs give otherwise"

@@ -1,7 +1,8 @@
 """Verify: every digest from the files, every atom and verdict from the stored values, every number from the tables.
 
 A run that another version made is never called altered: what this version recomputes to the same value holds, what it
-adds or words otherwise is said, and what it cannot recompute is listed. A damaged run gets a list of everything that is wrong with it.
+adds or words otherwise is said, and what it cannot recompute is listed. A run of this version from before a metric was declared
+lacks that metric and nothing else. A damaged run gets a list of everything that is wrong with it.
 """
 
 from __future__ import annotations
@@ -216,18 +217,15 @@ def _numbers(
     document, broken = metrics_document(chosen, plan, measured, counted, (*plan.default_gates(), *gates))
     result.estimates = len(document["estimates"])
     result.add(*(f"{METRICS}: {text}" for text in broken))
-    stored = (run.path / METRICS).read_bytes()
-    again = pretty(document)
+    stored, again = ((run.path / METRICS).read_bytes(), pretty(document))
+    old, new = msgspec.json.decode(stored), msgspec.json.decode(again)
+    grown = result.made_by is not None or bool(_metrics_of(new) - _metrics_of(old))
     if stored != again:
-        for difference in differences(msgspec.json.decode(stored), msgspec.json.decode(again), MOST_PROBLEMS):
-            _place(difference, result)
-        if result.made_by is None and not result.problems:
+        for difference in differences(old, new, MOST_PROBLEMS):
+            _place(difference, result, additions=grown)
+        if not grown and not result.problems:
             result.add(f"{METRICS}: is not written as this version writes it")
-    drawn = pretty(measured.charts)
-    if result.made_by is not None and (run.path / CHARTS).read_bytes() != drawn:
-        result.added.append(f"{CHARTS}: drawn in another way")
-    elif (run.path / CHARTS).read_bytes() != drawn:
-        result.differ(f"{CHARTS}: the charts are not those that the tables give")
+    _charts(run, pretty(measured.charts), result, additions=grown)
     for name, content in plan.files(measured).items():
         if not (run.path / name).is_file() or (run.path / name).read_bytes() != content:
             result.differ(f"{name}: is not what the tables give")
@@ -235,6 +233,26 @@ def _numbers(
     if result.made_by is not None:
         result.not_checked.append("notes, charts and words, which belong to the version that made the run")
     _manifest(run, plan, measured, {**document, "intake_notes": (intake or {}).get("notes") or ()}, result)
+
+
+def _metrics_of(document: dict[str, Any]) -> set[str]:
+    """The metrics that a document names as declared or has estimates of."""
+    return {*document.get("declared", ()), *(estimate["name"] for estimate in document["estimates"])}
+
+
+def _charts(run: Run, drawn: bytes, result: Verification, *, additions: bool) -> None:
+    """Hold charts.json against what the tables give; another version may draw otherwise, a new metric only more."""
+    stored = (run.path / CHARTS).read_bytes()
+    if stored == drawn:
+        return
+    if result.made_by is not None:
+        result.added.append(f"{CHARTS}: drawn in another way")
+        return
+    changes = differences(msgspec.json.decode(stored), msgspec.json.decode(drawn), 1)
+    if additions and all(change.added for change in changes):
+        result.added += [f"{CHARTS}: {change.path}" for change in changes]
+    else:
+        result.differ(f"{CHARTS}: the charts are not those that the tables give")
 
 
 def _manifest(run: Run, plan: Plan, measured: Measured, document: dict[str, Any], result: Verification) -> None:
@@ -253,7 +271,8 @@ def _manifest(run: Run, plan: Plan, measured: Measured, document: dict[str, Any]
     result.add(*(f"{MANIFEST}: digest {name} is of nothing in the run" for name in unknown))
     if manifest.seeds != {"seed": int(plan.config.get("seed", 0))}:
         result.add(f"{MANIFEST}: the seeds are not those of the configuration")
-    if manifest.notes != [*document["notes"], *document["intake_notes"]]:
+    notes = [*document["notes"], *document["intake_notes"]]
+    if manifest.notes != notes and not (result.added and set(manifest.notes) <= set(notes)):
         result.add(f"{MANIFEST}: the notes are not those that the tables give")
     result.checked.append("the verdict, seeds, notes and digests in the manifest")
 
@@ -274,12 +293,15 @@ def _intake_ids(run: Run, ids: IdDigest, result: Verification) -> None:
         result.checked.append(f"that the ids of the samples are those in {INTAKE}, none left out or added")
 
 
-def _place(difference: Difference, result: Verification) -> None:
-    """A number that differs is a problem, or in a run of another version one that is not recomputed."""
+def _place(difference: Difference, result: Verification, *, additions: bool) -> None:
+    """A number that differs is a problem, or in a run of another version one that is not recomputed.
+
+    With `additions`, what only this version has is said and no problem: the run is of another version or lacks a metric.
+    """
     if result.made_by is not None and difference.path in {"protocol_version", "digests.schema"}:
         return  # `made_by` says it: which columns are stored belongs to the version
-    worded = re.split(r"[.\[]", difference.path)[0] in _WORDS
-    if result.made_by is not None and (difference.added or worded):
+    worded = result.made_by is not None and re.split(r"[.\[]", difference.path)[0] in _WORDS
+    if worded or (additions and difference.added):
         result.added.append(difference.path)
     else:
         result.differ(f"{METRICS}: {difference.words}")
