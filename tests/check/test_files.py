@@ -20,8 +20,8 @@ from adjudge.protocols.check.init import first_rules
 from adjudge.protocols.check.lint import lint
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.sandbox import Sandbox
-from adjudge.protocols.check.schemas import schemas
 from adjudge.report.sarif import sarif
+from adjudge.runs.schemas import published
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def sandbox():
 def test_examples_have_no_errors_and_fit_the_schema(kind, sandbox):
     document = parse(rule_text(kind), f"{kind}.yaml")
     assert lint(document, sandbox).errors == []
-    jsonschema.validate(document.content, schemas()["check"])
+    jsonschema.validate(document.content, published("adjudge.protocols.check")["check"])
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_examples_have_no_errors_and_fit_the_schema(kind, sandbox):
 def test_the_schema_refuses_what_the_reader_refuses(wrong):
     content = {"adjudge": 1, "fields": {"a": "number"}, "rules": {"a.b": "a > 0"}, **wrong}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(content, schemas()["check"])
+        jsonschema.validate(content, published("adjudge.protocols.check")["check"])
     with pytest.raises(ConfigError):
         rule_file(parse(msgspec.json.encode(content).decode(), "x"))
 

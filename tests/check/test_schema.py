@@ -21,8 +21,8 @@ from adjudge.protocols.check.lint import lint
 from adjudge.protocols.check.plan import CheckPlan
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.sandbox import ABSENT, BROKEN, FAILED, OTHER, PASSED, Sandbox
-from adjudge.protocols.check.schemas import schemas
 from adjudge.protocols.check.values import as_json
+from adjudge.runs.schemas import published
 
 from .conftest import atoms_of
 
@@ -208,9 +208,11 @@ def test_names_that_are_none_say_what_to_write_instead(more, message, sandbox):
 
 
 def test_the_schema_of_rule_files_knows_it():
-    jsonschema.validate(parse(textwrap.dedent(RULES), "x").content, schemas()["check"])
+    jsonschema.validate(parse(textwrap.dedent(RULES), "x").content, published("adjudge.protocols.check")["check"])
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"adjudge": 1, "fields": {"a": "number"}, "schema": 3}, schemas()["check"])
+        jsonschema.validate(
+            {"adjudge": 1, "fields": {"a": "number"}, "schema": 3}, published("adjudge.protocols.check")["check"]
+        )
 
 
 BAD = [

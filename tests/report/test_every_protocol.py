@@ -9,8 +9,9 @@ import pytest
 
 from adjudge.cli.compare import held, sides
 from adjudge.errors import OutputError
-from adjudge.report import eee, eee_schema, html, latex, side_by_side, view
+from adjudge.report import eee, html, latex, side_by_side, view
 from adjudge.report.samples import rendered
+from adjudge.runs.schemas import published
 
 PROTOCOLS = ("anomaly", "consistency", "flight", "gui", "score", "stability", "triage")
 
@@ -128,7 +129,7 @@ def exported(demo, tmp_path_factory):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_records_fit_their_schemas_and_hold_every_number(demo, exported, name):
     run = demo[name]
-    schemas = eee_schema.schemas()
+    schemas = published("adjudge.report")
     whole, line = (jsonschema.Draft202012Validator(schemas[f"eee-{kind}"]) for kind in ("aggregate", "instance"))
     numbers, absent, rows = {}, 0, 0
     for path in sorted((exported / name).rglob("*.json")):

@@ -13,10 +13,9 @@ from adjudge.errors import ConfigError
 def schema(name: str | None) -> int:
     """Print the JSON Schema NAME, or the names there are."""
     from adjudge.protocols.base import names, protocol
-    from adjudge.report import eee_schema
-    from adjudge.runs.schemas import schemas
+    from adjudge.runs.schemas import published, schemas
 
-    known = schemas() | eee_schema.schemas()
+    known = schemas() | published("adjudge.report")
     for each in sorted(names(), key=lambda each: each != "flight"):
         for title, body in protocol(each).schemas().items():
             # `record` is flight's; where another protocol has one too, its name goes before it.

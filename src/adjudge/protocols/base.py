@@ -27,6 +27,7 @@ from adjudge.provenance.manifest import InputFile
 from adjudge.readers.blocks import Block
 from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.schemas import published
 from adjudge.runs.section import Section
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric
@@ -255,7 +256,7 @@ class Packaged(Protocol):
     """A protocol whose parts are modules of one package, each imported when it is asked for.
 
     `plan.plan(config)`, and where there are such: `metrics.METRICS`, `record.record`, `panels.panels`,
-    `example.example`, `schemas.schemas`, `rows.ROLES`.
+    `example.example`, `schemas.schemas` (else the folder json_schemas), `rows.ROLES`.
     """
 
     def __init__(self, package: str, *, version: str, title: str, unproven: str = "") -> None:
@@ -298,9 +299,9 @@ class Packaged(Protocol):
         return config
 
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """The package's schemas."""
+        """The schemas in the package's folder json_schemas, or what its module says."""
         part = self._part("schemas", optional=True)
-        return {} if part is None else part.schemas()
+        return published(self.package) if part is None else part.schemas()
 
     def _part(self, name: str, *, optional: bool = False) -> Any:
         if optional and find_spec(f"{self.package}.{name}") is None:

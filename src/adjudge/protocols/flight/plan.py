@@ -29,8 +29,8 @@ from adjudge.protocols.flight.library import check, load
 from adjudge.protocols.flight.matching import FlightReader
 from adjudge.protocols.flight.partials import Partial, partial
 from adjudge.protocols.flight.rules import FlightContext
-from adjudge.protocols.flight.schemas import record_schema
 from adjudge.protocols.flight.tasks import TaskRules, widest
+from adjudge.runs.schemas import schema
 from adjudge.verdict.adjudicator import Adjudicator, Cases
 
 BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
@@ -56,7 +56,11 @@ class FlightPlan(RulePlan):
             without=("outputs", "reference", "confidence", "agent_options"),
             constraint_library=loaded.content,
             rules=self.rules,
-            schema=[config.task, record_schema(), [str(field) for field in columns.schema(self.tasks)]],
+            schema=[
+                config.task,
+                schema("adjudge.protocols.flight", "record"),
+                [str(field) for field in columns.schema(self.tasks)],
+            ],
         )
 
     def _rules_of(self, task: Task) -> TaskRules:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from adjudge.readers.gui.model import Episode, Outcome, Prediction
+from adjudge.runs.schemas import DRAFT, of_struct
 
 VERSION = "1.0"
 EVALUATION = ("schema_version", "config_path", "backend", "dsl_mode", "metrics", "migration_notes")
@@ -57,14 +56,10 @@ def schemas() -> dict[str, dict[str, Any]]:
     """By the name that `adjudge schema` knows."""
     return {
         "gui-eval": gui_eval(),
-        "gui-episode": _of(Episode),
-        "gui-prediction": _of(Prediction),
-        "gui-outcome": _of(Outcome),
+        "gui-episode": of_struct(Episode),
+        "gui-prediction": of_struct(Prediction),
+        "gui-outcome": of_struct(Outcome),
     }
-
-
-def _of(kind: type) -> dict[str, Any]:
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
 
 
 def gui_eval() -> dict[str, Any]:
@@ -99,7 +94,7 @@ def gui_eval() -> dict[str, Any]:
     }
     migrated = {**metrics, "properties": {**{name: _nullable(kind) for name, kind in kinds.items()}, **later}}
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DRAFT,
         "title": "GUI evaluation v1.0",
         "type": "object",
         "required": ["config_path", "backend", "metrics"],
