@@ -23,155 +23,109 @@ from adjudge.stats.metric import Metric, share
 _RATE = "Wilson; with the design effect of the clusters where an item was tried several times or the log names clusters"
 _MEAN = f"bootstrap of attempts or clusters; where scores are 0 and 1 alone: {_RATE}"
 _NO_THRESHOLD = "scores are graded and there is no threshold (--pass-at)"
+_BY_ITEM = "Wilson by item"
+_MOVER = "MOVER (Zou and Donner 2008)"
+_OUT_OF_RANGE = "a score lies outside its range (--range)"
+_FEW_ATTEMPTS = "an item has fewer than k attempts"
+
+
+def _rate(name: str, formula: str, title: str = "", interval: str = _RATE, **more: Any) -> Metric:
+    return share(name, title, formula=formula, interval=interval, **more)
+
+
+def _mean(name: str, title: str, formula: str, interval: str, null: str = "", *, headline: bool = False) -> Metric:
+    return Metric(name, title, better="higher", headline=headline, formula=formula, interval=interval, null=null)
+
+
+def _confidence(name: str, title: str, formula: str) -> Metric:
+    return Metric(name, title, "", 0.0, 1.0, "lower", formula=formula, interval="bootstrap")
+
+
 METRICS = (
-    Metric(
+    _mean(
         "mean_score",
         "mean score",
-        better="higher",
+        "sum of scores ÷ all attempts; what has none counts 0",
+        _MEAN,
+        "no attempts",
         headline=True,
-        formula="sum of scores ÷ all attempts; what has none counts 0",
-        interval=_MEAN,
-        null="no attempts",
     ),
-    share(
-        "pass_rate",
-        headline=True,
-        formula="attempts that reach the threshold ÷ all attempts",
-        interval=_RATE,
-        null=_NO_THRESHOLD,
-    ),
-    Metric(
+    _rate("pass_rate", "attempts that reach the threshold ÷ all attempts", headline=True, null=_NO_THRESHOLD),
+    _mean(
         "mean_score_scored",
         "mean over scored",
-        better="higher",
+        "sum of scores ÷ attempts with a score",
+        _MEAN,
+        "no attempt has a score",
         headline=True,
-        formula="sum of scores ÷ attempts with a score",
-        interval=_MEAN,
-        null="no attempt has a score",
     ),
-    share("coverage", headline=True, formula="attempts with a score ÷ all attempts", interval=_RATE),
-    share(
+    _rate("coverage", "attempts with a score ÷ all attempts", headline=True),
+    _rate(
         "error_rate",
+        "attempts with an error, or without a score and a reason ÷ all attempts",
         better="lower",
         headline=True,
-        formula="attempts with an error, or without a score and a reason ÷ all attempts",
-        interval=_RATE,
     ),
-    share(
-        "abstain_rate",
-        better="lower",
-        headline=True,
-        formula="attempts without an answer ÷ all attempts",
-        interval=_RATE,
+    _rate("abstain_rate", "attempts without an answer ÷ all attempts", better="lower", headline=True),
+    _rate("unparsed_rate", "attempts whose answer could not be read ÷ all attempts", better="lower"),
+    _rate("missing_rate", "attempts without a record ÷ all attempts", better="lower"),
+    *(
+        _mean(
+            f"mean_score_{end}",
+            f"mean score, at {most}",
+            f"the mean if everything without a score had the {extreme}",
+            "none: a bound",
+            _OUT_OF_RANGE,
+        )
+        for end, most, extreme in (("low", "least", "least"), ("high", "most", "greatest"))
     ),
-    share(
-        "unparsed_rate",
-        better="lower",
-        formula="attempts whose answer could not be read ÷ all attempts",
-        interval=_RATE,
-    ),
-    share("missing_rate", better="lower", formula="attempts without a record ÷ all attempts", interval=_RATE),
-    Metric(
-        "mean_score_low",
-        "mean score, at least",
-        better="higher",
-        formula="the mean if everything without a score had the least",
-        interval="none: a bound",
-        null="a score lies outside its range (--range)",
-    ),
-    Metric(
-        "mean_score_high",
-        "mean score, at most",
-        better="higher",
-        formula="the mean if everything without a score had the greatest",
-        interval="none: a bound",
-        null="a score lies outside its range (--range)",
-    ),
-    Metric(
-        "mean_score_macro",
-        "mean score, mean over tasks",
-        better="higher",
-        formula="plain mean over tasks of the mean score",
-        interval="MOVER (Zou and Donner 2008)",
-    ),
-    share(
+    _mean("mean_score_macro", "mean score, mean over tasks", "plain mean over tasks of the mean score", _MOVER),
+    _rate(
         "pass_rate_macro",
+        "plain mean over tasks of the pass rate",
         "pass rate, mean over tasks",
-        formula="plain mean over tasks of the pass rate",
-        interval="MOVER (Zou and Donner 2008)",
+        _MOVER,
         null=_NO_THRESHOLD,
     ),
-    share(
+    _rate(
         "flip_rate",
+        "items with both verdicts ÷ items tried several times",
+        "",
+        "Wilson",
         better="lower",
-        formula="items with both verdicts ÷ items tried several times",
-        interval="Wilson",
         null="no item was tried several times",
     ),
-    share(
-        "pass_at_*",
-        "pass@{}",
-        formula="1 − C(n−c, k) / C(n, k), mean over items",
-        interval="Wilson by item",
-        null="an item has fewer than k attempts",
-    ),
-    share(
-        "pass_hat_*",
-        "pass^{}",
-        formula="C(c, k) / C(n, k), mean over items",
-        interval="Wilson by item",
-        null="an item has fewer than k attempts",
-    ),
-    share(
+    _rate("pass_at_*", "1 − C(n−c, k) / C(n, k), mean over items", "pass@{}", _BY_ITEM, null=_FEW_ATTEMPTS),
+    _rate("pass_hat_*", "C(c, k) / C(n, k), mean over items", "pass^{}", _BY_ITEM, null=_FEW_ATTEMPTS),
+    _rate(
         "constant_answer_rate",
+        "items whose target is the most frequent of its task ÷ items: what always answering it reaches",
         "most frequent target",
+        "Wilson",
         better=None,
-        formula="items whose target is the most frequent of its task ÷ items: what always answering it reaches",
-        interval="Wilson",
     ),
-    share(
+    _rate(
         "ece",
+        "expected calibration error over the scored attempts with a confidence",
         "calibration error",
+        "bootstrap",
         better="lower",
-        formula="expected calibration error over the scored attempts with a confidence",
-        interval="bootstrap",
     ),
-    Metric(
-        "brier",
-        "Brier score",
-        low=0.0,
-        high=1.0,
-        better="lower",
-        formula="mean (confidence − passed)²",
-        interval="bootstrap",
-    ),
-    Metric(
-        "aurc",
-        "AURC",
-        low=0.0,
-        high=1.0,
-        better="lower",
-        formula="area under the risk-coverage curve",
-        interval="bootstrap",
-    ),
-    share(
-        "pass_rate_labelled",
-        "pass rate by labels",
-        formula="labelled attempts that people call right ÷ labelled attempts",
-        interval=_RATE,
-    ),
-    share(
+    _confidence("brier", "Brier score", "mean (confidence − passed)²"),
+    _confidence("aurc", "AURC", "area under the risk-coverage curve"),
+    _rate("pass_rate_labelled", "labelled attempts that people call right ÷ labelled attempts", "pass rate by labels"),
+    _rate(
         "pass_rate_ppi",
+        "PPI++ with power tuning over people's labels and the log's verdicts",
         "pass rate, prediction-powered",
-        formula="PPI++ with power tuning over people's labels and the log's verdicts",
-        interval="Student's t on the PPI++ variance",
+        "Student's t on the PPI++ variance",
         null=_NO_THRESHOLD,
     ),
-    share(
+    _rate(
         "label_agreement",
+        "labelled attempts on which the log agrees ÷ labelled attempts",
         "agreement with labels",
-        formula="labelled attempts on which the log agrees ÷ labelled attempts",
-        interval="Wilson",
+        "Wilson",
         null=_NO_THRESHOLD,
     ),
 )
