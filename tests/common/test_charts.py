@@ -1,24 +1,52 @@
-from adjudge.protocols.common.charts import SCHEMA, chart, intervals, layer, tooltip
+"""Charts are templates whose holes a protocol fills."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from adjudge.protocols.common import charts
 
 
-def test_a_layer_has_its_own_rows_and_filter_only_where_asked():
-    assert layer("bar", {"x": 1}, color="red") == {"mark": {"type": "bar", "color": "red"}, "encoding": {"x": 1}}
-    assert layer("bar", {}, data=[{"n": 1}], where="datum.n > 0") == {
-        "data": {"values": [{"n": 1}]},
-        "transform": [{"filter": "datum.n > 0"}],
-        "mark": {"type": "bar"},
-        "encoding": {},
-    }
+@pytest.fixture
+def template(tmp_path, monkeypatch):
+    """A package with the one template `t`."""
+    (tmp_path / "drawn" / "vega").mkdir(parents=True)
+    (tmp_path / "drawn" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "drawn", raising=False)
+    charts._read.cache_clear()
+    return lambda content: (tmp_path / "drawn" / "vega" / "t.json").write_text(json.dumps(content))
 
 
-def test_intervals_are_a_line_and_a_point_on_one_axis():
-    line, point = intervals({"type": "quantitative"}, "value", "blue", tooltip=tooltip("n"))
-    assert line["encoding"] == {"x": {"type": "quantitative", "field": "low"}, "x2": {"field": "high"}}
-    assert point["encoding"] == {"x": {"type": "quantitative", "field": "value"}, "tooltip": [{"field": "n"}]}
+def test_holes_become_values_and_texts(template):
+    template({"title": "Rates of $model", "data": {"values": "$rows"}, "x": [0, "$top"], "kept": "a"})
+    filled = charts.filled("drawn", "t", model="a $b", rows=[{"v": None}], top=2.5)
+    assert filled == {"title": "Rates of a $b", "data": {"values": [{"v": None}]}, "x": [0, 2.5], "kept": "a"}
 
 
-def test_a_chart_has_the_name_by_which_it_is_asked_for():
-    assert chart("rates", "Rates", width=3) == {
-        "name": "rates",
-        "spec": {"$schema": SCHEMA, "title": "Rates", "width": 3},
-    }
+def test_a_layer_whose_condition_is_empty_is_left_out(template):
+    template({"layer": [{"if": "$rows", "mark": "rule", "data": {"values": "$rows"}}, {"mark": "bar"}]})
+    assert charts.filled("drawn", "t", rows=None) == {"layer": [{"mark": "bar"}]}
+    shown = [{"mark": "rule", "data": {"values": [1]}}, {"mark": "bar"}]
+    assert charts.filled("drawn", "t", rows=[1]) == {"layer": shown}
+
+
+def test_a_hole_without_a_value_is_an_error(template):
+    template({"title": "$title"})
+    with pytest.raises(KeyError, match="title"):
+        charts.filled("drawn", "t")
+
+
+def test_a_chart_has_the_name_of_its_file_or_another(template):
+    template({"mark": "bar"})
+    assert charts.chart("drawn", "t") == {"name": "t", "spec": {"$schema": charts.SCHEMA, "mark": "bar"}}
+    assert charts.chart("drawn", "t", "other")["name"] == "other"
+
+
+def test_values_do_not_change_the_template(template):
+    template({"data": {"values": "$rows"}})
+    charts.filled("drawn", "t", rows=[])["data"]["values"].append(1)
+    assert charts.filled("drawn", "t", rows=[2]) == {"data": {"values": [2]}}

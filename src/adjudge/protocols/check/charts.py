@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.common.charts import chart, intervals, tooltip
+from adjudge.protocols.common.charts import chart
 from adjudge.stats.estimate import Estimate
 
 
@@ -24,22 +24,4 @@ def build(
         if (e := estimates.get((cut, name))) is not None and e.value is not None
     ]  # fmt: skip
     order = list(dict.fromkeys(row["rule"] for row in rows))
-    axis = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "pass rate", "axis": {"format": "%"}}
-    return [
-        chart(
-            "rules",
-            "Pass rate of every rule",
-            description="Pass rates with their 95 % intervals, over the samples on which a rule could be applied.",
-            data={"values": rows},
-            facet={"row": {"field": "model", "type": "nominal", "title": None}},
-            spec={
-                "width": 420,
-                "height": {"step": 22},
-                "encoding": {
-                    "y": {"field": "rule", "type": "nominal", "sort": order, "title": None},
-                    "tooltip": tooltip("rule", "model", "value", "low", "high", "n"),
-                },
-                "layer": intervals(axis, "value", "#2b6ca3"),
-            },
-        )
-    ]
+    return [chart(__package__, "rules", rows=rows, order=order)]

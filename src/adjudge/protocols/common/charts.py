@@ -1,47 +1,48 @@
-"""Pieces of Vega-Lite specifications of which the charts of several protocols are put together."""
+"""Charts are Vega-Lite specifications in a package's folder vega, JSON with holes that a protocol fills with its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from functools import cache
+from importlib.resources import files
+from string import Template
 from typing import Any
+
+import msgspec
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 Spec = dict[str, Any]
 
-
-def chart(name: str, title: Any, **body: Any) -> Spec:
-    """A chart of a run, with the name by which `report --chart` knows it."""
-    return {"name": name, "spec": {"$schema": SCHEMA, "title": title, **body}}
+_HOLE = re.compile(r"\$(\w+)")
 
 
-def layer(
-    mark: str, encoding: Spec, *, data: Sequence[Spec] | None = None, where: str | None = None, **style: Any
-) -> Spec:
-    """One layer: a mark in a style, over the `data` or else the chart's own, only `where` an expression holds."""
-    rows = {} if data is None else {"data": {"values": data}}
-    chosen = {} if where is None else {"transform": [{"filter": where}]}
-    return {**rows, **chosen, "mark": {"type": mark, **style}, "encoding": encoding}
+def chart(package: str, template: str, /, name: str = "", **values: Any) -> Spec:
+    """A chart of a run, with the name by which `report --chart` knows it (that of its file where none is given)."""
+    return {"name": name or template, "spec": {"$schema": SCHEMA, **filled(package, template, **values)}}
 
 
-def intervals(axis: Spec, value: str, colour: str, **encoding: Any) -> list[Spec]:
-    """Two layers along the x axis: a line from `low` to `high`, and a point on the value."""
-    return [
-        layer("rule", {"x": {**axis, "field": "low"}, "x2": {"field": "high"}}, strokeWidth=2, color=colour),
-        layer("point", {"x": {**axis, "field": value}, **encoding}, filled=True, size=90, color=colour),
-    ]
+def filled(package: str, template: str, /, **values: Any) -> Spec:
+    """A specification, or a part of one, in which `"$key"` became the value of the key, and `… $key …` a text with it.
+
+    A layer with `"if": "$key"` is left out where the value is empty.
+    """
+    spec: Spec = _fill(_read(package, template), values)
+    return spec
 
 
-def number(field: str, **more: Any) -> Spec:
-    """A channel that shows a number."""
-    return {"field": field, "type": "quantitative", **more}
+@cache
+def _read(package: str, template: str) -> Spec:
+    return msgspec.json.decode((files(package) / "vega" / f"{template}.json").read_bytes(), type=Spec)
 
 
-def words(field: str, **more: Any) -> Spec:
-    """A channel that shows words, in no order of their own."""
-    return {"field": field, "type": "nominal", **more}
-
-
-def tooltip(*names: str) -> list[Spec]:
-    """What is shown of the row under the pointer."""
-    return [{"field": name} for name in names]
+def _fill(part: Any, values: dict[str, Any]) -> Any:
+    if isinstance(part, dict):
+        return {key: _fill(item, values) for key, item in part.items() if key != "if"}
+    if isinstance(part, list):
+        kept = (item for item in part if not isinstance(item, dict) or _fill(item.get("if", True), values))
+        return [_fill(item, values) for item in kept]
+    if not isinstance(part, str) or "$" not in part:
+        return part
+    hole = _HOLE.fullmatch(part)
+    return Template(part).substitute(values) if hole is None else values[hole[1]]

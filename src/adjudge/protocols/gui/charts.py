@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart, layer, number, tooltip, words
+from adjudge.protocols.common.charts import Spec, chart
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import OUTCOMES, Partial
 from adjudge.protocols.gui.spaces import EDGE, Floats
@@ -12,8 +12,6 @@ from adjudge.stats.estimate import Estimate
 
 BINS_A_RADIUS, MOST_BINS = 4, 60
 
-# Colour-blind safe (Okabe and Ito 2008), with greys for what was never said.
-COLOURS = ("#009E73", "#E69F00", "#D55E00", "#CC79A7", "#7f7f7f", "#d9d9d9")
 _RATES = (
     "action_type_accuracy",
     "click_hit_rate",
@@ -59,26 +57,8 @@ def distances(values: Floats, radius: float) -> Spec:
     ]
     beyond = int((values > edges[-1] + EDGE).sum())
     shown = f"{values.size:,} clicks with coordinates on both sides; the radius is {radius:g}"
-    return chart(
-        "click distances",
-        {
-            "text": "How far clicks are from their targets",
-            "subtitle": shown + (f"; {beyond:,} farther are in the last bar" if beyond else ""),
-        },
-        width=420,
-        height=180,
-        data={"values": rows},
-        mark={"type": "bar", "stroke": "white"},
-        encoding={
-            "x": number("from", title="distance, in shares of the screen", bin={"binned": True}),
-            "x2": {"field": "to"},
-            "y": number("clicks", title="clicks"),
-            "color": words(
-                "result", title=None, scale={"domain": ["hit", "missed"], "range": [COLOURS[0], COLOURS[2]]}
-            ),
-            "tooltip": tooltip("from", "to", "clicks"),
-        },
-    )
+    shown += f"; {beyond:,} farther are in the last bar" if beyond else ""
+    return chart(__package__, "click_distances", "click distances", rows=rows, shown=shown)
 
 
 def rates(estimates: dict[str, Estimate], model: str) -> Spec:
@@ -95,24 +75,7 @@ def rates(estimates: dict[str, Estimate], model: str) -> Spec:
         for name in _RATES
         for e in (estimates[name],)
     ]
-    y = words("metric", sort=list(_RATES), title=None, axis={"labelLimit": 240})
-    x = number("value", scale={"domain": [0, 1]}, title="share (95 % interval)")
-    ends = {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
-    point = {"y": y, "x": x, "tooltip": tooltip("metric", "value", "low", "high", "n")}
-    no_value = {"y": y, "x": {"datum": 0}, "text": {"field": "label"}}
-    known, unknown = "datum.value != null", "datum.value == null"
-    return chart(
-        "rates",
-        f"Rates of {model}",
-        width=420,
-        height={"step": 22},
-        data={"values": rows},
-        layer=[
-            layer("rule", ends, where=known, color="#0072B2"),
-            layer("point", point, where=known, filled=True, size=60, color="#0072B2", opacity=1),
-            layer("text", no_value, where=unknown, align="left", dx=3, color="#767676", fontStyle="italic"),
-        ],
-    )
+    return chart(__package__, "rates", rows=rows, model=model, metrics=list(_RATES))
 
 
 def strips(episode_strips: list[tuple[str, str | None, list[int], list[int]]], episodes: int) -> Spec:
@@ -125,31 +88,13 @@ def strips(episode_strips: list[tuple[str, str | None, list[int], list[int]]], e
     drawn = len(episode_strips)
     shown = f"first {drawn} of {episodes} episodes by name" if drawn < episodes else f"{episodes} episodes"
     longest = max((max(steps) for _, _, steps, _ in episode_strips), default=0)
-    return chart(
-        "episodes",
-        {"text": "What became of every step", "subtitle": shown},
-        width=max(240, min(900, 26 * (longest + 1))),
-        height={"step": 18},
-        data={"values": rows},
-        mark={"type": "rect", "stroke": "white", "strokeWidth": 1.5},
-        encoding={
-            "y": words("episode", title=None, axis={"labelLimit": 220}),
-            "x": {"field": "step", "type": "ordinal", "title": "step", "axis": {"labelAngle": 0, "labelOverlap": True}},
-            "color": words(
-                "outcome",
-                title="outcome",
-                scale={"domain": list(OUTCOMES), "range": list(COLOURS)},
-                legend={"labelLimit": 220},
-            ),
-            "tooltip": tooltip("episode", "scenario", "step", "outcome"),
-        },
-    )
+    width = max(240, min(900, 26 * (longest + 1)))
+    return chart(__package__, "episodes", rows=rows, shown=shown, width=width, outcomes=list(OUTCOMES))
 
 
 def by_type(slices: dict[str, dict[str, Estimate]]) -> Spec:
     """Type accuracy and fully correct steps by recorded type."""
     labels = {"action_type_accuracy": "right type", "fully_correct_rate": "fully correct"}
-    order = list(labels.values())
     rows = [
         {
             "type": f"{where.removeprefix('action_type=')} (n={estimates['action_type_accuracy'].n})",
@@ -160,16 +105,4 @@ def by_type(slices: dict[str, dict[str, Estimate]]) -> Spec:
         if where.startswith("action_type=")
         for name, label in labels.items()
     ]
-    return chart(
-        "action types",
-        "By recorded action type",
-        width=420,
-        data={"values": rows},
-        mark="bar",
-        encoding={
-            "y": words("type", title=None, axis={"labelLimit": 240}),
-            "yOffset": {"field": "measure", "sort": order},
-            "x": number("value", scale={"domain": [0, 1]}, title="share of steps"),
-            "color": words("measure", title=None, sort=order, scale={"domain": order, "range": ["#56B4E9", "#009E73"]}),
-        },
-    )
+    return chart(__package__, "action_types", "action types", rows=rows)

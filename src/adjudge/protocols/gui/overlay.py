@@ -9,13 +9,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adjudge.errors import ConfigError, OutputError, RunError
-from adjudge.protocols.common.charts import SCHEMA, layer
+from adjudge.protocols.common.charts import SCHEMA, filled
 from adjudge.runs.run import Run
 from adjudge.runs.writer import SAMPLES
 
 _WIDTH = 640
 _STATES = ("hit", "missed", "no point", "not a click")
-_COLOURS = ("#009E73", "#D55E00", "#7f7f7f", "#56B4E9")
 
 
 def overlay(run: Run, episode: str) -> dict[str, Any]:
@@ -53,64 +52,20 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
                     lines.append({**start, "x2": row["said_x"], "y2": row["said_y"]})
     # Boxes of clicks are drawn over those of other steps on the same element.
     boxes.sort(key=lambda box: box["state"] != _STATES[3])
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [0, width], "nice": False},
-        "title": None,
-        "axis": {"tickCount": 10},
-    }
-    y = {
-        "field": "y",
-        "type": "quantitative",
-        "scale": {"domain": [0, height], "reverse": True, "nice": False},
-        "title": None,
-    }
-    colour = {
-        "field": "state",
-        "type": "nominal",
-        "title": "step",
-        "scale": {"domain": list(_STATES), "range": list(_COLOURS)},
-    }
-    place = {"x": x, "y": y}
-    span = {**place, "x2": {"field": "x2"}, "y2": {"field": "y2"}}
     verdicts = sum(row["verdict"] == "correct" for row in rows)
     steps = sum(row["verdict"] != "unmatched" for row in rows)
     screen = rows[0]
     aspect = height / width
     if space != "pixel" and screen["screen_width"] and screen["screen_height"]:
         aspect = screen["screen_height"] / screen["screen_width"]
-    return {
-        "$schema": SCHEMA,
-        "title": {
-            "text": f"Episode {episode}",
-            "subtitle": [
-                f"{verdicts} of {steps} steps fully correct",
-                "boxes: recorded · crosses: targets · dots: predicted, numbered by step",
-                *([f"outside the space and not drawn: step {', '.join(outside)}"] if outside else ()),
-            ],
-        },
-        "width": _WIDTH,
-        "height": round(_WIDTH * min(max(aspect, 0.3), 2.5)),
-        "view": {"stroke": "#333333", "fill": "#fafafa"},
-        "layer": [
-            layer("rect", {**span, "fill": colour, "stroke": colour}, data=boxes, fillOpacity=0.12, strokeWidth=1.5),
-            layer("rule", {**span, "color": colour}, data=lines, strokeDash=[4, 3], opacity=0.8),
-            layer(
-                "point",
-                {**place, "color": {"value": "#333333"}},
-                data=targets,
-                shape="cross",
-                size=70,
-                filled=True,
-                opacity=1,
-            ),
-            layer("circle", {**place, "color": colour}, data=points, size=260, opacity=1, stroke="white"),
-            layer(
-                "text", {**place, "text": {"field": "step"}}, data=points, color="white", fontWeight="bold", fontSize=11
-            ),
-        ],
-    }
+    under = [
+        f"{verdicts} of {steps} steps fully correct",
+        "boxes: recorded · crosses: targets · dots: predicted, numbered by step",
+        *([f"outside the space and not drawn: step {', '.join(outside)}"] if outside else ()),
+    ]
+    drawn = {"boxes": boxes, "lines": lines, "targets": targets, "points": points, "states": list(_STATES)}
+    size = {"right": width, "bottom": height, "height": round(_WIDTH * min(max(aspect, 0.3), 2.5))}
+    return {"$schema": SCHEMA, **filled(__package__, "episode", episode=episode, under=under, **size, **drawn)}
 
 
 def _extent(rows: list[dict[str, Any]], space: str) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.common.charts import SCHEMA, layer
+from adjudge.protocols.common.charts import SCHEMA, filled
 from adjudge.protocols.gui import schemas
 from adjudge.protocols.gui.evalfile import in_use
 
@@ -55,52 +55,21 @@ def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any]]], labels: list
     rows = [_row(name, label, table) for label, table in tables]
     highest = max((max(row["value"], row["high"] or 0.0) for row in rows if row["value"] is not None), default=1.0)
     top = 1.0 if not lower else (highest * 1.25 or 1.0)
-    x = {
-        "field": "file",
-        "type": "nominal",
-        "sort": labels,
-        "title": None,
-        "axis": {"labelAngle": -30, "labelAlign": "right"},
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [0, top], "nice": lower},
-        "axis": {"tickCount": 5, "grid": True},
-    }
     colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(labels))]
-    colour = {"field": "file", "scale": {"domain": labels, "range": colours}, "legend": None}
-    bar = {"x": x, "y": y, "color": colour}
-    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    number = {"x": x, "y": {**y, "field": "above"}, "text": {"field": "label"}}
-    no_number = {
-        "x": x,
-        "y": {"datum": 0},
-        "text": {"field": "label"},
-        "color": {"value": "#767676"},
-    }
-    band = {"band": 0.7}
-    known, unknown = "datum.value != null", "datum.value == null"
-    return {
-        "title": {
-            "text": name,
-            "subtitle": "↓ lower is better" if lower else "↑ higher is better",
-            "fontSize": 12,
-            "subtitleColor": "#D55E00" if lower else "#767676",
-        },
-        "width": max(110, 48 * len(labels)),
-        "height": 180,
-        "data": {"values": rows},
-        "layer": [
-            layer("bar", bar, where=known, width=band),
-            # A bar of no height is drawn as its foot, so that 0 can be seen.
-            layer("tick", bar, where="datum.value === 0", thickness=4, opacity=1, width=band),
-            layer("rule", ends, where="datum.low != null", strokeWidth=1.5, color="#333333"),
-            layer("text", number, where=known, dy=-8, fontSize=11, fontWeight="bold"),
-            layer("text", no_number, where=unknown, dy=-8, fontSize=11, fontStyle="italic"),
-        ],
-    }
+    # A bar of no height is drawn as its foot, so that 0 can be seen.
+    return filled(
+        __package__,
+        "comparison_panel",
+        rows=rows,
+        name=name,
+        labels=labels,
+        colours=colours,
+        width=max(110, 48 * len(labels)),
+        top=top,
+        nice=lower,
+        colour="#D55E00" if lower else "#767676",
+        better="↓ lower is better" if lower else "↑ higher is better",
+    )
 
 
 def _row(name: str, label: str, table: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured
-from adjudge.protocols.common.charts import Spec, chart, intervals, tooltip
+from adjudge.protocols.common.charts import Spec, chart
 
 MOST_MODELS = 40
-_COLOURS = ("#2a9d8f", "#e76f51", "#e9c46a", "#8d99ae", "#9d4edd", "#adb5bd")
 
 
 def build(measured: Measured, models: Sequence[str]) -> list[Spec]:
@@ -31,32 +30,7 @@ def build(measured: Measured, models: Sequence[str]) -> list[Spec]:
         for order, bucket in enumerate(BUCKETS)
         if measured.buckets[model][bucket]
     ]
-    y = {"field": "model", "type": "nominal", "title": None, "sort": None}
-    axis = {"type": "quantitative", "title": "mean score over all attempts"}
     return [
-        chart(
-            "mean_score",
-            "Mean score, what has none counting 0, with its interval",
-            data={"values": [row for row in means if row["model"] in set(shown)]},
-            encoding={"y": y},
-            layer=intervals(axis, "mean", "#264653", tooltip=tooltip("model", "mean", "low", "high")),
-        ),
-        chart(
-            "buckets",
-            "Where the attempts ended",
-            data={"values": ends},
-            mark={"type": "bar"},
-            encoding={
-                "y": y,
-                "x": {"field": "attempts", "type": "quantitative", "stack": "zero", "title": "attempts"},
-                "color": {
-                    "field": "bucket",
-                    "type": "nominal",
-                    "scale": {"domain": list(BUCKETS), "range": list(_COLOURS)},
-                    "title": None,
-                },
-                "order": {"field": "order"},
-                "tooltip": tooltip("model", "bucket", "attempts"),
-            },
-        ),
+        chart(__package__, "mean_score", rows=[row for row in means if row["model"] in set(shown)]),
+        chart(__package__, "buckets", rows=ends, buckets=list(BUCKETS)),
     ]
