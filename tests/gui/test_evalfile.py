@@ -10,7 +10,7 @@ import pytest
 from adjudge.errors import InputError
 from adjudge.protocols.gui.aggregate import aggregate
 from adjudge.protocols.gui.evalfile import eval_json, load, metrics_of, migrate, numerator, problems, shape
-from adjudge.protocols.gui.schemas import OPTIONAL, REQUIRED, gui_eval
+from adjudge.protocols.gui.schemas import OPTIONAL, REQUIRED, schemas
 
 SEVEN = {
     "num_episodes": 32,
@@ -52,7 +52,7 @@ def with_metrics(**changed):
 
 
 def valid_by_schema(document):
-    return not list(jsonschema.Draft202012Validator(gui_eval()).iter_errors(document))
+    return not list(jsonschema.Draft202012Validator(schemas()["gui-eval"]).iter_errors(document))
 
 
 @pytest.mark.parametrize(
@@ -301,4 +301,4 @@ def test_commands(tmp_path, monkeypatch, command):
     joined = command("gui", "aggregate", "full.json", "bare.json")
     assert json.loads(joined.stdout)["files"] == ["full", "bare"]
     printed = command("schema", "gui-eval")
-    assert json.loads(printed.stdout) == json.loads(json.dumps(gui_eval()))
+    assert json.loads(printed.stdout) == schemas()["gui-eval"]

@@ -11,14 +11,16 @@ from adjudge.protocols.check import reading
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.shown import SOURCES
+from adjudge.protocols.gui import schemas as gui
 from adjudge.protocols.triage.batch import MODEL, TIMES
 from adjudge.protocols.triage.judge import VERDICTS
 from adjudge.report import eee
 from adjudge.runs.schemas import published, schemas
+from adjudge.verdict.agent import DECISIONS
 
-FLIGHT, TRIAGE, CHECK, EEE, RUNS = (
+FLIGHT, TRIAGE, CHECK, GUI, EEE, RUNS, AGENTS = (
     published(f"adjudge.{name}")
-    for name in ("protocols.flight", "protocols.triage", "protocols.check", "report", "runs")
+    for name in ("protocols.flight", "protocols.triage", "protocols.check", "protocols.gui", "report", "runs", "agents")
 )
 
 
@@ -53,6 +55,7 @@ def at(schema, path):
         (TRIAGE["record"], "evidence.*.severity", SEVERITIES),
         (RUNS["evidence"], "outcome", OUTCOMES),
         (RUNS["evidence"], "severity", SEVERITIES),
+        (AGENTS["judgement"], "verdict", DECISIONS),
         (EEE["eee-aggregate"], "source_metadata.evaluator_relationship", eee.RELATIONSHIPS),
         (EEE["eee-aggregate"], "model_info.additional_details.deployment_type", eee.DEPLOYMENTS),
         (EEE["eee-aggregate"], "model_info.additional_details.model_availability", eee.AVAILABLE),
@@ -62,12 +65,23 @@ def test_words_are_those_of_the_code(schema, path, words):
     assert at(schema, path)["enum"] == [None if word is None else str(word) for word in words]
 
 
+def _numbers():
+    """The numbers of a gui evaluation, without its tables."""
+    properties = at(GUI["gui-eval"], "metrics")["properties"]
+    return [name for name in properties if not name.startswith("metrics_by_")]
+
+
 @pytest.mark.parametrize(
     "properties, keys",
     [
         (FLIGHT["sample"]["$defs"]["state"]["properties"], FIELDS),
         (FLIGHT["sample"]["$defs"]["series"]["properties"], FIELDS),
         (TRIAGE["result"]["properties"]["timings"]["properties"], (*TIMES[:3], TIMES[MODEL])),
+        (at(GUI["gui-eval"], "metrics")["required"], gui.REQUIRED),
+        (
+            _numbers(),
+            (*gui.REQUIRED, *gui.OPTIONAL, *gui.LATER_RATES, *gui.LATER_COUNTS, "click_distance_50th_percentile"),
+        ),
         (CHECK["check"]["properties"], reading.KEYS),
         (at(CHECK["check"], "fields.+")["anyOf"][1]["properties"], reading.FIELD_KEYS),
         (at(CHECK["check"], "rules.+")["anyOf"][1]["properties"], reading.RULE_KEYS),

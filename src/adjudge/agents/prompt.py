@@ -7,14 +7,14 @@ with the same nonce, as data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from adjudge.evidence.atoms import Atom, plain
 from adjudge.provenance.canonical import digest
 from adjudge.readers.extract import Extractor
-from adjudge.verdict.agent import DECISIONS, Attribution, Judgement
+from adjudge.runs.schemas import schema
+from adjudge.verdict.agent import Attribution, Judgement
 from adjudge.verdict.checks import Refusal
 from adjudge.verdict.deliberation import Case, Question
 
@@ -37,34 +37,7 @@ Answer with one JSON object: {"verdict": ..., "cites": [...], "attribution": [{"
 
 The checklist:
 """
-SCHEMA: dict[str, Any] = {
-    "name": "judgement",
-    "strict": True,
-    "schema": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["verdict", "cites", "attribution", "quotes"],
-        "properties": {
-            "verdict": {"type": "string", "enum": list(DECISIONS)},
-            "cites": {"type": "array", "items": {"type": "string"}},
-            "attribution": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["reason", "cites", "severity", "quote"],
-                    "properties": {
-                        "reason": {"type": "string"},
-                        "cites": {"type": "array", "items": {"type": "string"}},
-                        "severity": {"type": "string", "enum": ["CRITICAL", "WARNING", "INFO"]},
-                        "quote": {"type": ["string", "null"]},
-                    },
-                },
-            },
-            "quotes": {"type": "array", "items": {"type": "string"}},
-        },
-    },
-}
+SCHEMA = {"name": "judgement", "strict": True, "schema": schema("adjudge.agents", "judgement")}
 PROMPT_SHA256 = digest(
     {"system": _SYSTEM, "schema": SCHEMA, "shown": [PASSED_SHOWN, NOT_APPLICABLE_SHOWN, ANSWER_SHOWN]}
 )

@@ -12,12 +12,12 @@ from adjudge.cli.common import (
     ProtocolGroup,
     agent_options,
     evaluate_and_show,
-    print_bytes,
+    example_options,
     print_json,
+    put,
     run_options,
     say,
     settings_and_run_flags,
-    write_file,
 )
 
 
@@ -56,10 +56,8 @@ def check(ctx: click.Context, /, **flags: Any) -> int | None:
 
 
 @check.command()
-@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--kind", type=click.Choice(["invoices", "tool_calls"]), default="invoices", show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@example_options
 def generate(out: Path, kind: str, seed: int, force: bool) -> int:
     """Write an example: a rule file, the answers of three invented models, and a reference."""
     from adjudge.protocols.check.example import generate as write
@@ -119,11 +117,7 @@ def init(outputs: str, json_path: str | None, output: Path | None) -> int:
     """Write a first rule file from data: fields, types and ranges as they are seen, to be edited."""
     from adjudge.protocols.check.init import first_rules
 
-    text = first_rules(outputs, json_path).encode()
-    if output is None:
-        print_bytes(text)
-    else:
-        write_file(output, text)
+    put(output, first_rules(outputs, json_path).encode())
     return 0
 
 

@@ -142,6 +142,14 @@ run_options = options(
 """The flags that every protocol has."""
 
 
+example_options = options(
+    click.option("--out", type=PATH, required=True, help="Folder for the data set."),
+    click.option("--seed", type=int, default=0, show_default=True),
+    click.option("--force", is_flag=True, help="Replace files that are there."),
+)
+"""The flags of every command that writes example data."""
+
+
 AGENT_FLAGS = (
     "agent_url",
     "votes",
@@ -241,6 +249,14 @@ def write_file(path: Path, data: bytes) -> None:
     from adjudge.runs.new_file import write_whole
 
     write_whole(path, data)
+
+
+def put(path: Path | None, data: bytes) -> None:
+    """A file, or standard output where none is named."""
+    if path is None:
+        print_bytes(data)
+    else:
+        write_file(path, data)
 
 
 def say(text: str, *, err: bool = True) -> None:

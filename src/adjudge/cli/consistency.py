@@ -12,7 +12,8 @@ from adjudge.cli.common import (
     PATH,
     ProtocolGroup,
     evaluate_and_show,
-    print_bytes,
+    example_options,
+    put,
     run_options,
     say,
     settings_and_run_flags,
@@ -218,13 +219,9 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
     prompts = list(jittered(iter(items), kinds, _seeds(seeds)))
     rows = [row for row in prompts if row["question"] is not None]
     data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-    if output is None:
-        print_bytes(data)
-    else:
-        from adjudge.runs.new_file import write_whole
-
+    if output is not None:
         _writable(output)
-        write_whole(output, data)
+    put(output, data)
     left = sorted({f"{row['qid']} ({row['jitter']})" for row in prompts if row["question"] is None})
     say(f"{len(rows)} prompts of {len(items)} questions")
     if left:
@@ -247,10 +244,8 @@ def _seeds(text: str) -> list[int]:
 
 
 @consistency.command()
-@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
 @click.option("--items", type=int, default=400, show_default=True, help="Pairs.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@example_options
 def generate(out: Path, items: int, seed: int, force: bool) -> int:
     """Write a small realistic data set: pairs, and gold questions with runs for `stability`."""
     from adjudge.protocols.consistency.example import generate as pairs

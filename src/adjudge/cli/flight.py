@@ -13,6 +13,7 @@ from adjudge.cli.common import (
     ProtocolGroup,
     agent_options,
     evaluate_and_show,
+    example_options,
     run_options,
     say,
     settings_and_run_flags,
@@ -130,10 +131,8 @@ def predict(baseline: str, tasks: Path, output: Path, force: bool) -> int:
 
 @flight.command()
 @click.option("--task", type=_TASK, default="S1", show_default=True)
-@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
-@click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--layout", type=click.Choice(["ids", "original"]), default="ids", show_default=True)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@example_options
 def generate(task: str, out: Path, seed: int, layout: str, force: bool) -> int:
     """Write a small realistic data set: simulated flights and the answers of five models.
 

@@ -12,11 +12,11 @@ from adjudge.cli.common import (
     ProtocolGroup,
     Spread,
     evaluate_and_show,
-    print_bytes,
+    example_options,
+    put,
     run_options,
     say,
     settings_and_run_flags,
-    write_file,
 )
 from adjudge.errors import ConfigError, InputError
 
@@ -133,7 +133,7 @@ def aggregate(files: tuple[str, ...], output: Path | None) -> int:
     joined = join([(name, load(path)) for name, path in zip(_labels(files), files, strict=True)])
     for note in joined["notes"]:
         say(note)
-    _put(output, pretty(joined))
+    put(output, pretty(joined))
     return 0
 
 
@@ -151,7 +151,7 @@ def migrate(file: str, output: Path | None) -> int:
     migrated = turn(load(file))
     for note in migrated.get("migration_notes", ()):
         say(f"{file}: {note}")
-    _put(output, pretty(migrated))
+    put(output, pretty(migrated))
     return 0
 
 
@@ -196,9 +196,7 @@ def overlay(run: Path, episode: str, output: Path) -> int:
 
 
 @gui.command()
-@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@example_options
 def generate(out: Path, seed: int, force: bool) -> int:
     """Write example episodes and the predictions of four agents, in coordinate and SoM mode."""
     from adjudge.protocols.gui.example import generate as write
@@ -212,10 +210,3 @@ def _labels(files: tuple[str, ...]) -> list[str]:
     """File names without their ending, or whole paths where two names are the same."""
     stems = [Path(path).stem for path in files]
     return stems if len(set(stems)) == len(stems) else list(files)
-
-
-def _put(output: Path | None, data: bytes) -> None:
-    if output is None:
-        print_bytes(data)
-    else:
-        write_file(output, data)

@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, ProtocolGroup, evaluate_and_show, run_options, say, settings_and_run_flags
+from adjudge.cli.common import (
+    ProtocolGroup,
+    evaluate_and_show,
+    example_options,
+    run_options,
+    say,
+    settings_and_run_flags,
+)
 from adjudge.errors import ConfigError
 
 _SHOWN = 10
@@ -84,9 +91,7 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
 
 
 @triage.command()
-@click.option("--out", type=PATH, required=True, help="Folder for the data set.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@example_options
 def generate(out: Path, seed: int, force: bool) -> int:
     """Write a small realistic data set: two models, with and without tools, three trials."""
     from adjudge.protocols.triage.example import generate as write

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
+from adjudge.protocols.common.records import other_columns, plain_atoms
 from adjudge.runs.run import Run
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet."""
     del run, output
-    kept = {key: value for key, value in row.items() if key not in {"part", "row", "cites"}}
-    return kept | {"atoms": [{"id": atom.id, "outcome": atom.outcome, "message": atom.message} for atom in atoms]}
+    return {**other_columns(row), "atoms": plain_atoms(atoms, ("id", "outcome", "message"))}

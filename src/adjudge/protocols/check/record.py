@@ -6,32 +6,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.citations import unpack_citations
+from adjudge.protocols.common.records import cited, other_columns, picked, plain_atoms
 from adjudge.runs.run import Run
 
-_OF_ATOM = ("id", "rule", "field", "outcome", "severity", "observed", "message")
-_LEFT_OUT = {"part", "row", "cites", "sample", "model", "verdict"}
+_BLOCKS = frozenset({"answer", "gold", "meta", "input", "previous", "score", "rule"})
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet, with its answer, gold values and atoms."""
     del run
-    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
     blocks: dict[str, dict[str, Any]] = {}
     shown: dict[str, Any] = {}
-    for key, value in row.items():
+    for key, value in other_columns(row, "sample", "model", "verdict").items():
         block, dot, name = key.partition(".")
-        if dot and block in {"answer", "gold", "meta", "input", "previous", "score", "rule"}:
+        if dot and block in _BLOCKS:
             blocks.setdefault(block, {})[name] = value.isoformat() if hasattr(value, "isoformat") else value
-        elif key not in _LEFT_OUT:
+        else:
             shown[key] = value
     return {
         "id": row["sample"],
-        "model": row["model"],
-        "verdict": row["verdict"],
+        **picked(row, "model", "verdict"),
         **shown,
         **blocks,
         "response": output.get("response"),
-        "cites": [atom.id for atom in atoms if atom.position in cited],
-        "atoms": [{name: getattr(atom, name) for name in _OF_ATOM} for atom in atoms],
+        "cites": cited(row, atoms),
+        "atoms": plain_atoms(atoms),
     }

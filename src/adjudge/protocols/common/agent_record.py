@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.citations import unpack_citations
+from adjudge.protocols.common.records import cited
 from adjudge.runs.run import Run
 from adjudge.verdict.adjudicator import AGENT_TABLE, Adjudicator
 from adjudge.verdict.agent import RuleBasedAgent
@@ -23,7 +23,6 @@ def agent_output(run: Run, row: dict[str, Any], atoms: Sequence[Atom]) -> dict[s
     stored = run.agent_row(row) or _anew(run, row)
     items = _items(run)
     bound = stored_item_atoms(stored, atoms) or [atoms_of(item, atoms, run.layout.rules) for item in items]
-    cited = set(unpack_citations(row["cites"], run.layout.width).tolist())
     quotes = zip(stored["quotes"] or (), stored["quotes_verified"] or (), strict=True)
     return {
         "checklist": [
@@ -38,7 +37,7 @@ def agent_output(run: Run, row: dict[str, Any], atoms: Sequence[Atom]) -> dict[s
         ],
         "adjudication": row["verdict"],
         "decided_by": stored["decided_by"],
-        "cites": [atom.id for atom in atoms if atom.position in cited],
+        "cites": cited(row, atoms),
         "attribution": [_reason(reason) for reason in stored_reasons(stored, atoms)],
         "quotes": [{"text": text, "verified": verified} for text, verified in quotes],
         "votes": list(stored["votes"] or ()),

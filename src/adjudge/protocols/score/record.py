@@ -6,27 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.citations import unpack_citations
+from adjudge.protocols.common.records import cited, picked, plain_atoms
 from adjudge.runs.run import Run
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet."""
-    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
     checks = [name.removeprefix("check.") for name in row if name.startswith("check.") and f"{name}.passed" in row]
     return {
         "sample_id": row["sample"],
         "model_name": row["model"],
-        "item": row["item"],
-        "task": row["task"],
-        "trial": row["trial"],
-        "bucket": row["bucket"],
-        "verdict": row["verdict"],
-        "status": row["status"],
-        "score": row["score"],
-        "threshold": row["threshold"],
-        "confidence": row["confidence"],
-        "cites": [atom.id for atom in atoms if atom.position in cited],
+        **picked(row, "item", "task", "trial", "bucket", "verdict", "status", "score", "threshold", "confidence"),
+        "cites": cited(row, atoms),
         "as_reported": {
             "answer": output["response"],
             "target": output["target"],
@@ -40,17 +31,6 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "line": output["line"],
         },
         "raw_response": output["response"],
-        "evidence": [
-            {
-                "id": atom.id,
-                "rule": atom.rule,
-                "field": atom.field,
-                "outcome": atom.outcome,
-                "severity": atom.severity,
-                "observed": atom.observed,
-                "message": atom.message,
-            }
-            for atom in atoms
-        ],
+        "evidence": plain_atoms(atoms),
         "statement": run.metrics["statement"],
     }

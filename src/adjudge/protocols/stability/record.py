@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.citations import unpack_citations
+from adjudge.protocols.common.records import cited, other_columns, plain_atoms
 from adjudge.runs.run import Run
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet."""
     del run
-    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
-    shown = {key: value for key, value in row.items() if key not in {"part", "row", "cites", "sample", "model"}}
     return {
         "qid": row["sample"],
-        **shown,
+        **other_columns(row, "sample", "model"),
         "claims": output["claims"],
-        "cites": [atom.id for atom in atoms if atom.position in cited],
-        "atoms": [{"id": atom.id, "outcome": atom.outcome, "message": atom.message} for atom in atoms],
+        "cites": cited(row, atoms),
+        "atoms": plain_atoms(atoms, ("id", "outcome", "message")),
     }

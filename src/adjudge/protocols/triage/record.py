@@ -8,33 +8,24 @@ from typing import Any
 import msgspec
 
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.citations import unpack_citations
+from adjudge.protocols.common.records import cited, picked, plain_atoms
 from adjudge.protocols.triage.batch import PROVENANCE, TIMES
 from adjudge.runs.run import Run
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
     """The record of one row of samples.parquet."""
-    cited = set(unpack_citations(row["cites"], len(atoms)).tolist())
     manifest = run.manifest
     return {
         "sample_id": row["sample"],
         "model_name": row["model"],
-        "configuration": row["configuration"],
-        "trial": row["trial"],
-        "bucket": row["bucket"],
-        "label": row["label"],
-        "answer": row["answer"],
-        "verdict": row["verdict"],
-        "cites": [atom.id for atom in atoms if atom.position in cited],
-        "confidence": row["confidence"],
-        "confidence_state": row["confidence_state"],
+        **picked(row, "configuration", "trial", "bucket", "label", "answer", "verdict"),
+        "cites": cited(row, atoms),
+        **picked(row, "confidence", "confidence_state"),
         "image": output.get("image"),
         "shown": {
             "image": output.get("image"),
-            "label": row["label"],
-            "answer": row["answer"],
-            "confidence": row["confidence"],
+            **picked(row, "label", "answer", "confidence"),
             "rationale": output.get("rationale"),
             "analysis": output.get("analysis"),
             "tools": tools_in_words(output.get("tools")),
@@ -43,13 +34,9 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         },
         "said": {
             "prediction": output["response"],
-            "confidence_text": output["confidence_text"],
-            "error": output["error"],
-            "error_type": output["error_type"],
-            "file": output["file"],
-            "line": output["line"],
+            **picked(output, "confidence_text", "error", "error_type", "file", "line"),
         },
-        "timings": {name: row[name] for name in TIMES},
+        "timings": picked(row, *TIMES),
         "cache": row["cache"],
         "tools": {"count": row["tool_count"], "seconds": row["tool_seconds"]},
         "provenance": {
@@ -59,18 +46,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "temperature_recorded": row["temperature"],
         },
         "slices": {name: row[name] for name in manifest.config["slices"]},
-        "evidence": [
-            {
-                "id": atom.id,
-                "rule": atom.rule,
-                "outcome": atom.outcome,
-                "severity": atom.severity,
-                "scope": atom.scope,
-                "observed": atom.observed,
-                "message": atom.message,
-            }
-            for atom in atoms
-        ],
+        "evidence": plain_atoms(atoms, ("id", "rule", "outcome", "severity", "scope", "observed", "message")),
         "trace": {
             "config_hash": manifest.digests["config"][:16],
             "schema_version": manifest.schema_version,
