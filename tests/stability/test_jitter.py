@@ -6,7 +6,7 @@ import re
 import pytest
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.stability.jitter import KINDS, apply, jitter, undo
+from adjudge.protocols.stability.jitter import KINDS, apply, jitter
 from adjudge.protocols.stability.text import canonical
 
 TEXTS = [
@@ -18,6 +18,15 @@ TEXTS = [
     "a  b\tc",
 ]
 WORDS = re.compile(r"\w+")
+
+
+def undo(jittered, edits):
+    """The original, from the jittered text and its record."""
+    back, shift = [], 0
+    for start, removed, inserted in edits:
+        back.append((start + shift, inserted, removed))
+        shift += len(inserted) - len(removed)
+    return apply(jittered, back)
 
 
 @pytest.mark.parametrize("text", TEXTS)

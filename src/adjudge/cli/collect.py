@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import configuration, say
+from adjudge.cli.common import configuration, progress, say
 from adjudge.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
@@ -29,11 +27,6 @@ _DEFAULTS: dict[str, Any] = {
     "retries": 3,
     "key_env": "OPENAI_API_KEY",
 }
-_KNOWN = frozenset(
-    {*_DEFAULTS, "dataset", "subjects", "models", "metrics_output", "out", "limit", "shuffle", "seed", "prompt"}
-    | {"base_url", "tools", "json_mode", "max_tokens", "resume", "retry_errors", "force", "quiet"}
-    | {"vision_model", "structuring_model", "max_iterations", "reasoning_effort", "disable_tool_cache"}
-)
 _TOLD = ("vision_model", "structuring_model", "max_iterations", "reasoning_effort")
 """Settings that subjects are told as they are."""
 
@@ -95,7 +88,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
     asked = configuration(config_file, flags)
     # A file says `subject` and `tool`, as the flags do.
     asked |= {f"{name}s": asked.pop(name) for name in ("subject", "tool") if name in asked}
-    unknown = sorted(set(asked) - _KNOWN)
+    unknown = sorted(set(asked) - set(flags))
     if unknown:
         raise ConfigError(f"{config_file}: there is no setting {unknown[0]!r}")
     chosen = {**_DEFAULTS, **asked}
@@ -142,7 +135,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
     opened = Output(
         output, redactor, resume=resume, force=force, retry_errors=bool(chosen.get("retry_errors")), configs=configs
     )
-    with opened, _bar(quiet=quiet) as progress:
+    with opened, progress(quiet=quiet, what="") as update:
         earlier = len(opened.done)
         tally = Runner(
             dataset,
@@ -152,7 +145,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
             template=template,
             cache=cache,
             configs=configs,
-            on_progress=progress,
+            on_progress=None if update is None else lambda tally: update(tally.done, tally.total, _spent(tally)),
             on_interrupt=_say_stopping,
             bucket=_buckets_of_triage(),
         ).run()
@@ -269,30 +262,9 @@ def _say_stopping(tally: Tally) -> None:
     say(f"\nfinishing the {tally.in_flight} in flight; interrupt again to cancel them")
 
 
-@contextmanager
-def _bar(*, quiet: bool) -> Iterator[Callable[[Tally], None] | None]:
-    """Done, answered, abstained, errors, cache hits, rate and time left, on a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def update(tally: Tally) -> None:
-            speed = bar.tasks[0].speed
-            counts = " · ".join([*_counts(tally), f"{tally.hits} hits"])
-            bar.update(
-                task,
-                completed=tally.done,
-                total=tally.total,
-                description=counts + (f" · {speed:,.1f}/s" if speed else ""),
-            )
-
-        yield update
+def _spent(tally: Tally) -> str:
+    """Answered, abstained, errors and cache hits, for the bar."""
+    return " · ".join([*_counts(tally), f"{tally.hits} hits"])
 
 
 def _check_metrics(path: Path, *, replace: bool) -> None:

@@ -150,43 +150,31 @@ example_options = options(
 """The flags of every command that writes example data."""
 
 
-AGENT_FLAGS = (
-    "agent_url",
-    "votes",
-    "agent_concurrency",
-    "agent_timeout",
-    "agent_cache",
-    "agent_key_env",
-    "agent_price",
-    "max_samples",
-    "max_tokens",
-    "agent_validation",
-    "min_kappa",
-)
-
-
+_AGENT_FLAGS: dict[str, dict[str, Any]] = {
+    "agent_url": {"metavar": "URL", "help": "Where llm:MODEL is asked: http://127.0.0.1:8000/v1."},
+    "votes": {"type": int, "help": "Independent answers of the judge to every sample [1]."},
+    "agent_concurrency": {"type": int, "help": "Requests at a time [6]."},
+    "agent_timeout": {"type": float, "help": "Seconds until an answer is given up [60]."},
+    "agent_cache": {"metavar": "DIR", "help": "Answers as they come, to go on after a kill [.agent-cache]."},
+    "agent_key_env": {"metavar": "NAME", "help": "Environment variable with the key [OPENAI_API_KEY]."},
+    "agent_price": {"metavar": "IN,OUT", "help": "Of a million prompt and completion tokens."},
+    "max_samples": {"type": int, "help": "Refuse to ask the judge about more samples."},
+    "max_tokens": {"type": int, "help": "Refuse to spend more tokens on the judge."},
+    "agent_validation": {"metavar": "FILE", "help": "A validation of this judge, so that gates are held."},
+    "min_kappa": {"type": float, "help": "The least κ.low of a validation [0.6]."},
+}
 agent_options = options(
     click.option(
         "--agent", metavar="NAME", help="Who decides [rules]: llm:MODEL, replay:RUN, null:eligible, a plugin's."
     ),
-    click.option("--agent-url", metavar="URL", help="Where llm:MODEL is asked: http://127.0.0.1:8000/v1."),
-    click.option("--votes", type=int, help="Independent answers of the judge to every sample [1]."),
-    click.option("--agent-concurrency", type=int, help="Requests at a time [6]."),
-    click.option("--agent-timeout", type=float, help="Seconds until an answer is given up [60]."),
-    click.option("--agent-cache", metavar="DIR", help="Answers as they come, to go on after a kill [.agent-cache]."),
-    click.option("--agent-key-env", metavar="NAME", help="Environment variable with the key [OPENAI_API_KEY]."),
-    click.option("--agent-price", metavar="IN,OUT", help="Of a million prompt and completion tokens."),
-    click.option("--max-samples", type=int, help="Refuse to ask the judge about more samples."),
-    click.option("--max-tokens", type=int, help="Refuse to spend more tokens on the judge."),
-    click.option("--agent-validation", metavar="FILE", help="A validation of this judge, so that gates are held."),
-    click.option("--min-kappa", type=float, help="The least κ.low of a validation [0.6]."),
+    *(click.option(f"--{name.replace('_', '-')}", **flag) for name, flag in _AGENT_FLAGS.items()),
 )
 """The flags of every protocol whose verdicts an evaluator agent gives."""
 
 
 def gather_agent_options(settings: dict[str, Any]) -> None:
     """Put the flags about an agent into one setting, as a configuration file has them."""
-    chosen = {name.removeprefix("agent_"): settings.pop(name) for name in AGENT_FLAGS if name in settings}
+    chosen = {name.removeprefix("agent_"): settings.pop(name) for name in _AGENT_FLAGS if name in settings}
     if isinstance(chosen.get("price"), str):
         try:
             chosen["price"] = [float(number) for number in chosen["price"].split(",")]
@@ -288,7 +276,8 @@ def progress(*, quiet: bool, what: str) -> Iterator[Callable[..., None] | None]:
 
         def update(done: int, total: int, spent: str = "") -> None:
             speed = bar.tasks[0].speed
-            bar.update(task, completed=done, total=total, rate=spent or (f"{speed:,.0f}/s" if speed else ""))
+            rate = [spent, f"{speed:,.0f}/s" if speed else ""]
+            bar.update(task, completed=done, total=total, rate=" · ".join(part for part in rate if part))
 
         yield update
 

@@ -71,11 +71,6 @@ class Compiled:
         """The internal columns of an answer: all fields, and the answer itself where a schema reads it."""
         return [*self.field_columns("c"), *([WHOLE] if self.file.schema else [])]
 
-    def uses_of(self, block: str) -> list[Field]:
-        """The fields that rules read of `gold` or of the `previous` sample."""
-        wanted = {name.written[1] for name in self.read if name.written[0] == block}
-        return [each for each in self.fields if each.name in wanted]
-
 
 def column_type(each: Field) -> FieldType:
     """The type of a field's column: a path into a list leads to a list."""

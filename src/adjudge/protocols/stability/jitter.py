@@ -49,15 +49,6 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def undo(jittered: str, edits: Sequence[Edit]) -> str:
-    """The original, from the jittered text and its record."""
-    back, shift = [], 0
-    for start, removed, inserted in edits:
-        back.append((start + shift, inserted, removed))
-        shift += len(inserted) - len(removed)
-    return apply(jittered, back)
-
-
 def jittered(gold: Iterator[dict[str, Any]], kinds: Sequence[str], seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """A record for every question, kind and seed; `question` is null where the text offers nothing to change."""
     for item in gold:

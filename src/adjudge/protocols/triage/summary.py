@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -129,35 +129,19 @@ class _View:
 
     def block(self) -> dict[str, Any]:
         """The configuration as metrics.json has it."""
-        scores = self.data.joined()
         per_trial = {}
-        several = len(self.trials) > 1
-        for trial in self.trials:
-            mine = scores.rows(scores.trial == trial) if several else scores
-            counts = self.data.counts[trial]
-            numbers = Numbers(
-                counts, mine, self.classes, self.draw(f"{self.name}|{trial}"), bins=self.config.bins
-            ).measure()
-            if several:
-                self._add(f"trial={self.name}|{trial}", numbers)
-            else:
-                self._add(f"configuration={self.name}", numbers)
-            per_trial[str(trial)] = self._trial(trial, counts, numbers)
+        for trial, where, numbers in self._numbers_of_trials():
+            estimates = numbers.measure()
+            self._add(where, estimates)
+            per_trial[str(trial)] = self._trial(trial, numbers.counts, estimates)
             if self.config.operating is not None:
+                point = self.config.operating.get(self.name)
                 per_trial[str(trial)]["operating_point"] = apply(
-                    self.config.operating.get(self.name), counts, mine, self.classes, self.config.costs
+                    point, numbers.counts, numbers.scores, self.classes, self.config.costs
                 )
-        if several:
-            pooled = Numbers(
-                sum(self.data.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64)),
-                scores,
-                self.classes,
-                self.draw(self.name),
-                patterns=self.data.patterns,
-                bins=self.config.bins,
-            ).measure()
-            pooled["flip_rate"] = flip_rate(self.data.patterns)
-            self._add(f"configuration={self.name}", pooled)
+        if len(self.trials) > 1:
+            self._add_pooled(Numbers.measure)
+        scores = self.data.joined()
         return {
             "per_trial": per_trial,
             "summary": self._summary(per_trial),
@@ -177,19 +161,26 @@ class _View:
 
     def values_alone(self) -> None:
         """The estimates of the configuration without resampling: where there are very many, this is what most have."""
-        several = len(self.trials) > 1
-        scores = self.data.joined()
+        for _, where, numbers in self._numbers_of_trials():
+            self._add(where, values(numbers))
+        if len(self.trials) > 1:
+            self._add_pooled(values)
+
+    def _numbers_of_trials(self) -> Iterator[tuple[int, str, Numbers]]:
+        """The numbers of every trial, and the slice that they are about: the configuration where it has one trial."""
+        scores, several = self.data.joined(), len(self.trials) > 1
         for trial in self.trials:
             mine = scores.rows(scores.trial == trial) if several else scores
-            counts = self.data.counts[trial]
-            numbers = Numbers(counts, mine, self.classes, self.draw(self.name), bins=self.config.bins)
-            where = f"trial={self.name}|{trial}" if several else f"configuration={self.name}"
-            self._add(where, values(numbers))
-        if several:
-            counts = sum(self.data.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64))
-            draw, patterns = self.draw(self.name), self.data.patterns
-            pooled = values(Numbers(counts, scores, self.classes, draw, patterns=patterns, bins=self.config.bins))
-            self._add(f"configuration={self.name}", pooled | {"flip_rate": flip_rate(patterns)})
+            draw = self.draw(f"{self.name}|{trial}")
+            numbers = Numbers(self.data.counts[trial], mine, self.classes, draw, bins=self.config.bins)
+            yield trial, f"trial={self.name}|{trial}" if several else f"configuration={self.name}", numbers
+
+    def _add_pooled(self, measure: Callable[[Numbers], dict[str, Estimate]]) -> None:
+        """The estimates over all trials together, whose samples are clusters."""
+        counts = sum(self.data.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64))
+        patterns, bins = self.data.patterns, self.config.bins
+        numbers = Numbers(counts, self.data.joined(), self.classes, self.draw(self.name), patterns=patterns, bins=bins)
+        self._add(f"configuration={self.name}", measure(numbers) | {"flip_rate": flip_rate(patterns)})
 
     def _add(self, where: str, numbers: dict[str, Estimate]) -> None:
         self.measured.estimates += [Named(name, where, estimate) for name, estimate in numbers.items()]
