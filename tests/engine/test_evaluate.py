@@ -62,6 +62,15 @@ def test_two_workers_give_the_same_bytes(run, config, tmp_path):
     assert content(adjudge.evaluate("flight", config, report=False, out=tmp_path / "pool", workers=2)) == content(run)
 
 
+@pytest.mark.parametrize("most", [1, 5, 100])
+def test_folding_partials_at_any_time_gives_the_same_bytes(run, config, tmp_path, monkeypatch, most):
+    monkeypatch.setattr("adjudge.engine.evaluate.MOST_PARTIALS", most)
+    monkeypatch.setattr("adjudge.engine.verify.MOST_PARTIALS", most)
+    again = adjudge.evaluate("flight", config, report=False, out=tmp_path / "folded")
+    assert content(again) == content(run)
+    assert adjudge.verify(again.path).problems == []
+
+
 def test_shuffled_input_gives_the_same_bytes(run, config, tmp_path):
     shuffled = {}
     for role in ("outputs", "reference"):

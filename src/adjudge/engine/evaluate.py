@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
-from adjudge.engine.plans import Recipe, recipe, rule_versions
+from adjudge.engine.plans import MOST_PARTIALS, Recipe, recipe, rule_versions
 from adjudge.engine.runner import Pool, Runner, Serial
 from adjudge.engine.split import Split, Wanted, split
 from adjudge.engine.work import Done, Job, work, written
@@ -83,6 +83,8 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
             if done.held is not None:
                 done.held.unlink()
             partials += done.partials
+            if len(partials) > MOST_PARTIALS:
+                partials = plan.folded(partials)
             counted.merge(done.counted)
             rows += done.rows
             if options.on_progress is not None:

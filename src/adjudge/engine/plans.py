@@ -15,6 +15,9 @@ from adjudge.protocols.base import Plan, Protocol, protocol
 from adjudge.provenance.canonical import canonical
 from adjudge.provenance.manifest import Manifest, environment
 
+MOST_PARTIALS = 12
+"""Of batches, at a time; a plan folds them then."""
+
 
 @dataclass(frozen=True)
 class Recipe:

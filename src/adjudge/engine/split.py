@@ -36,7 +36,7 @@ from adjudge.readers.records import is_json_lines
 from adjudge.readers.shape import Shape, shape_of
 from adjudge.readers.sources import open_source
 
-ROWS_A_PARTITION = 32_768
+ROWS_A_PARTITION = 25_000
 FEW_GROUPS, ROWS_A_GROUP, MOST_ROWS = 500, 32, 1 << 16
 RANGE_BYTES = 1 << 26
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from adjudge.engine.differences import Difference, differences
 from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
-from adjudge.engine.plans import made_by_another
+from adjudge.engine.plans import MOST_PARTIALS, made_by_another
 from adjudge.engine.promises import citation_problems, column_problems
 from adjudge.engine.replay import replay
 from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
@@ -108,6 +108,8 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
                 result.differ(where + text)
             texts.check(run, part, samples, result)
             partials.append(plan.partial(samples, evidence))
+            if len(partials) > MOST_PARTIALS:
+                partials = plan.folded(partials)
         rows += samples.num_rows
         if on_progress is not None:
             on_progress(rows)

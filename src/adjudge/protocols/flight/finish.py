@@ -59,13 +59,11 @@ def finish(
     partials: Sequence[Partial], config: FlightConfig, layouts: Mapping[str, Layout], library: Library
 ) -> Measured:
     """All numbers from the partials, in order."""
-    by_task = {task: [part for part in partials if part.task == task] for task in TASKS}
     several = len(config.tasks) > 1
     measured = Measured(estimates=[], buckets={})
     tasks = [
-        _task(merge(parts), config, layouts[task], library, f"/{task}" if several else "")
-        for task, parts in by_task.items()
-        if parts
+        _task(whole, config, layouts[whole.task], library, f"/{whole.task}" if several else "")
+        for whole in merged_by_task(partials)
     ]
     _refuse_no_match(tasks, config)
     _refuse_other_task(tasks, config)
@@ -89,12 +87,18 @@ def finish(
         (f"{named.slice.partition('=')[2]}/" if named.slice else "") + named.name: named.estimate.value
         for named in measured.estimates
     }
-    digests = [task.whole.samples_digest for task in tasks]
+    digests = [hashlib.sha256(task.whole.samples_digests).digest() for task in tasks]
     measured.digests = {
         "dataset": (digests[0] if len(digests) == 1 else hashlib.sha256(b"".join(digests)).digest()).hex()
     }
     measured.top = _top(tasks, config, library)
     return measured
+
+
+def merged_by_task(partials: Sequence[Partial]) -> list[Partial]:
+    """One partial of every task that there is."""
+    by_task = {task: [part for part in partials if part.task == task] for task in TASKS}
+    return [merge(parts) for parts in by_task.values() if parts]
 
 
 def _task(whole: Partial, config: FlightConfig, layout: Layout, library: Library, suffix: str) -> TaskNumbers:

@@ -85,7 +85,7 @@ class Partial:
     pairs: Floats
     values: BatchValues
     ceiling: Ceiling
-    samples_digest: bytes
+    samples_digests: bytes
     matched: int
     only_in: dict[str, int]
     named_ids: dict[str, list[str]]
@@ -145,7 +145,7 @@ def partial(
         pairs=_pairs(judged),
         values=_values(judged, len(flights) == 1 and flights[0] is None),
         ceiling=ceiling_of(batch, judged.flight, judged.flights, judge_gold),
-        samples_digest=_digest(samples),
+        samples_digests=_digest(samples),
         matched=int((judged.has_reference & answered_rows).sum()),
         only_in=only_in,
         named_ids=named,
@@ -158,7 +158,7 @@ def partial(
 
 
 def merge(partials: Sequence[Partial]) -> Partial:
-    """All partials of one task as one, in their order."""
+    """All partials of one task as one, in their order; those that were merged before may stand first among them."""
     first = partials[0]
     flights = tuple(
         sorted({name for part in partials for name in part.flights}, key=lambda name: (name is None, name or ""))
@@ -169,13 +169,12 @@ def merge(partials: Sequence[Partial]) -> Partial:
     compared = compared_models(len(first.models))
     pairs = np.zeros((compared, compared, len(flights), len(PAIR_SUMS)))
     ceiling = Ceiling.of_flights(len(flights))
-    digest, only_in, shown = hashlib.sha256(), Counter[str](), Counter[str]()
+    only_in, shown = Counter[str](), Counter[str]()
     named: dict[str, list[str]] = {}
     for part, rows in zip(partials, places, strict=True):
         sums[:, rows] += part.sums
         pairs[:, :, rows] += part.pairs
         ceiling.add(part.ceiling, rows)
-        digest.update(part.samples_digest)
         only_in.update(part.only_in)
         shown.update(part.shown)
         for kind, ids in part.named_ids.items():
@@ -191,7 +190,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
         pairs=pairs,
         values=merge_values([part.values for part in partials], places),
         ceiling=ceiling,
-        samples_digest=digest.digest(),
+        samples_digests=b"".join(part.samples_digests for part in partials),
         matched=sum(part.matched for part in partials),
         only_in=dict(only_in),
         named_ids=named,

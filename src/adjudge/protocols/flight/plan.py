@@ -23,7 +23,7 @@ from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.batch import ANSWERED, STATUSES
 from adjudge.protocols.flight.config import config_of
 from adjudge.protocols.flight.fields import TASKS, Task
-from adjudge.protocols.flight.finish import finish
+from adjudge.protocols.flight.finish import finish, merged_by_task
 from adjudge.protocols.flight.judge import score
 from adjudge.protocols.flight.library import check, load
 from adjudge.protocols.flight.matching import FlightReader
@@ -145,6 +145,10 @@ class FlightPlan(RulePlan):
         found = rules.narrowed(evidence)
         judged = columns.restore(samples, found, rules.task) if batch is None else batch
         return partial(samples, found, judged, rules.evaluate)
+
+    def folded(self, partials: Sequence[Any]) -> list[Any]:
+        """One partial a task: each has sums of every model and flight."""
+        return list(merged_by_task(partials))
 
     def finish(self, partials: Sequence[Any]) -> Measured:
         """Task summaries, model profiles and every estimate."""
