@@ -43,17 +43,39 @@ def examples(folder: Path, protocols: Iterable[str]) -> dict[str, Path]:
     return pages
 
 
+def comparisons(folder: Path) -> dict[str, Path]:
+    """Two models of every example that has several, and all models of one that has more than two."""
+    pages = {}
+    for name in names():
+        run = folder / f"{name}-run"
+        if not run.is_dir() or len(adjudge.load_run(run).metrics["buckets"]) < 3:  # of all, and of one model
+            continue
+        systems = [side.model for side in sides([str(run)])]
+        chosen = {f"{name}_pair": systems[:2]} | ({f"{name}_matrix": systems} if len(systems) > 2 else {})
+        for title, models in chosen.items():
+            specs = [f"{run}::{model}" for model in models]
+            document = held(specs)
+            if document["pairs"]:  # those that may be compared
+                pages[title] = folder / f"{title}.html"
+                pages[title].write_bytes(side_by_side.render(document, sides(specs)))
+    return pages
+
+
 def look(browser: Browser, pages: dict[str, Path], folder: Path) -> None:
-    """The first screen and an opened sample of every page, at every width, light and dark."""
+    """The first screen, the table, an opened sample and all of every page, at every width, light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, page in pages.items():
         for width, (wide, high) in WIDTHS.items():
             for shade in ("light", "dark"):
+                stem = f"{name}-{width}-{shade}"
                 browser.ready(page, width=wide, height=high, dark=shade == "dark")
-                browser.screenshot(folder / f"{name}-{width}-{shade}-first.png", whole=False)
+                browser.screenshot(folder / f"{stem}-first.png", whole=False)
+                browser.screenshot(folder / f"{stem}-whole.png")
+                browser.run(IN_SIGHT)
+                browser.screenshot(folder / f"{stem}-table.png", whole=False)
                 browser.run(OPENED)
                 browser.run(IN_SIGHT)
-                browser.screenshot(folder / f"{name}-{width}-{shade}-sample.png", whole=False)
+                browser.screenshot(folder / f"{stem}-sample.png", whole=False)
 
 
 def docs(browser: Browser, page: Path) -> None:
@@ -96,7 +118,7 @@ def main(words: list[str]) -> int:
                 docs(browser, pages["flight"])
                 compared(browser, folder / "flight-run", folder / "compared.html")
             else:
-                look(browser, pages, Path(words[1]))
+                look(browser, pages | comparisons(folder), Path(words[1]))
         finally:
             browser.close()
     return 0

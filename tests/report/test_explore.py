@@ -174,7 +174,7 @@ def test_messages_are_those_of_explain(browser, pages):
     browser.run("location.hash = 'sample=F01-0000&model=magpie-h'")
     time.sleep(0.3)
     shown = browser.run(
-        "[...document.querySelectorAll('.xdetail .atoms li')].map((line) => line.childNodes[1].textContent.trim())"
+        "[...document.querySelectorAll('.xdetail .atoms li:not(.rule)')].map((line) => line.childNodes[1].textContent.trim())"
     )
     text = " ".join(explain(run, "F01-0000", "magpie-h", everything=True).split())
     assert len(shown) > 3

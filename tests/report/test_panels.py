@@ -85,7 +85,9 @@ def test_reasons_and_checklist_are_those_of_explain(browser, pages):
     browser.ready(run.path / "page.html")
     show(browser, "F01-0000", "magpie-h")
     said = run.record("F01-0000", "magpie-h")["agent_output"]
-    shown = browser.run("[...document.querySelectorAll('.xdetail .atoms')[0].children].map((line) => line.innerText)")
+    shown = browser.run(
+        "[...document.querySelector('.xdetail .atoms').querySelectorAll('li:not(.rule)')].map((line) => line.innerText)"
+    )
     for line, reason in zip(shown, said["attribution"], strict=False):
         assert reason["reason"].split(";")[0] in " ".join(line.split())
     counts = {status: sum(item["status"] == status for item in said["checklist"]) for status in ("pass", "fail")}

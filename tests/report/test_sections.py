@@ -78,7 +78,7 @@ def test_markdown_and_latex(run):
 def test_page(run):
     page = render(run).decode()
     assert page.index('<section id="what_ships">') < page.index('<section id="results">')
-    assert page.index('<section id="results">') < page.index('<section id="folded">') < page.index('id="failures"')
+    assert page.index('<section id="results">') < page.index('id="failures"') < page.index('<section id="folded">')
     body = page[: page.index('id="data"')]
     assert "<b>x</b>" not in body
     assert "&lt;b&gt;x&lt;/b&gt;" in body

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from adjudge.runs.query import as_table
 from adjudge.runs.run import Run
 
+BADNESS = "case s.bucket when 'failed' then 3 when 'errored' then 1 when 'passed' then 0 else 2 end"
+"""A wrong answer before none, a broken instrument after both, as the page has it."""
 _TOGETHER = 20  # with more models than this, one sample of all of them would fill the page
 
 
@@ -75,10 +77,10 @@ def _ranked(
     key = "s.sample" if together else "s.sample || '/' || s.model"
     table = as_table(
         run,
-        "with failed as (select part, sample as row, sum(if(severity = 'CRITICAL', 1000, 1)) as weight "  # noqa: S608 -- a number of our own
+        "with failed as (select part, sample as row, sum(if(severity = 'CRITICAL', 1000, 1)) as weight "  # noqa: S608 -- words of our own
         "from atoms where outcome = 'fail' group by part, sample) "
         "select s.part::bigint as part, s.row::bigint as row, "
-        "(coalesce(weight, 0) + if(s.bucket = 'passed', 0, 0.5))::double as rank, "
+        f"(coalesce(weight, 0) + {BADNESS} * 1e9)::double as rank, "
         f"{key} as key from samples s left join failed using (part, row)",
         threads=1,
     )

@@ -33,7 +33,9 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
     """The whole block, as plain JSON data, and the samples that the page explores, if it does."""
     places = worst_places(run)
     samples = explorer(run, [*places[0], *places[1]]) if explore else None
-    modes = failure_modes(run)
+    modes, headline = failure_modes(run), _headline(run)
+    tables = [section.block() for section in sections(run)]
+    mark_shown(headline, [table for table in tables if table["place"] == "first"])
     block = {
         "schema": SCHEMA,
         "title": view.title(run),
@@ -42,7 +44,7 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
         "gates": gates(run),
         "gates_in_words": view.gates_in_words(run),
         "buckets": _buckets(run),
-        "headline": _headline(run),
+        "headline": headline,
         "ranking": _ranking(run),
         "pairs": _pairs(run),
         "warnings": view.warnings(run),
@@ -53,7 +55,6 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
         "estimates": _estimates(run),
         "provenance": provenance(run),
     }
-    tables = [section.block() for section in sections(run)]
     if tables:
         block["sections"] = tables
     if samples is not None:
@@ -116,6 +117,22 @@ def _headline(run: Run) -> dict[str, Any]:
     ]
     level = next((item.level for item in headline.cells.values()), 0.95)
     return {"key": headline.key, "columns": columns, "level": numbers.number(level, unit="%")}
+
+
+def mark_shown(headline: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> None:
+    """Name, for every headline column, the column of `tables` that shows the same numbers, so that none stands twice."""
+    shown = [
+        (column["title"], {row[0]["text"]: row[index]["text"] for row in table["rows"]})
+        for table in tables
+        for index, column in enumerate(table["columns"])
+        if column["numeric"]
+    ]
+    for column in headline["columns"]:
+        texts = {cell["label"]: cell["text"] for cell in column["cells"]}
+        for title, others in shown:
+            alone = len(texts) == len(others) == 1 and title == column["label"]
+            if others == texts if len(set(texts.values())) > 1 else alone and [*others.values()] == [*texts.values()]:
+                column["shown_as"] = title
 
 
 def _scale(cells: Sequence[Estimate], unit: str) -> dict[str, Any]:

@@ -123,6 +123,7 @@ def block(run: Run, choice: Chosen, also: Sequence[tuple[int, int]] = ()) -> dic
         "rules": [{key: rule[key] for key in _RULE_KEYS if key in rule} for rule in run.layout.rules],
         "panels": [panel.to_dict() for panel in panels],
         "agent": agent_of(run),
+        "gravest": list(run.metrics.get("gravest") or ()),
     }
 
 

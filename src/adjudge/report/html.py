@@ -17,7 +17,7 @@ from typing import Any
 
 import jinja2
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from adjudge.errors import RunError
 from adjudge.report import numbers
@@ -268,7 +268,7 @@ def _templates() -> jinja2.Environment:
     )
     environment.globals.update(bar=bar, delta=delta, legend=legend, whisker=whisker)
     environment.filters.update(
-        count=numbers.count, size=numbers.size, pretty=_pretty, weightiest_first=_weightiest_first
+        count=numbers.count, size=numbers.size, pretty=_pretty, weightiest_first=_weightiest_first, coded=_coded
     )
     return environment
 
@@ -276,6 +276,11 @@ def _templates() -> jinja2.Environment:
 def _weightiest_first(notes: Sequence[str]) -> list[str]:
     """Notes in their order, but those about what was not checked anywhere, which change no number, last."""
     return sorted(notes, key=lambda note: "nowhere applicable" in note)
+
+
+def _coded(text: str) -> Markup:
+    """A note in which what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 -- escaped
 
 
 def _pretty(value: Any) -> str:

@@ -41,7 +41,8 @@ class Shown:
             "place": self.place,
             "empty": self.empty,
             "columns": [
-                {"title": title, "numeric": numeric} for title, numeric in zip(self.head, self.numeric, strict=True)
+                {"title": title, "numeric": numeric or {row[index] for row in self.rows} == {"–"}}
+                for index, (title, numeric) in enumerate(zip(self.head, self.numeric, strict=True))
             ],
             "rows": [
                 [{"text": text, "value": value} for text, value in zip(texts, values, strict=True)]

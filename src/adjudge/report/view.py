@@ -171,6 +171,7 @@ def bucket_block(rows: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
             {
                 "label": label,
                 "n": row["n"],
+                "not_passed": row["n"] - row["passed"],
                 "counts": {bucket: row[bucket] for bucket in names},
                 "shares": {
                     bucket: numbers.number(row[bucket] / row["n"] if row["n"] else None, unit="%") for bucket in names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjudge.report.chosen import BADNESS
 from adjudge.report.samples import rendered
 from adjudge.runs.pick import hold
 from adjudge.runs.query import query
@@ -17,7 +18,7 @@ Place = tuple[int, int]
 def worst_places(run: Run) -> tuple[list[Place], list[Place], int]:
     """Partition and number of the worst rows and of a few that passed, and how many did not pass.
 
-    Samples that fail one of the rules which the protocol calls `gravest` come first, in that order.
+    Wrong answers come before none; among them those first that fail a rule which the protocol calls `gravest`.
     """
     gravest = [str(code).replace("'", "''") for code in run.metrics.get("gravest") or ()]
     cases = " ".join(f"when '{code}' then {place}" for place, code in enumerate(gravest))
@@ -27,20 +28,20 @@ def worst_places(run: Run) -> tuple[list[Place], list[Place], int]:
         run,
         "with failed as (select part, sample as row, count(*) filter (where severity = 'CRITICAL') as critical, "  # noqa: S608 -- codes are quoted
         f"count(*) as failed, {gravity} as gravity from atoms where outcome = 'fail' group by part, sample), "
-        "placed as materialized (select s.part, s.row, s.sample, s.model, s.bucket, coalesce(critical, 0) as critical, "
+        f"placed as materialized (select s.part, s.row, s.sample, s.model, s.bucket, {BADNESS} as badness, coalesce(critical, 0) as critical, "
         f"coalesce(failed, 0) as failed, coalesce(gravity, {len(gravest)}) as gravity "
         "from samples s left join failed using (part, row)), "
         "ranked as (select *, row_number() over (partition by model, bucket, gravity "
         "order by critical desc, failed desc, sample) as place, count(*) over () as total from placed where bucket <> 'passed'), "
-        "worst as (select * from ranked order by place, gravity, critical desc, failed desc, model, sample "
+        "worst as (select * from ranked order by place, badness desc, gravity, critical desc, failed desc, model, sample "
         f"limit {WORST}), "
         f"fine as (select * from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}) "
-        "select part, row, total, gravity, critical, failed, model, sample, '' as draw from worst "
-        "union all select part, row, 0, 0, 0, 0, model, sample, md5(sample) from fine",
+        "select part, row, total, -badness, gravity, -critical, -failed, model, sample, '' as draw from worst "
+        "union all select part, row, 0, 0, 0, 0, 0, model, sample, md5(sample) from fine",
         threads=1,
     )
-    failing = sorted((row for row in rows if row[2]), key=lambda row: (row[3], -row[4], -row[5], row[6], row[7]))
-    fine = sorted((row for row in rows if not row[2]), key=lambda row: (row[8], row[6]))
+    failing = sorted((row for row in rows if row[2]), key=lambda row: row[3:9])
+    fine = sorted((row for row in rows if not row[2]), key=lambda row: (row[9], row[7]))
     return [row[:2] for row in failing], [row[:2] for row in fine], failing[0][2] if failing else 0
 
 

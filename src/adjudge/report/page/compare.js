@@ -36,7 +36,7 @@ const exploreComparison = async (host) => {
     const failing = everyone.filter((system) => failedOf(system, key).length).sort((a, b) => storeOf(b).rank(rows[b][key]) - storeOf(a).rank(rows[a][key]));
     return failing.length ? failedOf(failing[0], key)[0].code : "";
   };
-  const order = ranked(n, (key) => (two ? (3 - ways[0][key]) % 3 : flips[key]) * 1e7 + badness(key));
+  const order = ranked(n, (key) => (two ? (3 - ways[0][key]) % 3 : flips[key]) * 1e11 + badness(key));
 
   const scores = two ? storeOf(0).shownScores().slice(0, 1).filter((name) => storeOf(1).columns[name]) : [];
   const sorted = (find) => [...new Set(stores.flatMap((store) => store.failed.flat().map(find)))].sort();
@@ -83,13 +83,13 @@ const exploreComparison = async (host) => {
   };
 
   host.style.setProperty("--least", `${systems.length * 34 + 330}px`);
-  host.style.setProperty("--narrow", `minmax(90px, 240px) repeat(${systems.length}, 30px) 52px`);
-  host.style.setProperty("--matrix", `${systems.length * 34 + 220}px`);
+  host.style.setProperty("--narrow", `minmax(72px, 240px) repeat(${systems.length}, 30px) 44px`);
+  host.style.setProperty("--matrix", `${systems.length * 34 + 150}px`);
   const source = {
     n,
     order,
     heads: [["sample", "id"], ...everyone.map((system) => [`system ${system}`, systems[system].name]), ["change", two ? "flip" : "flips"],
-      ...scores.flatMap((name) => sides.map((side) => [`${name} ${side}`, `${name.replaceAll("_", " ")}, ${side ? "second" : "first"}`])), ["worst", "worst rule"]],
+      ...scores.flatMap((name) => sides.map((side) => [`${name} ${side}`, `${name.replace(/^score\./, "").replaceAll("_", " ")}, ${side ? "second" : "first"}`])), ["worst", "worst rule"]],
     cell: (name, key) => {
       if (name === "sample") return idOf(key);
       if (name === "change") return short(key);
@@ -111,7 +111,7 @@ const exploreComparison = async (host) => {
       ...(two ? everyone : []).map((system) => ({ name: `bucket${system}`, label: `every bucket of ${systems[system].name}`, options: storeOf(system).words("bucket"), fits: (key, value) => at("bucket", system, key) === value })),
       { name: "rule", label: "every rule", options: sorted((atom) => atom.code), fits: (key, value) => everyone.some((system) => failedOf(system, key).some((atom) => atom.code === value)) },
       { name: "severity", label: "every severity", options: sorted((atom) => atom.severity), fits: (key, value) => everyone.some((system) => failedOf(system, key).some((atom) => atom.severity === value)) },
-      ...slices.map((name) => ({ ...isWord(name), label: `every ${name.replaceAll("_", " ")}`, options: storeOf(0).words(name) })),
+      ...slices.map((name) => ({ ...isWord(name), label: `every ${name.replace(/^meta\./, "").replaceAll("_", " ")}`, options: storeOf(0).words(name) })),
     ],
     link: (key) => [["sample", idOf(key)], ...(trialOf(key) === null ? [] : [["trial", trialOf(key)]]), ["a", systems[sides[0]].name], ["b", systems[sides[1]].name]],
     row: (parts) => {

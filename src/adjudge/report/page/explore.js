@@ -1,4 +1,5 @@
 // The samples of a run.
+const FIRST = 5; // so many other models are in sight, the rest folded
 const exploreSamples = async (host) => {
   const data = await unpack("samples-data");
   if (data === null) {
@@ -17,7 +18,7 @@ const exploreSamples = async (host) => {
   const source = {
     n,
     order: ranked(n, (row) => samples.rank(row)),
-    heads: [["sample", "id"], ["model", "model"], ["bucket", "bucket"], ["verdict", "verdict"], ...shown.map((name) => [name, name.replaceAll("_", " ")]), ["worst", "worst rule"]],
+    heads: [["sample", "id"], ["model", "model"], ["bucket", "bucket"], ["verdict", "verdict"], ...shown.map((name) => [name, name.replace(/^score\./, "").replaceAll("_", " ")]), ["worst", "worst rule"]],
     cell: (name, row) => (name === "worst" ? samples.worst(row) : at(name, row)),
     node: (name, row) => (name === "bucket" && at(name, row) ? badge(at(name, row)) : null),
     widths: `minmax(90px, 1.4fr) minmax(90px, 1.2fr) 96px minmax(80px, .9fr) ${shown.map(() => "84px").join(" ")} minmax(110px, 2fr)`,
@@ -27,7 +28,7 @@ const exploreSamples = async (host) => {
       { ...isWord("bucket"), label: "every bucket", options: samples.words("bucket") },
       { name: "rule", label: "every rule", options: [...new Set(failed.flat().map((atom) => atom.code))].sort(), fits: (row, value) => failed[row].some((atom) => atom.code === value) },
       { name: "severity", label: "every severity", options: [...new Set(failed.flat().map((atom) => atom.severity))].sort(), fits: (row, value) => failed[row].some((atom) => atom.severity === value) },
-      ...data.slices.slice(0, 4).map((name) => ({ ...isWord(name), label: `every ${name.replaceAll("_", " ")}`, options: samples.words(name) })),
+      ...data.slices.slice(0, 4).map((name) => ({ ...isWord(name), label: `every ${name.replace(/^meta\./, "").replaceAll("_", " ")}`, options: samples.words(name) })),
     ],
     link: (row) => [["sample", at("sample", row)], ["model", at("model", row) ?? ""]],
     row: (parts) => {
@@ -36,15 +37,17 @@ const exploreSamples = async (host) => {
       return -1;
     },
     open: (row, turn) => {
-      const others = other(row);
+      const others = other(row), buttons = others.slice(0, 30).map((each) => {
+        const button = make("button", { type: "button", title: "Open it" }, make("span", { class: "name" }, at("model", each)), badge(at("bucket", each)), make("span", { class: "excerpt" }, samples.said(each)));
+        button.addEventListener("click", () => turn(each));
+        return button;
+      });
+      const more = others.length - 30;
       return [
         make("h3", {}, `${at("sample", row)} `, make("span", { class: "model" }, at("model", row) ?? "")),
-        others.length ? make("p", { class: "others" }, "The same sample by ", ...others.slice(0, 30).map((each) => {
-          const button = make("button", { type: "button" }, `${at("model", each)} `, badge(at("bucket", each)));
-          button.addEventListener("click", () => turn(each));
-          return button;
-        }), others.length > 30 ? `and ${(others.length - 30).toLocaleString("en")} more: search for the id.` : null) : null,
-        ...findings(samples, row),
+        ...findings(samples, row, others.length ? make("div", { class: "part others" }, make("h4", {}, "What the others said"), ...buttons.slice(0, FIRST),
+          buttons.length > FIRST ? folded(several(buttons.length - FIRST, "more model"), ...buttons.slice(FIRST)) : null,
+          more > 0 ? make("p", { class: "note" }, `and ${more.toLocaleString("en")} more: search for the id.`) : null) : null),
       ];
     },
     counted: (count, sort) => {

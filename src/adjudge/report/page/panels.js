@@ -67,18 +67,18 @@ const tablePanel = (samples, row, { columns, options }) => {
     options.rows.forEach((field, index) => {
       const values = names.map((_, place) => cell(place, index, step));
       filled ||= values.some((value) => !isEmpty(value));
-      const cells = values.map((value) => make("td", { class: typeof value === "number" || /^\d{4}-\d\d-\d\d/.test(value) ? "num" : "" },
+      const cells = values.map((value, place) => make("td", { "data-label": names[place][0], class: typeof value === "number" || /^\d{4}-\d\d-\d\d/.test(value) ? "num" : "" },
         ...(Array.isArray(value) && typeof value[0] === "object" ? value.map((item) => make("div", {}, plain(item))) : [plain(value)])));
       if (options.error) {
         let apart = typeof values[predicted] === "number" && typeof values[truth] === "number" ? Math.abs(values[predicted] - values[truth]) : null;
         if (apart !== null && around.has(field)) apart = Math.min(apart % 360, 360 - (apart % 360));
-        cells.push(make("td", { class: "num" }, apart === null ? "–" : digits(Number(apart.toPrecision(4)))));
+        cells.push(make("td", { class: "num", "data-label": "error" }, apart === null ? "–" : digits(Number(apart.toPrecision(4)))));
       }
-      if (options.limit) cells.push(make("td", { class: "num" }, format(limits.get(`${field}@${step}`))));
+      if (options.limit) cells.push(make("td", { class: "num", "data-label": options.limit_title || "limit" }, format(limits.get(`${field}@${step}`))));
       if (options.filled && values.every(isEmpty)) return;
       const checks = checksOf(samples, row, field, step, options);
       const wrong = samples.failed[row].some((atom) => isAbout(samples.positions[atom.position], field, step, options));
-      lines.push(make("tr", { class: wrong ? "wrong" : "" }, make("th", { scope: "row" }, steps > 1 ? `${field}, t + ${step + 1}` : field), ...cells, checked ? make("td", {}, ...checks) : null));
+      lines.push(make("tr", { class: wrong ? "wrong" : "" }, make("th", { scope: "row" }, steps > 1 ? `${field}, t + ${step + 1}` : field), ...cells, checked ? make("td", { class: "checks" }, ...checks) : null));
     });
   }
   if (!filled) return null;

@@ -15,6 +15,7 @@
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
+      if (!button.textContent.trim()) button.setAttribute("aria-label", `Sort by column ${column + 1}`);
       head.append(button);
       button.addEventListener("click", () => {
         const first = head.classList.contains("num") ? "descending" : "ascending";
@@ -37,6 +38,19 @@
       item.hidden = !words.every((word) => text.includes(word));
     }
   });
+  // Of a long table the first rows, and all at a click or when it is filtered.
+  for (const table of document.querySelectorAll("table[data-first]")) {
+    const first = Number(table.dataset.first), rows = table.tBodies[0].rows.length;
+    if (rows <= first + 2) continue;
+    table.classList.add("shortened");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "clear";
+    button.textContent = `Show all ${rows} rows`;
+    button.addEventListener("click", () => { table.classList.remove("shortened"); button.remove(); });
+    table.parentElement.after(button);
+  }
+
   for (const table of document.querySelectorAll("table[data-filter]")) {
     const label = document.createElement("label");
     label.className = "filter";
@@ -47,6 +61,7 @@
     label.append(input);
     table.parentElement.before(label);
     filter(input, () => table.tBodies[0].rows);
+    input.addEventListener("input", () => table.classList.toggle("filtered", input.value.trim() !== ""));
   }
   const samples = document.getElementById("sample-filter");
   if (samples) filter(samples, () => document.querySelectorAll("details.sample"));

@@ -27,13 +27,19 @@ const why = (samples, row) => {
   const ranked = reasons.map(([position, size], place) => ({ position, size, place, atom: failed.find((atom) => atom.position === position) }));
   const ranks = new Map(ranked.map(({ position }, place) => [position, place]));
   const rest = failed.filter((atom) => !ranks.has(atom.position)).map((atom) => ({ position: atom.position, size: 1, place: -1, atom }));
-  const lines = [...ranked, ...rest].map(({ position, size, place, atom }) => {
-    const { rule, slot } = samples.positions[position];
-    return make("li", { title: atom ? limitsOf(atom, slot) : null }, badge(atom ? atom.severity : "passed"), ` ${atom ? samples.message(atom, "f") : rule.title} `,
-      make("code", {}, atom ? atom.code : rule.code), size > 1 ? make("span", { class: "note" }, ` and ${size - 1} more like it`) : null,
-      ...(place < 0 ? [] : wordsOf(samples, row, place)));
+  const every = [...ranked, ...rest], codeOf = ({ atom, position }) => (atom ? atom.code : samples.positions[position].rule.code), told = new Set();
+  if (!every.length) return [make("p", { class: "note" }, "No check failed.")];
+  // What happened, and once after those of one rule what should have been.
+  const lines = every.flatMap((each, index) => {
+    const { position, size, place, atom } = each, { rule, slot } = samples.positions[position], code = codeOf(each);
+    const title = (rule.variants.find((variant) => variant.code === code) || rule).title, message = atom ? samples.message(atom, "f") : rule.title;
+    const last = index === every.length - 1 || codeOf(every[index + 1]) !== code, tell = last && !told.has(code) && !message.includes(title);
+    const line = make("li", { title: atom ? limitsOf(atom, slot) : null }, badge(atom ? atom.severity : "passed"), ` ${message} `,
+      last && !tell ? make("code", {}, code) : null, size > 1 ? make("span", { class: "note" }, ` and ${size - 1} more like it`) : null, ...(place < 0 ? [] : wordsOf(samples, row, place)));
+    if (!tell) return [line];
+    told.add(code);
+    return [line, make("li", { class: "rule" }, `should hold: ${title} `, make("code", {}, code))];
   });
-  if (!lines.length) return [make("p", { class: "note" }, "No check failed.")];
   return [make("ul", { class: "atoms" }, ...lines)];
 };
 
@@ -105,15 +111,16 @@ const plainFacts = (samples, row) => {
     .filter(([, value]) => !isEmpty(value)).map(([name, value]) => [name, plain(value).slice(0, 600)]);
 };
 
-// The evidence and the answer of a sample, in the order in which they are read.
-const findings = (samples, row) => {
+// The evidence and the answer of a sample, in the order in which they are read; `others` stands between why and the rest.
+const findings = (samples, row, others = null) => {
   const { passed, unchecked, broken } = unfailed(samples, row);
-  const rest = plainFacts(samples, row);
+  const rest = plainFacts(samples, row), bucket = samples.at("bucket", row), verdict = format(samples.at("verdict", row));
   return [
-    make("p", {}, badge(samples.at("bucket", row)), ` verdict `, make("strong", {}, format(samples.at("verdict", row)))),
+    make("p", {}, badge(bucket), ...(verdict === bucket ? [] : [" verdict ", make("strong", {}, verdict.replaceAll("_", " "))])),
     ...why(samples, row),
     broken.size ? make("p", {}, badge("error"), ` ${total(broken)} checks broke; the instrument failed, not the model: ${[...broken.keys()].join("; ")}`) : null,
     judgeOf(samples, row),
+    others,
     ...panels(samples, row),
     answerOf(samples, row),
     checklistOf(samples, row),

@@ -35,6 +35,7 @@ const digits = (value) => {
 const format = (value) => (value === null || value === undefined ? "–" : typeof value === "number" ? digits(value) : String(value));
 
 const SEVERITIES = ["INFO", "WARNING", "CRITICAL"];
+const BADNESS = { failed: 3, errored: 1, passed: 0 };
 
 class Samples {
   constructor(data) {
@@ -83,9 +84,27 @@ class Samples {
     return this.failed[row].length ? this.failed[row][0].code : "";
   }
 
-  // How bad a sample is: critical failures, other failures, and whether it did not pass.
+  // How bad a sample is: a wrong answer before none, a broken instrument after both; then the gravest rule, the number of
+  // critical and of other failures, and how far the worst lies beyond its limit.
   rank(row) {
-    return this.failed[row].reduce((sum, atom) => sum + (atom.severity === "CRITICAL" ? 1000 : 1), 0) + (this.at("bucket", row) === "passed" ? 0 : 0.5);
+    const failed = this.failed[row], gravest = this.data.gravest || [];
+    const gravity = Math.max(0, ...failed.map(({ code }) => (gravest.includes(code) ? gravest.length - gravest.indexOf(code) : 0)));
+    const count = failed.reduce((sum, atom) => sum + (atom.severity === "CRITICAL" ? 1000 : 1), 0);
+    return (BADNESS[this.at("bucket", row)] ?? 2) * 1e9 + gravity * 1e7 + count + Math.max(0, ...failed.map((atom) => this.beyond(atom)));
+  }
+
+  // How far a value lies beyond its limit, from 0 to less than 1.
+  beyond({ position, observed }) {
+    const { low, high } = this.positions[position].slot;
+    if (typeof observed !== "number") return 0;
+    const by = Math.max(typeof high === "number" ? (observed - high) / (Math.abs(high) || 1) : 0, typeof low === "number" ? (low - observed) / (Math.abs(low) || 1) : 0);
+    return by > 0 ? by / (by + 1) : 0;
+  }
+
+  // The beginning of what a model said, on one line.
+  said(row) {
+    const response = this.at("response", row) ?? (this.at("claims", row) || [])[0];
+    return typeof response === "string" && response.trim() ? response.trim().replace(/\s+/g, " ").slice(0, 160) : "no answer";
   }
 
   // What is searched.

@@ -9,6 +9,7 @@
 //   choose(row, node) is told what somebody chose, by a click on a node or else by a key; it may be absent
 //   open(row, turn) the nodes that are shown when it is opened; turn(row) opens another
 //   counted(count)  the line above the table
+const narrow = () => matchMedia("(max-width: 760px)").matches;
 const explorer = (host, source) => {
   const state = { q: "", sort: "", down: false, filters: {}, chosen: -1 };
   const filterOf = Object.fromEntries(source.filters.map((filter) => [filter.name, filter]));
@@ -26,17 +27,28 @@ const explorer = (host, source) => {
   };
 
   const search = make("input", { type: "search", id: "explore-search", placeholder: "id or words of the answer ( / )", "aria-label": "Search ids and answers" });
-  const controls = make("div", { class: "controls" }, search);
+  const boxes = make("div", { class: "boxes", id: "explore-filters" });
+  const fold = make("button", { type: "button", class: "fold", "aria-expanded": "false", "aria-controls": "explore-filters" }, "Filters"); // where there is little room
+  fold.addEventListener("click", () => fold.setAttribute("aria-expanded", String(fold.getAttribute("aria-expanded") === "false")));
+  const controls = make("div", { class: "controls" }, search, fold, boxes);
   for (const { name, label, options } of source.filters) {
     if (options.length < 2) continue;
     const box = make("select", { "aria-label": label, "data-filter-name": name }, make("option", { value: "" }, label),
       ...options.map((value) => make("option", { value }, value.length > 60 ? value.slice(0, 59) + "…" : value)));
     box.addEventListener("change", () => { state.filters[name] = box.value; update(); });
-    controls.append(box);
+    boxes.append(box);
   }
   const count = make("p", { class: "note", role: "status", id: "explore-count" });
 
-  const HEIGHT = 30;
+  const clear = make("button", { type: "button", class: "clear" }, "Show all");
+  clear.addEventListener("click", () => {
+    state.q = search.value = "";
+    state.filters = {};
+    for (const box of boxes.children) box.value = "";
+    update();
+  });
+
+  const height = () => (narrow() ? 44 : 30);
   const headRow = make("div", { class: "xrow xhead", role: "row" });
   for (const [name, label] of source.heads) {
     const button = make("button", { type: "button" }, label);
@@ -52,6 +64,7 @@ const explorer = (host, source) => {
   const space = make("div", { class: "xspace", role: "presentation" });
   body.append(space);
   const draw = () => {
+    const HEIGHT = height();
     const first = Math.max(0, Math.floor(body.scrollTop / HEIGHT) - 8);
     const last = Math.min(rows.length, first + Math.ceil(body.clientHeight / HEIGHT) + 16);
     space.style.height = `${rows.length * HEIGHT}px`;
@@ -74,13 +87,22 @@ const explorer = (host, source) => {
   const detail = make("div", { class: "xdetail", role: "region", "aria-label": "The opened sample", "aria-live": "polite", hidden: true });
   const open = (row, quiet = false) => {
     state.chosen = row;
-    const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
-    close.addEventListener("click", shut);
-    detail.replaceChildren(close, ...source.open(row, open).filter((part) => part !== null && part !== undefined));
+    const place = rows.indexOf(row);
+    const button = (kind, label, sign, act, off = false) => {
+      const node = make("button", { type: "button", class: kind, "aria-label": label, title: label, disabled: off }, sign);
+      node.addEventListener("click", act);
+      return node;
+    };
+    const bar = make("div", { class: "xbar" },
+      make("span", { class: "note" }, place < 0 ? "" : `${(place + 1).toLocaleString("en")} of ${rows.length.toLocaleString("en")}`),
+      button("step", "Previous sample", "↑", () => move(-1), place <= 0), button("step", "Next sample", "↓", () => move(1), place === rows.length - 1),
+      button("close", "Close", "×", shut));
+    detail.replaceChildren(bar, ...source.open(row, open).filter((part) => part !== null && part !== undefined));
+    detail.scrollTop = 0;
     detail.hidden = false;
     host.classList.add("open");
     if (!quiet) remember();
-    const place = rows.indexOf(row);
+    const HEIGHT = height();
     if (place >= 0 && (place * HEIGHT < body.scrollTop || (place + 1) * HEIGHT > body.scrollTop + body.clientHeight)) body.scrollTop = Math.max(0, place * HEIGHT - body.clientHeight / 2);
     draw();
   };
@@ -103,7 +125,7 @@ const explorer = (host, source) => {
   };
   const recall = () => {
     const parts = new URLSearchParams(location.hash.slice(1));
-    if (![...parts.keys()].some((key) => ["sample", "q", "sort"].includes(key) || key.startsWith("is."))) return;
+    if (![...parts.keys()].some((key) => ["sample", "q", "sort", "open"].includes(key) || key.startsWith("is."))) return;
     state.q = search.value = parts.get("q") || "";
     const sort = parts.get("sort") || "";
     state.down = sort.startsWith("-");
@@ -116,11 +138,18 @@ const explorer = (host, source) => {
     update(true);
     const row = parts.has("sample") ? source.row(parts) : -1;
     if (row >= 0) open(row, true);
+    else if (parts.has("open") && rows.length) { // the first of those that are left, which is the worst
+      source.choose?.(rows[0], null);
+      open(rows[0]);
+    }
     host.scrollIntoView();
   };
   const update = (quiet = false) => {
     choose();
     count.replaceChildren(`${source.counted(rows.length, state.sort)} `, make("span", { class: "keys" }, "j and k move, / searches, Esc closes."));
+    const filtered = Object.values(state.filters).filter(Boolean).length;
+    if (filtered || state.q) count.append(" ", clear);
+    fold.textContent = filtered ? `Filters, ${filtered} set` : "Filters";
     for (const head of headRow.children) {
       if (head.dataset.name === state.sort) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
