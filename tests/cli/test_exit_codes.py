@@ -148,3 +148,23 @@ def test_a_signal_during_the_imports_ends_the_program_without_a_word(number):
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
     other = code.replace("/bin/adjudge", "/bin/other")
     assert subprocess.run([sys.executable, "-c", other], capture_output=True, check=False).returncode == -number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_code_that_a_library_composes_has_its_own_exit_code(tmp_path, number):
+    composed = f"start._command = lambda: exec('import os; os.kill(os.getpid(), {int(number)})')"
+    loaded = "from adjudge.cli import start\nimport adjudge.provenance.redact, adjudge.report.untrusted"
+    (tmp_path / "probe.py").write_text(f"{loaded}\n{composed}\nstart.run()\n")
+    words = [sys.executable, "-m", "probe"]  # as `python -m adjudge`; the console script ends in another way
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + number
+    assert one_sentence(done.stderr).startswith("interrupted; ")
+
+
+def test_an_error_that_cannot_be_put_into_words_is_exit_4():
+    unloadable = (
+        "import sys\nfrom adjudge.cli import start\nsys.modules['adjudge.report.untrusted'] = None\n"
+        "def _broken(): raise ImportError('failed to map segment from shared object')\nstart._command = _broken\n"
+    )
+    done = call(first=unloadable)
+    assert (done.returncode, done.stderr) == (4, "adjudge: there is not enough memory\n")

@@ -148,3 +148,33 @@ def test_a_link_to_a_file_stays_a_link(tmp_path):
     write_whole(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_an_evaluation_that_is_refused_leaves_no_parent_that_it_made(config, tmp_path):
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"id": 1}\n')
+    (tmp_path / "kept").mkdir()
+    for place in ("runs/run", "a/b/run", "kept/c/run"):
+        with pytest.raises(adjudge.AdjudgeError):
+            evaluate(protocol("flight"), config | {"reference": [str(broken)]}, Options(out=tmp_path / place))
+    assert names(tmp_path) == ["broken.jsonl", "kept"]
+    assert names(tmp_path / "kept") == []
+    assert evaluate(protocol("flight"), config, Options(out=tmp_path / "a" / "b" / "run")).is_dir()
+
+
+def test_a_parent_that_another_evaluation_removes_is_made_again(tmp_path, monkeypatch):
+    first, second = Workplace(tmp_path / "runs" / "one"), Workplace(tmp_path / "runs" / "two")
+    first.open()
+    removals = [first.close]
+    made = Path.mkdir
+
+    def removed_before(path, *arguments, **more):
+        if path.name.endswith(".adjudge") and removals:
+            removals.pop()()
+        made(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "mkdir", removed_before)
+    second.open()
+    assert removals == []
+    assert second.folder.is_dir()
+    second.close()

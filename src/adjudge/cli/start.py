@@ -38,6 +38,10 @@ _OF_THE_MACHINE = {
 _received: list[int] = []
 
 
+class _Interrupted(KeyboardInterrupt):
+    """A signal. An interpreter that met a plain KeyboardInterrupt in code of `exec` ends as if by SIGINT, whatever it is told."""
+
+
 def run() -> None:
     """Run the command of this process and leave with its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -51,7 +55,7 @@ def run() -> None:
         code = _command()
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 -- nothing goes past the exit codes
-        code = _told(error)
+        code = _told_somehow(error)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # what comes while the interpreter ends changes nothing
     for stream in (sys.stdout, sys.stderr):
@@ -84,6 +88,16 @@ def _command() -> int:
     except click.exceptions.Exit as end:
         code = end.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _told_somehow(error: BaseException) -> int:
+    """The same, where memory may not even suffice for the modules that put an error into words."""
+    try:
+        return _told(error)
+    except Exception:  # noqa: BLE001 -- nothing goes past the exit codes
+        with suppress(OSError):
+            os.write(2, b"adjudge: there is not enough memory\n")
+        return InstrumentError.exit_code
 
 
 def _told(error: BaseException) -> int:
@@ -152,6 +166,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     _received.append(number)
     if len(_received) == 1:
-        raise KeyboardInterrupt
+        raise _Interrupted
     if len(_received) > 2:
         os._exit(128 + number)

@@ -22,6 +22,7 @@ class Workplace:
         self.place = place
         self.folder = place.parent
         self._lock: int | None = None
+        self._new_parents: list[Path] = []
 
     @property
     def run(self) -> Path:
@@ -30,11 +31,14 @@ class Workplace:
 
     def open(self) -> None:
         """Make the folder, after those of processes that died."""
-        self.place.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(self.place.parent)
+        parents = (self.place.parent, *self.place.parent.parents)
+        self._new_parents = [parent for parent in parents if not parent.exists()]
         while True:
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            _sweep(self.place.parent)
             self.folder = self.place.parent / f".{self.place.name}.{_HOST}.{secrets.token_hex(4)}.adjudge"
-            self.folder.mkdir()
+            with suppress(FileNotFoundError):  # somebody who made no run there removed the empty parent
+                self.folder.mkdir()
             with suppress(BlockingIOError, FileNotFoundError):  # somebody took the new folder for a dead one
                 self._lock = _locked(self.folder)
                 if self._lock is None or os.path.samestat(os.fstat(self._lock), self.folder.stat()):
@@ -70,10 +74,13 @@ class Workplace:
         sync(self.place)
 
     def close(self) -> None:
-        """Remove the folder; a run that was to be replaced and was not goes back to its place."""
+        """Remove the folder, and parents that were made for nothing; a run that was not replaced goes back to its place."""
         if self.folder != self.place.parent:
             _clear(self.folder, self.place)
         self._unlock()
+        with suppress(OSError):  # the first that is not empty stays, and those above it
+            for parent in self._new_parents:
+                parent.rmdir()
 
     def _unlock(self) -> None:
         if self._lock is not None:
