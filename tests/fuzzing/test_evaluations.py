@@ -46,6 +46,11 @@ def test_a_hundred_evaluations_of_damaged_files():
 
 ONCE_BROKEN = {
     "a policy that is nested too deeply": ("consistency-policy", "policy.yaml", DEEP),
+    "a policy that rejects what nothing speaks against": (
+        "consistency-policy",
+        "policy.yaml",
+        "policy: mine\nrows: [{when: {auditor: {not: VALID}}, final: REJECT, why: veto}, {final: REJECT, why: no}]",
+    ),
     "splits that are no characters": ("anomaly-csv", "splits.json", b"\xf6{}"),
     "splits that are nested too deeply": ("anomaly-csv", "splits.json", DEEP),
     "scores without a test flight": ("anomaly-csv", "scores.csv", "flight,t,score,label\nf0,0,0.5,0\n"),

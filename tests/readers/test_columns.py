@@ -82,3 +82,9 @@ def test_a_word_that_is_no_text_is_named_by_its_line(odd: Any) -> None:
 def test_many_keys_that_nobody_reads_change_nothing() -> None:
     others = {f"key {place}": place for place in range(30)}
     assert columns([{"id": "a", "word": "I", **others}, {"id": "b"}]) == {"id": ("a", "b"), "word": ("I", None)}
+
+
+@pytest.mark.parametrize("key", ["a\\b", 'a"b', "a\x00b", "a\tb", "\x1f", ""])
+def test_a_key_may_hold_what_no_name_of_a_field_may(key: str) -> None:
+    records = [{"id": place, "word": "C", key: place} for place in range(3)]
+    assert columns(records) == {"id": (0, 1, 2), "word": ("C", "C", "C")}

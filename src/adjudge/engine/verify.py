@@ -154,13 +154,20 @@ class _Texts:
             result.add(f"{name}: its rows are not those of {SAMPLES}")
             return
         assert self.plan is not None  # noqa: S101 -- without a plan nothing is read again
-        again = self.plan.reread(samples, outputs)
-        if again is None:
-            self.not_checked = ["the raw texts in outputs/, which no number follows from (--inputs FILE …)"]
-        else:
+        try:
+            again = self.plan.reread(samples, outputs)
+        except KeyError as error:  # a column
+            if result.made_by is None:
+                result.add(f"{name}: {error.args[0]}")
+                return
+            again = None  # which texts are kept belongs to the version
+        if again is not None:
             self.checked = ["that the stored answers are what the raw texts in outputs/ say"]
             for text in again:
                 result.differ(f"{name}: {text}")
+        if self.plan.unread or again is None:
+            what = self.plan.unread or "which this version does not read"
+            self.not_checked = [f"the raw texts in outputs/, {what} (--inputs FILE …)"]
 
 
 def _same(a: pa.Table, b: pa.Table, name: str) -> bool:

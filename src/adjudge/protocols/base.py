@@ -132,6 +132,8 @@ class Plan(ABC):
     """The column of the samples that holds the ids of the input's records."""
     derived: Sequence[str] = ()
     """Settings that were found from the input: an evaluation of the same files finds them again."""
+    unread: str = "which no number follows from"
+    """What of the raw texts of a run `reread` holds nothing against, after "the raw texts in outputs/, "; empty for nothing."""
     adjudicator: Adjudicator | None = None
     """Where an agent decides: with it the engine checks, stores and replays what the agent answered."""
 
@@ -173,7 +175,8 @@ class Plan(ABC):
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str] | None:
         """Read the raw texts of a batch again; every difference from the stored values in words.
 
-        None, as here, says that the values cannot be read from what the run keeps of the texts.
+        None, as here, says that the values cannot be read from what the run keeps of the texts. `unread` says what of the
+        texts nothing is held against.
         """
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
@@ -16,6 +17,8 @@ LOOKED_AT = 64
 
 _MOST_WORDS = 16
 _MOST_OTHERS = 8
+_PLAIN = re.compile(r'[^\\"\x00-\x1f]*')
+"""What the name of a struct's field may hold."""
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
@@ -69,7 +72,8 @@ class ColumnReader:
             seen.update(value for value in values if type(value) is str)
             if len(seen) > _MOST_WORDS or any(value is not None and type(value) is not str for value in values):
                 del self._words[name]
-        self._narrow = self._decoder() if len(self._keys) <= len(self._fields) + _MOST_OTHERS else None
+        few = len(self._keys) <= len(self._fields) + _MOST_OTHERS
+        self._narrow = self._decoder() if few and all(map(_PLAIN.fullmatch, self._keys)) else None
 
     def _decoder(self) -> msgspec.json.Decoder[Any]:
         """A decoder of records with the keys seen and no other; those that the struct does not have are passed over."""

@@ -29,6 +29,7 @@ def yaml_of(text: str, where: str | Path) -> Any:
 
     try:
         _refuse_deep(where, yaml.parse(text, Loader=yaml.SafeLoader))
+        _refuse_twice(where, yaml.compose(text, Loader=yaml.SafeLoader))
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -56,3 +57,27 @@ def _refuse_deep(where: str | Path, events: Iterable[Any]) -> None:
         if depth > _DEPTH or aliases > _ALIASES:
             what = f"nested deeper than {_DEPTH} levels" if depth > _DEPTH else f"over {_ALIASES} aliases"
             raise ConfigError(f"{where}: is refused: {what}")
+
+
+def _refuse_twice(where: str | Path, root: Any) -> None:
+    """A key that stands twice in one table, of which YAML would take the last without a word."""
+    from yaml.nodes import CollectionNode, MappingNode, ScalarNode
+
+    waiting, seen = [root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, CollectionNode) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if not isinstance(node, MappingNode):
+            waiting += node.value
+            continue
+        keys = [(key.tag, key.value, key) for key, _ in node.value if isinstance(key, ScalarNode)]
+        first = {(tag, value): key for tag, value, key in reversed(keys)}
+        again = next((key for tag, value, key in keys if first[tag, value] is not key), None)
+        if again is not None:
+            line = first[again.tag, again.value].start_mark.line + 1
+            raise ConfigError(
+                f"{where}:{again.start_mark.line + 1}: the key {again.value!r} stands already on line {line}"
+            )
+        waiting += [part for pair in node.value for part in pair]

@@ -42,6 +42,7 @@ class Run:
         self.held: dict[tuple[int, int], tuple[dict[str, Any], Evidence, dict[str, Any] | None]] = {}
         """Rows that are asked for again, by partition and number, with their evidence and output."""
         self._agent_part: tuple[int, pa.Table | None] = -1, None
+        self._evidence_group: tuple[int, int, pa.Table] | None = None
         if not path.is_dir():
             hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
             raise RunError(f"{path} is not a run: there is no such folder{hint}")
@@ -183,7 +184,9 @@ class Run:
             return self.held[part, row][1]
         file = open_parquet(self.path / "evidence" / f"part-{part:05d}.parquet")
         for index in _groups_with(file, "sample", row):
-            table = file.read_row_group(index)
+            if self._evidence_group is None or self._evidence_group[:2] != (part, index):
+                self._evidence_group = part, index, file.read_row_group(index)
+            table = self._evidence_group[2]
             atoms_of_row = table.filter(pc.equal(table.column("sample"), row))
             if atoms_of_row.num_rows:
                 return Evidence.from_arrow(atoms_of_row, self.layout)

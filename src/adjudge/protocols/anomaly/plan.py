@@ -24,6 +24,7 @@ from adjudge.protocols.anomaly.rows import parse_splits, read_splits
 from adjudge.protocols.anomaly.samples import (
     PARTIALS,
     SCORES,
+    alarms_in_words,
     judged_samples,
     load_scores,
     write_partials,
@@ -43,6 +44,8 @@ _FILES = ("scores", "data", "code", "no_scores")
 
 class AnomalyPlan(RulePlan):
     """One configured evaluation of one or several detectors."""
+
+    unread = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.settings = settings = parse(options)
@@ -152,6 +155,11 @@ class AnomalyPlan(RulePlan):
             if samples.column(name).to_pylist() != again.samples.column(name).to_pylist()
         )
         return problems + [f"samples.parquet: column {name} is not what {SCORES} gives" for name in differ]
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """There are no texts of a model, but the alarms in words."""
+        same = outputs.column("response").to_pylist() == alarms_in_words(samples).to_pylist()
+        return [] if same else ["response is not the number of alarms in samples.parquet"]
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Any:
         """Nothing beyond the scores, which are at hand whole."""

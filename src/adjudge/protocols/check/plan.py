@@ -38,6 +38,7 @@ class CheckPlan(BatchPlan):
     """One configured evaluation of structured outputs."""
 
     source = "the stored answers give"
+    unread = f"beyond the answers in them, and where they were cut at {rows.TEXT_LIMIT:,} characters"
     adjudicator: Adjudicator
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -118,7 +119,7 @@ class CheckPlan(BatchPlan):
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Take every answer out of its text again; a text that was cut at the bound is left."""
         reader = rows.OutputReader(self.compiled, repairs=self.settings.repairs, by_line=False)
-        return columns.reread(samples, outputs, reader) if self.compiled.file.extract == "json" else []
+        return columns.reread(samples, outputs, reader)
 
     def restore(self, samples: pa.Table) -> CheckBatch:
         """The answers as they were."""

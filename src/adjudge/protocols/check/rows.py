@@ -115,7 +115,10 @@ class OutputReader:
 
     def again(self, texts: Sequence[str | None]) -> pa.Table:
         """The columns on the answers in texts that a run stores."""
-        found, rows = self._answers(texts, [None] * len(texts))
+        if self.compiled.file.extract == "none":
+            found, rows = self._converted([json_object((text or "").encode()) for text in texts])
+        else:
+            found, rows = self._answers(texts, [None] * len(texts))
         columns = self.answers.columns(rows)
         return pa.table({**found.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
 
@@ -199,9 +202,8 @@ class OutputReader:
         found.take(row, extraction)
         return found.converted(row, self.answers.convert(extraction.value))
 
-    def _rows(self, block: Block) -> pa.Table:
-        """Rows that are answers themselves."""
-        records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
+    def _converted(self, records: Sequence[dict[str, Any]]) -> tuple[Found, list[tuple[Any, ...]]]:
+        """The values of records that are answers themselves."""
         found = Found([0] * len(records))
         rows = []
         for row, record in enumerate(records):
@@ -213,6 +215,12 @@ class OutputReader:
                 rows.append(self.answers.nothing)
             else:
                 rows.append(found.converted(row, converted))
+        return found, rows
+
+    def _rows(self, block: Block) -> pa.Table:
+        """Rows that are answers themselves."""
+        records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
+        found, rows = self._converted(records)
         for line, record in zip(block.lines.tolist(), records, strict=True):
             if not isinstance(record.get("id"), str | int | None) or isinstance(record.get("id"), bool):
                 raise InputError("`id` is neither text nor a whole number", file=block.path, line=line)

@@ -51,6 +51,11 @@ _PACKED = pa.binary(CODES.itemsize)
 Codes = NDArray[np.void]
 
 
+def claim_code(text: str | None) -> int:
+    """Whether there is a claim, and whether it is the one that refuses."""
+    return NO_CLAIM if text is None else REFUSAL_CLAIM if text == REFUSAL else OTHER_CLAIM
+
+
 def blank(n: int) -> Codes:
     """The codes of rows that say nothing."""
     codes: Codes = np.zeros(n, dtype=CODES)

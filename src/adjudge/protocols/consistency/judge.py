@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.errors import ConfigError
 from adjudge.evidence.citations import packed_bits
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.table import Evidence
@@ -87,5 +88,12 @@ class Judge:
         if weighing.size:
             weighed = self._weighed[:, row[weighing]] & applied[:, weighing]
             cites[:, weighing] = np.where(weighed.any(axis=0), weighed, seen[:, weighing])
+        groundless = rejected & ~(cites & failed).any(axis=0)
+        if groundless.any():
+            index = int(row[np.argmax(groundless)])
+            raise ConfigError(
+                f"policy {self.table.name}: row {index + 1} ({self.table.rows[index].why}) rejects items in which nothing "
+                f"failed ({int(groundless.sum())} of {groundless.size}); a rejection rests on something that did"
+            )
         cites[:, ~paired] = 0
         return np.where(cites.any(axis=0), cites, self._complete)

@@ -28,6 +28,7 @@ class PairPlan(BatchPlan):
     """One configured evaluation of two validators over the protocol's own labels."""
 
     source = "the evidence and the policy give"
+    unread = "beyond the length of reasons, personal data and quotes in them, and whether a claim refuses"
 
     def __init__(self, config: ConsistencyConfig) -> None:
         self.settings = config
@@ -92,6 +93,10 @@ class PairPlan(BatchPlan):
     def decided(self, batch: PairBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Finals, reasons, buckets and citations."""
         return columns.decided(self.judge_of.decide(batch, evidence), self.judge_of.reasons)
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Look into every reason and claim again; what was masked or cut is left."""
+        return columns.reread(samples, self.restore(samples), outputs)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

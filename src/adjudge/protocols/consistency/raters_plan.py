@@ -28,6 +28,7 @@ class RatersPlan(BatchPlan):
     """One configured evaluation of raters."""
 
     source = "the ratings give"
+    unread = ""
 
     def __init__(self, config: ConsistencyConfig) -> None:
         self.settings = config
@@ -82,6 +83,11 @@ class RatersPlan(BatchPlan):
             "verdict": coded(verdicts, r.VERDICTS),
             "cites": pack_citations(cites & (evidence.outcome <= Outcome.FAIL)),
         }
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """There are no texts, but the number of ratings an item."""
+        same = outputs.column("ratings").to_pylist() == self.restore(samples).rated().tolist()
+        return [] if same else ["ratings are not those of samples.parquet"]
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> RatersPartial:
         """What one batch adds to the numbers."""

@@ -306,14 +306,7 @@ class BlockReader:
                     known |= self._bit[name]
                     raised |= self._bit[name] if value else 0
             codes["flags_known"][place], codes["flags_raised"][place] = known, raised
-        codes["claim"] = [
-            encoding.NO_CLAIM
-            if text is None
-            else encoding.REFUSAL_CLAIM
-            if text == encoding.REFUSAL
-            else encoding.OTHER_CLAIM
-            for text in claims
-        ]
+        codes["claim"] = [encoding.claim_code(text) for text in claims]
         codes["echoed"] = [
             encoding.ABSENT
             if row.constraints is None

@@ -15,6 +15,7 @@ from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import TEXT_LIMIT, PairBatch, ReadBatch
 from adjudge.protocols.consistency.judge import VERDICTS, Finals
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
+from adjudge.protocols.consistency.reasons import look_into
 
 MODEL = "pair"
 _ALWAYS = {
@@ -71,6 +72,37 @@ def outputs(read: ReadBatch) -> pa.Table:
             "auditor_reason": cut(read.reasons[1], TEXT_LIMIT, "…"),
             "response": cut(read.claims, TEXT_LIMIT, "…"),
         }
+    )
+
+
+def reread(samples: pa.Table, batch: PairBatch, outputs: pa.Table) -> list[str]:
+    """Where what is stored of reasons and claims is not what the texts say; reasons that were masked or cut are left."""
+    texts = [outputs.column(f"{name}_reason").combine_chunks() for name in encoding.AGENTS]
+    texts = [side.cast(pa.string()) for side in texts]  # a column of nulls has no type
+    differ = pa.array((batch.status == encoding.PAIRED) & (batch.scholar != batch.auditor))
+    problems, whole = [], np.ones(batch.n, dtype=np.bool_)
+    for side, name in enumerate(encoding.AGENTS):
+        shown = pc.if_else(differ, texts[side], pa.scalar(None, pa.string()))
+        if samples.column(f"{name}_reason").to_pylist() != shown.to_pylist():
+            problems.append(f"{name}_reason in samples.parquet is not the one in outputs/")
+        if (
+            texts[side].is_null().to_numpy(zero_copy_only=False) != (batch.reason_length[side] == encoding.ABSENT)
+        ).any():
+            problems.append(f"{name}_reason_length in samples.parquet is not that of the reason")
+        whole &= (batch.personal[side] == 0) & (batch.reason_length[side] <= TEXT_LIMIT)
+    again = look_into([side.filter(pa.array(whole)) for side in texts], (batch.scholar[whole], batch.auditor[whole]))
+    for name, stored, values in (
+        ("reason_length", batch.reason_length, again.lengths),
+        ("personal", batch.personal, again.personal),
+        ("quotes", batch.quotes, again.quotes),
+    ):
+        if (stored[:, whole] != values).any():
+            problems.append(f"{name} of an agent in samples.parquet is not what the reasons say")
+    claims = [encoding.claim_code(text) for text in outputs.column("response").to_pylist()]
+    return (
+        problems
+        if batch.claim.tolist() == claims
+        else [*problems, "claim in samples.parquet is not what the texts say"]
     )
 
 

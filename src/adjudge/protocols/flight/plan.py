@@ -39,6 +39,7 @@ BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}
 class FlightPlan(RulePlan):
     """One configured evaluation of flight predictions."""
 
+    unread = f"beyond the answers in them, and where they were cut at {rows.TEXT_LIMIT:,} characters"
     adjudicator: Adjudicator
 
     def __init__(self, options: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ def differences(task: Task, samples: pa.Table, outputs: pa.Table, *, repairs: bo
     """Stored columns that are not what the texts give. A text that was cut at the bound cannot be read again."""
     whole = pc.less_equal(outputs.column("characters").fill_null(0), TEXT_LIMIT)
     lengths = pc.utf8_length(outputs.column("response"))
-    if not pc.all(pc.equal(lengths, outputs.column("characters")).fill_null(True).filter(whole)).as_py():
+    if pc.any(pc.not_equal(lengths, outputs.column("characters")).filter(whole)).as_py():
         return ["characters are not those of the texts"]
     said = pc.and_(whole, outputs.column("response").is_valid())
     problems = _without_text(samples.filter(pc.and_(whole, outputs.column("response").is_null())))

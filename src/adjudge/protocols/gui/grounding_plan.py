@@ -58,6 +58,7 @@ class GroundingPlan(BatchPlan):
     """One configured evaluation of grounding."""
 
     source = "the stored answers give"
+    unread = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.settings = grounding_config_of(options)
@@ -110,6 +111,12 @@ class GroundingPlan(BatchPlan):
             "verdict": coded(verdict, VERDICTS),
             "cites": pack_citations(critical | passed),
         }
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """The answers are points and boxes; there are no texts."""
+        del samples
+        texts = outputs.column("response")
+        return [] if texts.null_count == len(texts) else ["there is a text where none can be"]
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

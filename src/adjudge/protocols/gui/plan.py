@@ -30,6 +30,7 @@ class GuiPlan(BatchPlan):
 
     key_column = "episode"
     source = "the stored actions give"
+    unread = f"beyond the actions in them, and where they were cut at {columns.TEXT_LIMIT:,} characters"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.settings = config = config_of(options)
@@ -75,6 +76,11 @@ class GuiPlan(BatchPlan):
         if set(samples.column("model").to_pylist()) - {self.settings.model}:
             wrong.append("samples.parquet: model is not the one of the configuration")
         return super().recheck(samples, evidence) + wrong
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Read every action out of its text again; one that was given in parts has no text."""
+        reader = RowReader(self.types, space=self.settings.space, bbox=self.settings.bbox)
+        return columns.reread(samples, outputs, reader)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

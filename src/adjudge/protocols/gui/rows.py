@@ -172,7 +172,7 @@ class RowReader:
             columns["type"] = columns["type"].cast(pa.string())
             tables.append(pa.table({**columns, **_units(actions), "note": pa.nulls(len(actions), pa.string())}))
         if len(actions) < len(spoken) or not spoken:
-            tables.append(self._spoken([text for text in texts if text is not None]))
+            tables.append(self.spoken([text for text in texts if text is not None]))
         answers = tables[0]
         if len(tables) == 2:
             order = np.argsort(~structured, kind="stable")
@@ -200,7 +200,7 @@ class RowReader:
         success = pa.array([outcome.success for outcome in outcomes], pa.bool_())
         return pa.table({**places(block, names, np.arange(len(outcomes))), "success": success})
 
-    def _spoken(self, texts: Sequence[str]) -> pa.Table:
+    def spoken(self, texts: Sequence[str]) -> pa.Table:
         """The actions that texts spell."""
         parsed = [parse(text, (*self.types, *OTHER_NAMES)) for text in texts]
         actions = [_NO_ACTION if isinstance(answer, Unparsed) else answer for answer in parsed]

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.common.columns import WORD, coded, codes, floats
 from adjudge.protocols.gui.batch import STATUSES, GuiBatch, ReadBatch, places_in
-from adjudge.protocols.gui.rows import POINTS
+from adjudge.protocols.gui.rows import POINTS, RowReader
 from adjudge.readers.gui.model import Milestone
+from adjudge.runs.writer import SAMPLES
 
 TEXT_LIMIT = 65_536
 _SAID = tuple(f"said_{name}" for name in POINTS)
@@ -121,6 +122,29 @@ def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
         said_argument=_strings(samples, "said_argument"),
         milestones=milestones,
     )
+
+
+def reread(samples: pa.Table, outputs: pa.Table, reader: RowReader) -> list[str]:
+    """Where stored actions are not those that the texts spell; a text that was cut is left."""
+    texts, characters = outputs.column("response"), outputs.column("characters")
+    whole = pc.less_equal(characters, TEXT_LIMIT).fill_null(False)
+    if pc.any(pc.not_equal(pc.utf8_length(texts), characters).filter(whole)).as_py():
+        return ["characters are not those of the texts"]
+    stored = samples.filter(whole)
+    again = reader.spoken(texts.filter(whole).to_pylist())
+    problems = []
+    if set(samples.filter(texts.is_valid()).column("status").to_pylist()) & {"missing"}:
+        problems.append("a step without a prediction has a text")
+    for name, spoken in {"said_type": "type", "said_argument": "argument", "said_element": "element"}.items():
+        if stored.column(name).cast(pa.string()).to_pylist() != again.column(spoken).to_pylist():
+            problems.append(f"{name} in {SAMPLES} is not what the texts say")
+    points = (floats(stored, f"said_{name}") for name in POINTS)
+    if not all(
+        np.array_equal(point, again.column(name).to_numpy(), equal_nan=True)
+        for name, point in zip(POINTS, points, strict=True)
+    ):
+        problems.append(f"said_x, said_y, said_end_x or said_end_y in {SAMPLES} is not what the texts say")
+    return problems
 
 
 def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int64]]:

@@ -35,6 +35,7 @@ class ScorePlan(BatchPlan):
     """One configured evaluation of logs."""
 
     source = "the stored scores give"
+    unread = "beyond targets and slices; scores are those of the log, not read from answers"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         given = options.get("sources") is None
@@ -85,6 +86,10 @@ class ScorePlan(BatchPlan):
     def decided(self, batch: ScoreBatch, evidence: Evidence) -> Mapping[str, pa.Array]:
         """Bucket, verdict and citations."""
         return decided(batch, evidence)
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Read targets and slices again from what stands beside the answers."""
+        return stored.reread(samples, outputs, self.settings.slices)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

@@ -17,6 +17,8 @@ from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARS
 
 LONGEST_TARGET = 200
 DATASET_COLUMNS = ("input_hash", "target")
+_OUTPUTS = ("response", "target", "explanation", "error", "meta", "file", "line")
+"""What a run must have kept of an attempt beside its sample."""
 
 
 def batch_of(rows: Rows, checks: int) -> ScoreBatch:
@@ -94,6 +96,18 @@ def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
             "line": column_of(table, "line"),
         }
     )
+
+
+def reread(samples: pa.Table, outputs: pa.Table, slices: Sequence[str]) -> list[str]:
+    """Where stored targets and slices are not those that stand beside the answers."""
+    outputs = outputs.select(_OUTPUTS)
+    again = {"target": _targets(outputs.column("target").combine_chunks())}
+    again |= _slices(outputs.column("meta").combine_chunks(), slices)
+    return [
+        f"{name} in samples.parquet is not what stands beside the answers"
+        for name, values in again.items()
+        if samples.column(name).to_pylist() != values.to_pylist()
+    ]
 
 
 def restore(samples: pa.Table, checks: Sequence[str]) -> ScoreBatch:

@@ -24,6 +24,7 @@ class StabilityPlan(BatchPlan):
     """One configured evaluation of answers under jitter."""
 
     source = "the measures give"
+    unread = "beyond how many claims there are, how far they differ and whether they refuse"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.settings = config_of(options)
@@ -71,6 +72,10 @@ class StabilityPlan(BatchPlan):
     def decided(self, batch: StabilityBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Verdict, bucket and citations."""
         return decided(batch, evidence)
+
+    def reread(self, samples_table: pa.Table, outputs: pa.Table) -> list[str]:
+        """Measure the claims again; what a gold item wants of them is not kept."""
+        return samples.reread(self.restore(samples_table), outputs)
 
     def partial(self, samples_table: pa.Table, evidence: Evidence, batch: StabilityBatch | None = None) -> Partial:
         """What one batch adds to the numbers."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.protocols.common.columns import floats
+from adjudge.protocols.stability import text
 from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
 
 TEXT_LIMIT = 2000
@@ -30,6 +31,26 @@ def outputs(claims: list[list[str]]) -> pa.Table:
     """The claims of every item's runs, each cut at a bound."""
     texts = [[claim[:TEXT_LIMIT] for claim in answers] for answers in claims]
     return pa.table({"claims": pa.array(texts, pa.list_(pa.string()))})
+
+
+def reread(batch: StabilityBatch, outputs: pa.Table) -> list[str]:
+    """Where stored measures are not those of the claims; an item with a claim that was cut is left."""
+    claims = outputs.column("claims").to_pylist()
+    if any(answers is None or None in answers for answers in claims):
+        return ["there are items without claims"]
+    counted = {"runs": [len(answers) for answers in claims]}
+    counted["refusals"] = [answers.count(text.REFUSAL) for answers in claims]
+    problems = [
+        f"{name} in samples.parquet is not that of the claims"
+        for name, counts in counted.items()
+        if batch.counts[name].tolist() != counts
+    ]
+    whole = [row for row, answers in enumerate(claims) if all(len(claim) < TEXT_LIMIT for claim in answers)]
+    for name, measure in {"ned50": text.edit_distance_median, "iaa": text.exact_agreement}.items():
+        again = np.array([measure(claims[row]) for row in whole], dtype=np.float64)
+        if not np.array_equal(batch.shares[name][whole], again, equal_nan=True):
+            problems.append(f"{name} in samples.parquet is not that of the claims")
+    return problems
 
 
 def restore(samples: pa.Table) -> StabilityBatch:

@@ -34,6 +34,7 @@ class TriagePlan(BatchPlan):
 
     source = "the evidence gives"
     derived = ("operating",)
+    unread = "beyond the words of verdicts, errors and confidences"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         config = config_of(options)
@@ -96,6 +97,10 @@ class TriagePlan(BatchPlan):
         renamed = samples.column("model").to_pylist() != [f"{configuration}|{trial}" for configuration, trial in trials]
         wrong = [f"samples.parquet: model is not what {self.source}"] if renamed else []
         return super().recheck(samples, evidence) + wrong
+
+    def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
+        """Read every verdict from its word again, and which confidences are no numbers."""
+        return stored.reread(samples, outputs, self.classes, ResultRows(self.settings, None).answer)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

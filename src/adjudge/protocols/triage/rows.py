@@ -124,12 +124,13 @@ class ResultRows:
             values.append(f"{key}={value if isinstance(value, str) else canonical(value).decode()}")
         return f" [{', '.join(values)}]"
 
+    def answer(self, word: str | None) -> int:
+        """Which class a word stands for, by code; one that is not declared is unparsed."""
+        return UNPARSED if word is None else self._codes.get(normal(word), UNPARSED)
+
     def _answers(self, column: Fields) -> list[int]:
-        """Which class was answered, by code; a word that is not declared is unparsed."""
-        words = {
-            word: UNPARSED if word is None else self._codes.get(normal(word), UNPARSED)
-            for word in set(column["prediction"])
-        }
+        """Which class was answered, or that nothing could be."""
+        words = {word: self.answer(word) for word in set(column["prediction"])}
         return [
             ERRORED if error or kind else words[word]
             for word, error, kind in zip(column["prediction"], column["error"], column["error_type"], strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from adjudge.protocols.common.columns import codes as codes_of_words
 from adjudge.protocols.triage.batch import (
     CACHE_STATES,
     CONFIDENCE_STATES,
+    ERRORED,
+    MISSING,
     TIMES,
     UNREADABLE,
     Codes,
@@ -25,6 +27,9 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.judge import adjudicate
 from adjudge.protocols.triage.words import UNCERTAIN, Classes
+
+_OUTPUTS = ("file", "line", "response", "confidence_text", "error", "error_type")
+"""What a run must have kept of a record beside its sample."""
 
 
 def answers(classes: Classes) -> tuple[str, ...]:
@@ -87,6 +92,25 @@ def decided(batch: TriageBatch, evidence: Evidence) -> dict[str, pa.Array]:
     """What follows from the stored values: verdict, bucket, citations, and whether the confidence can be used."""
     states = confidence_states(batch.confidence, batch.confidence_state == UNREADABLE)
     return {**adjudicate(evidence), "confidence_state": _coded(states, CONFIDENCE_STATES)}
+
+
+def reread(samples: pa.Table, outputs: pa.Table, classes: Classes, answer: Callable[[str | None], int]) -> list[str]:
+    """Where stored answers are not those of the stored words; a record that is not there has neither line nor words."""
+    outputs = outputs.select(_OUTPUTS)
+    words, lines = outputs.column("response").to_pylist(), outputs.column("line").to_pylist()
+    errors = zip(outputs.column("error").to_pylist(), outputs.column("error_type").to_pylist(), strict=True)
+    code_of = {word: answer(word) for word in set(words)}
+    again = [
+        MISSING if line is None else ERRORED if error or kind else code_of[word]
+        for word, line, (error, kind) in zip(words, lines, errors, strict=True)
+    ]
+    problems = []
+    if samples.column("answer").to_pylist() != [answers(classes)[code] for code in again]:
+        problems.append("answer in samples.parquet is not what the words of the verdicts say")
+    unreadable = [state == CONFIDENCE_STATES[UNREADABLE] for state in samples.column("confidence_state").to_pylist()]
+    if outputs.column("confidence_text").is_valid().to_pylist() != unreadable:
+        problems.append("confidence_state in samples.parquet is not what the texts of the confidences say")
+    return problems
 
 
 def restore(samples: pa.Table, classes: Classes) -> TriageBatch:
