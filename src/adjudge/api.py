@@ -193,7 +193,7 @@ class Comparison(ComparisonData, frozen=True, kw_only=True):
     __repr__ = __str__
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 -- what the flags of every protocol are on the command line
     protocol: str,
     config: Mapping[str, Any] | None = None,
     *,

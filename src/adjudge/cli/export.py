@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("-o", "--output", type=PATH, help="File to write [stdout].")
 @unverified_option
-def export(
+def export(  # noqa: PLR0913 -- click hands every flag over by its name
     run: str,
     records: str | None,
     eval_json: bool,

@@ -28,7 +28,7 @@ _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in rep
 )
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @unverified_option
-def report(
+def report(  # noqa: PLR0913 -- click hands every flag over by its name
     runs: tuple[str, ...],
     output: str | None,
     kind: str | None,

@@ -82,7 +82,7 @@ class ChatSubject(Subject):
 
     needs_prompt = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a request may carry, each by its name
         self,
         name: str,
         model: str | None = None,

@@ -107,7 +107,7 @@ def run_configs(
 class Runner:
     """One collection."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- four parts, and what a test or the terminal sets by name
         self,
         dataset: Dataset,
         subjects: Sequence[Subject],

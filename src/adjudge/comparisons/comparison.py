@@ -93,7 +93,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return plain
 
 
-def compare(
+def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its name
     *runs: str | Path | Run,
     model: str | None = None,
     model_a: str | None = None,
@@ -114,7 +114,9 @@ def compare(
     Of one run alone, `factor` pairs the systems that differ in it and in nothing else.
     Raises NotComparable with every reason when the guard says no, unless `force`, which the result records.
     """
-    settings = Settings(alpha=alpha, margin=margin, margins=dict(margins or {}), seed=seed, resamples=resamples)
+    settings = Settings(
+        alpha=alpha, margin=margin, margins=dict(margins or {}), seed=seed, resamples=resamples, slices=slices
+    )
     chosen_systems = select(runs, model=model, model_a=model_a, model_b=model_b)
     factor = None if factor is None else named_factor(chosen_systems, factor)
     groups = grouped(chosen_systems, factor)
@@ -137,7 +139,7 @@ def compare(
         if name not in {*(outcome.name for outcome in outcomes), LATENCY}:
             raise ConfigError(f"a margin is given for {name!r}, which is not compared")
     pairs = [
-        _Pair(first, second, group_guard, outcomes, settings, slices, force=force, latency=with_latency)
+        _Pair(first, second, group_guard, outcomes, settings, force=force, latency=with_latency)
         for group, group_guard in zip(groups, guards, strict=True)
         for first, second in combinations(group, 2)
     ]
@@ -188,7 +190,6 @@ class _Pair:
         guard: Guard,
         outcomes: Sequence[Outcome],
         settings: Settings,
-        slices: Sequence[str],
         *,
         force: bool,
         latency: bool,
@@ -200,7 +201,7 @@ class _Pair:
         self.paired = [self._pair(outcome, "", None) for outcome in tested]
         if self.latency and not self.latency.compared:
             self.paired += [self._pair(_LATENCY, f"{CACHE}={state}", both) for state, both in self._cache_states()]
-        for name in slices:
+        for name in settings.slices:
             for word, inside in self._slices(name):
                 self.paired += [self._pair(outcome, f"{name}={word}", inside) for outcome in tested]
         self.identical = self._identical()

@@ -9,7 +9,7 @@ swapping the two systems in samples or clusters.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -48,6 +48,7 @@ class Settings:
     margins: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     resamples: int = 2000
+    slices: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < POWER:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -29,6 +29,7 @@ __all__ = [
     "Drawing",
     "Method",
     "Resampling",
+    "Units",
     "effective_number",
     "few",
     "generator",
@@ -133,7 +134,7 @@ def mean(
     return means_of_counts([column], counts, level=level, **drawing)[0]
 
 
-def statistic_of_counts(
+def statistic_of_counts(  # noqa: PLR0913 -- what a caller knows better than the counts say, by name
     counts: npt.ArrayLike,
     function: Statistic,
     *,
@@ -165,42 +166,40 @@ def statistic_of_counts(
     if value is None:
         return Estimate.null(why_null, n=n, level=_checks.level(level))
     grid = on_grid(table, m)
+    units = Units(m, n, sizes, strata, unit)
     return resample(
-        value,
-        m,
-        lambda drawn: function(drawn @ grid),
-        lambda: function(totals - table),
-        n=n,
-        strata=strata,
-        sizes=sizes,
-        unit=unit,
-        level=level,
-        **drawing,
+        value, units, lambda drawn: function(drawn @ grid), lambda: function(totals - table), level=level, **drawing
     )
+
+
+class Units(NamedTuple):
+    """What is resampled: `m` units of `n` rows.
+
+    `sizes` are the rows behind each unit, from which the effective number of units follows; by default all are equal.
+    """
+
+    m: int
+    n: int
+    sizes: npt.ArrayLike | None = None
+    strata: npt.ArrayLike | None = None
+    name: str = "cluster"
 
 
 def resample(
     value: float,
-    m: int,
+    units: Units,
     replicate: Statistic,
     leave_one_out: Callable[[], FloatArray],
     *,
-    n: int,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
-    strata: npt.ArrayLike | None = None,
-    sizes: npt.ArrayLike | None = None,
-    unit: str = "cluster",
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Any statistic of m units: `replicate` maps counts of draws (rows, m) to values, `leave_one_out` serves BCa.
 
-    `sizes` are the rows behind each unit, from which the effective number of units follows; by default all are equal.
     Up to nine units all distinct resamples are enumerated, and the method says so.
     """
     level = _checks.level(level)
+    m, n, sizes, strata, unit = units
     if m == 1:
         return Estimate(
             value=value,
@@ -209,22 +208,26 @@ def resample(
             method=f"{unit} bootstrap",
             warnings=(f"one {unit} only: its variation cannot be seen, so there is no interval",),
         )
-    plan = resamples_of(m, resamples, seed=seed, stream=stream, strata=strata)
+    seed, stream, method = drawing["seed"], drawing["stream"], drawing.get("method", "expanded")
+    plan = resamples_of(m, drawing.get("resamples", RESAMPLES), seed=seed, stream=stream, strata=strata)
     replicates = np.concatenate([np.asarray(replicate(drawn), dtype=np.float64) for drawn in plan.chunks()])
     design = f"stratified {unit}" if len(plan.strata) > 1 else unit
+    estimate = Estimate(
+        value=value,
+        level=level,
+        n=n,
+        method=f"{design} bootstrap, {NAMES[method]}, {plan.says}",
+        seed=plan.recorded_seed,
+        warnings=few(m, unit, 0 if plan.enumerated is None else len(plan.enumerated)),
+    )
     return interval_of(
-        value,
+        estimate,
         replicates,
+        method,
         units=m if sizes is None else effective_number(sizes),
         strata=len(plan.strata),
-        jackknife=leave_one_out,
-        n=n,
-        level=level,
-        method=method,
-        seed=plan.recorded_seed,
-        name=f"{design} bootstrap, {NAMES[method]}, {plan.says}",
+        jackknife=lambda: (leave_one_out(), None),
         probabilities=plan.probabilities,
-        warnings=few(m, unit, 0 if plan.enumerated is None else len(plan.enumerated)),
     )
 
 
@@ -272,10 +275,7 @@ def _means_of_blocks(
     counts: IntArray,
     *,
     level: float,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    method: Method = "expanded",
+    **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """Of columns in rising order, all in blocks of the same rows."""
     n = int(counts.sum())
@@ -294,24 +294,33 @@ def _means_of_blocks(
         blocks.append(block)
         moves.append(_stretched(block, sizes, float((counts * deviations**2).sum())))
     grid = np.column_stack(moves)
-    drawn = _drawn_blocks(sizes, seed, stream, resamples)
-    replicates = np.concatenate([(times - sizes).astype(np.float64) @ grid for times in drawn])
-    # Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves.
+    replicates = np.concatenate([(times - sizes).astype(np.float64) @ grid for times in _drawn_blocks(sizes, drawing)])
     return [
-        interval_of(
-            value,
+        _interval_of_blocks(
+            Estimate(value=value, n=n, level=level),
             value + replicates[:, index] / n,
-            units=n,
-            jackknife=partial(np.negative, block),
-            jackknife_weights=sizes.astype(np.float64),
-            n=n,
-            level=level,
-            method=method,
-            seed=seed,
-            name=f"row bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
+            block,
+            sizes,
+            Units(n, n, name="row"),
+            drawing,
         )
         for index, (value, block) in enumerate(zip(values, blocks, strict=True))
     ]
+
+
+def _interval_of_blocks(
+    estimate: Estimate, replicates: FloatArray, block: FloatArray, sizes: IntArray, units: Units, drawing: Drawing
+) -> Estimate:
+    """Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves."""
+    method, resamples = drawing.get("method", "expanded"), drawing.get("resamples", RESAMPLES)
+    name = f"{units.name} bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks"
+    return interval_of(
+        msgspec.structs.replace(estimate, method=name, seed=drawing["seed"]),
+        replicates,
+        method,
+        units=units.m if units.sizes is None else effective_number(units.sizes),
+        jackknife=lambda: (-block, sizes.astype(np.float64)),
+    )
 
 
 def _ratio_of_blocks(
@@ -322,10 +331,7 @@ def _ratio_of_blocks(
     n: int,
     unit: str,
     level: float,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
-    method: Method = "expanded",
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Blocks of clusters with alike residuals top - value · bottom, each at its means, as rows are in `mean`.
 
@@ -342,23 +348,14 @@ def _ratio_of_blocks(
     moves = _stretched(block, sizes, float((residual**2).sum()))
     weight_of_block = on_grid((np.add.reduceat(weight, edges[:-1]) / sizes)[:, None], m)[:, 0]
     replicates = []
-    for times in _drawn_blocks(sizes, seed, stream, resamples):
+    for times in _drawn_blocks(sizes, drawing):
         drawn = times.astype(np.float64)
         divisor = drawn @ weight_of_block
         with np.errstate(divide="ignore", invalid="ignore"):
             replicates.append(np.where(divisor != 0, value + ((drawn - sizes) @ moves) / divisor, np.nan))
-    return interval_of(
-        value,
-        np.concatenate(replicates),
-        units=effective_number(np.abs(bottom)),
-        jackknife=partial(np.negative, block),
-        jackknife_weights=sizes.astype(np.float64),
-        n=n,
-        level=_checks.level(level),
-        method=method,
-        seed=seed,
-        name=f"{unit} bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks",
-    )
+    estimate = Estimate(value=value, n=n, level=_checks.level(level))
+    units = Units(m, n, np.abs(bottom), name=unit)
+    return _interval_of_blocks(estimate, np.concatenate(replicates), block, sizes, units, drawing)
 
 
 def _stretched(block: FloatArray, sizes: IntArray, variation: float) -> FloatArray:
@@ -371,9 +368,10 @@ def _stretched(block: FloatArray, sizes: IntArray, variation: float) -> FloatArr
     return on_grid((block * stretch)[:, None], 8 * math.isqrt(int(sizes.sum()) * BLOCKS))[:, 0]
 
 
-def _drawn_blocks(sizes: IntArray, seed: int, stream: str, resamples: int) -> Iterator[IntArray]:
+def _drawn_blocks(sizes: IntArray, drawing: Drawing) -> Iterator[IntArray]:
     """How many units of each block every resample draws, some resamples at a time."""
-    random, m = generator(seed, stream), int(sizes.sum())
+    random, m = generator(drawing["seed"], drawing["stream"]), int(sizes.sum())
+    resamples = drawing.get("resamples", RESAMPLES)
     rows = CELLS_AT_ONCE // BLOCKS
     for start in range(0, resamples, rows):
         yield random.multinomial(m, sizes / m, size=min(rows, resamples - start))

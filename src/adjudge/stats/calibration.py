@@ -53,7 +53,7 @@ def ece_value(
     return _ece_value(rows, assign(rows.confidence, bins, scheme, closed, rows.counts), bins)
 
 
-def ece(
+def ece(  # noqa: PLR0913 -- the options of a measure, by name
     confidence: npt.ArrayLike,
     correct: npt.ArrayLike,
     *,
@@ -117,7 +117,7 @@ def brier(
     return mean(errors**2, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
 
 
-def log_loss(
+def log_loss(  # noqa: PLR0913 -- the options of a measure, by name
     confidence: npt.ArrayLike,
     correct: npt.ArrayLike,
     *,
@@ -182,7 +182,7 @@ def _losses(c: FloatArray, y: npt.NDArray[Any]) -> FloatArray:
     return losses
 
 
-def reliability_table(
+def reliability_table(  # noqa: PLR0913 -- the options of a measure, by name
     confidence: npt.ArrayLike,
     correct: npt.ArrayLike,
     *,

@@ -13,7 +13,7 @@ from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import CELLS_AT_ONCE, RESAMPLES, UNDEFINED, Drawing, Statistic, one, statistic_of_counts
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.replicates import NAMES, Method, few, interval_of
+from adjudge.stats.replicates import NAMES, few, interval_of
 from adjudge.stats.resampling import ENUMERATE_UP_TO, generator
 
 
@@ -34,12 +34,9 @@ def several_of_cells(
     cells: npt.ArrayLike,
     functions: Sequence[tuple[Statistic, float | None]],
     *,
-    seed: int,
-    stream: str,
-    resamples: int = RESAMPLES,
     level: float = 0.95,
-    method: Method = "expanded",
     why_null: str = UNDEFINED,
+    **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """As `multinomial_cells`, several statistics from the same resamples, each with its value where the caller has it."""
     table = np.atleast_2d(_checks.counts(cells, "cells"))
@@ -54,28 +51,23 @@ def several_of_cells(
     if n <= ENUMERATE_UP_TO:
         stratum, cell = (np.repeat(index.ravel(), table.ravel()) for index in np.indices(table.shape))
         rows = np.eye(table.shape[1])[cell]
-        drawing: Drawing = {"seed": seed, "stream": stream, "method": method}
         estimates = [
             statistic_of_counts(rows, function, value=value, strata=stratum, unit="row", level=level, **drawing)
             for function, value in wanted
         ]
     else:
         design = "stratified row" if len(table) > 1 else "row"
-        replicates = _replicates(table, [function for function, _ in wanted], seed, stream, resamples)
+        replicates = _replicates(table, [function for function, _ in wanted], drawing)
+        method, resamples = drawing.get("method", "expanded"), drawing.get("resamples", RESAMPLES)
+        name = f"{design} bootstrap, {NAMES[method]}, {resamples} resamples"
         estimates = [
             interval_of(
-                value,
+                Estimate(value=value, level=level, n=n, method=name, seed=drawing["seed"], warnings=few(n, "row")),
                 values_of_resamples,
+                method,
                 units=n,
                 strata=len(table),
-                jackknife=partial(function, totals - np.eye(totals.size)[totals > 0]),
-                jackknife_weights=totals[totals > 0],
-                n=n,
-                level=level,
-                method=method,
-                seed=seed,
-                name=f"{design} bootstrap, {NAMES[method]}, {resamples} resamples",
-                warnings=few(n, "row"),
+                jackknife=partial(_leave_one_out, function, totals),
             )
             for (function, value), values_of_resamples in zip(wanted, replicates, strict=True)
         ]
@@ -83,13 +75,17 @@ def several_of_cells(
     return [Estimate.null(why_null, n=n, level=level) if value is None else next(known) for value in values]
 
 
-def _replicates(
-    table: IntArray, functions: Sequence[Statistic], seed: int, stream: str, resamples: int
-) -> list[FloatArray]:
+def _leave_one_out(function: Statistic, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The statistic without one row of each cell, and how many rows the cell has."""
+    used = totals > 0
+    return function(totals - np.eye(totals.size)[used]), totals[used]
+
+
+def _replicates(table: IntArray, functions: Sequence[Statistic], drawing: Drawing) -> list[FloatArray]:
     """Every statistic of every resample; few resamples at a time, so that they stay in the processor's cache."""
     if not functions:
         return []
-    random = generator(seed, stream)
+    random, resamples = generator(drawing["seed"], drawing["stream"]), drawing.get("resamples", RESAMPLES)
     rows = max(1, CELLS_AT_ONCE // table.shape[1])
     chunks: list[list[FloatArray]] = []
     for start in range(0, resamples, rows):

@@ -40,9 +40,8 @@ def auroc(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) 
             warnings=bootstrap.few(rows.m, "cluster"),
         )
     sizes = table.positives + table.negatives
-    return bootstrap.resample(
-        value, rows.m, table.replicate, table.leave_one_out, n=n, sizes=sizes, level=level, **drawing
-    )
+    units = bootstrap.Units(rows.m, n, sizes)
+    return bootstrap.resample(value, units, table.replicate, table.leave_one_out, level=level, **drawing)
 
 
 def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
@@ -54,11 +53,9 @@ def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **drawing
     value = float(curve.recall_at(np.ones((1, m)), target)[0])
     estimate = bootstrap.resample(
         value,
-        m,
+        bootstrap.Units(m, n, sizes),
         lambda drawn: curve.recall_at(drawn, target),
         lambda: curve.recall_at(1.0 - np.eye(m), target),
-        n=n,
-        sizes=sizes,
         level=level,
         **drawing,
     )
@@ -73,11 +70,9 @@ def average_precision(rows: RankedRows, *, level: float = 0.95, **drawing: Unpac
         return Estimate.null("no positives", n=n, level=level)
     return bootstrap.resample(
         ranked.average_precision(),
-        m,
+        bootstrap.Units(m, n, rows.sizes.sum(axis=1)),
         lambda drawn: average_precisions(rows.code[::-1], ranked.ends, drawn),
         lambda: average_precisions(rows.code[::-1], ranked.ends, 1.0 - np.eye(m)),
-        n=n,
-        sizes=rows.sizes.sum(axis=1),
         level=level,
         **drawing,
     )

@@ -138,15 +138,12 @@ def recall_at_fpr(
     random = generator(seed, drawing["stream"])
     # There is no leave-one-out value to make BCa of.
     method: bootstrap.Method = "percentile" if drawing.get("method") == "percentile" else "expanded"
+    name = f"row bootstrap, {NAMES[method]}, {resamples} resamples"
     estimate = bootstrap.interval_of(
-        hit / ups.size,
+        Estimate(value=hit / ups.size, n=column.size, level=level, method=name, seed=seed),
         _recall_replicates(above, ups.size, downs.size, target, resamples, random),
+        method,
         units=min(ups.size, downs.size),
-        n=column.size,
-        level=level,
-        method=method,
-        seed=seed,
-        name=f"row bootstrap, {NAMES[method]}, {resamples} resamples",
     )
     return of_some_width(estimate, wilson(hit, ups.size, level=level))
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from adjudge.errors import StatsError
@@ -24,26 +25,26 @@ Method = Literal["expanded", "percentile", "bca"]
 NAMES: dict[Method, str] = {"expanded": "expanded percentile", "percentile": "percentile", "bca": "BCa"}
 
 
+Jackknife = Callable[[], tuple[FloatArray, FloatArray | None]]
+"""Gives the leave-one-out values, and how often each counts where they do not count alike; BCa alone asks for them."""
+
+
 def interval_of(
-    value: float,
+    estimate: Estimate,
     replicates: FloatArray,
+    method: Method,
     *,
     units: float,
-    n: int,
-    level: float,
-    method: Method,
-    seed: int | None,
-    name: str,
     strata: int = 1,
-    jackknife: Callable[[], FloatArray] | None = None,
-    jackknife_weights: FloatArray | None = None,
+    jackknife: Jackknife | None = None,
     probabilities: FloatArray | None = None,
-    warnings: tuple[str, ...] = (),
 ) -> Estimate:
-    """The estimate from replicates of `units` resampled units; undefined ones (NaN) are left out and reported.
+    """The estimate with its interval from replicates of `units` resampled units.
 
-    `jackknife` gives the leave-one-out values, which BCa alone asks for, each counted by its `jackknife_weights`.
+    Undefined replicates (NaN) are left out and reported; `probabilities` are those of the replicates where they differ.
     """
+    value, level, warnings = estimate.value, estimate.level, estimate.warnings
+    assert value is not None  # noqa: S101 -- a statistic without a value is not resampled
     defined = np.isfinite(replicates)
     kept = int(defined.sum())
     if kept < replicates.size:
@@ -53,11 +54,11 @@ def interval_of(
         probabilities = None if probabilities is None else probabilities[defined] / probabilities[defined].sum()
     if 2 * kept < defined.size or kept == 0:
         warnings = (*warnings, "no interval: the statistic is undefined in most resamples")
-        return Estimate(value=value, level=level, n=n, method=name, seed=seed, warnings=warnings)
+        return msgspec.structs.replace(estimate, warnings=warnings)
     if method == "bca":
         if jackknife is None:
             raise StatsError("BCa needs the leave-one-out values of the statistic")
-        acceleration = _acceleration(jackknife(), jackknife_weights)
+        acceleration = _acceleration(*jackknife())
         bounds = _bca_levels(value, replicates, probabilities, acceleration, level)
     elif method == "expanded":
         bounds = _expanded_levels(units, strata, level)
@@ -66,7 +67,7 @@ def interval_of(
     low, high = _quantiles(replicates, probabilities, bounds)
     if low == high:
         warnings = (*warnings, "all resamples agree: an interval of no width says nothing about data not seen")
-    return Estimate(value=value, low=low, high=high, level=level, n=n, method=name, seed=seed, warnings=warnings)
+    return msgspec.structs.replace(estimate, low=low, high=high, warnings=warnings)
 
 
 def few(m: int, unit: str, distinct: int = 0) -> tuple[str, ...]:

@@ -135,17 +135,16 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
         _key(one.instance.id or "", one.instance.perturbation, one.train_trial_index): one
         for one in state.request_states
     }
-    model = log.models[0]
     seen = set()
     for line, instance in enumerate(decoded_file(log.path, list[_Instance]), 1):
         key = _key(instance.instance_id, instance.perturbation, instance.train_trial_index)
         seen.add(key)
         values = {stat.name.name: stat.mean for stat in instance.stats if stat.count and _is_score(stat.name.name)}
         split = next((stat.name.split for stat in instance.stats if stat.name.split), None)
-        yield _record(key, asked.get(key), values, scorer, line, log, model, _task(spec, split))
+        yield _record(key, asked.get(key), values, scorer, line, log, _task(spec, split))
     for key, request in asked.items():
         if key not in seen:
-            record = _record(key, request, {}, scorer, 0, log, model, _task(spec, request.instance.split))
+            record = _record(key, request, {}, scorer, 0, log, _task(spec, request.instance.split))
             if record.status != ERRORED or not record.error:
                 record.status, record.error = MISSING, "the run has no statistics of it"
             yield record
@@ -158,7 +157,6 @@ def _record(
     scorer: str,
     line: int,
     log: Log,
-    model: str,
     task: str,
 ) -> Record:
     score = score_of(values.get(scorer)) or NO_SCORE
@@ -172,7 +170,7 @@ def _record(
         checks.append(None if found is None else Check(found.as_reported, verdict_of(found)))
     return Record(
         id=key[0],
-        model=model,
+        model=log.models[0],
         task=task,
         trial=key[1],
         status=ERRORED if failed else score.status,
