@@ -259,3 +259,64 @@ def test_words_votes_and_quotes_of_a_judge_are_shown_as_text(browser, pages, tmp
         assert words in shown
     assert browser.run("document.querySelector('.xdetail b')") is None
     assert browser.complaints() == []
+
+
+def test_citations_stand_in_or_out_of_scope_by_their_ids(browser, tmp_path):
+    said = {"label": "VALID", "reason": "ok"}
+    rows = [
+        ("some", ["a", 2, "<b>c</b>"], ["a", "2"], ["a, 2", "<b>c</b>"]),
+        ("all", ["a", "b"], ["a", "b"], ["a, b", None]),
+        ("unknown", ["a"], None, [None, "a"]),
+        ("none", [], ["a"], [None, None]),
+    ]
+    lines = [
+        {
+            "qid": qid,
+            "scholar": said,
+            "auditor": said,
+            "retrieved_ids": known,
+            "answer_json": {"claim": "x", "citations": cited},
+        }
+        for qid, cited, known, _ in rows
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = adjudge.evaluate("consistency", {"pairs": [str(tmp_path / "pairs.jsonl")]}, out=tmp_path / "run")
+    browser.ready(run.path / "report.html")
+    for qid, _, _, expected in rows:
+        show(browser, qid, "pair")
+        shown = dict(
+            browser.run(
+                "[...document.querySelectorAll('.xdetail .part.pairs dt')].map((node) => [node.textContent, node.nextSibling.textContent])"
+            )
+        )
+        assert [shown.get("cited and retrieved"), shown.get("cited, not retrieved")] == expected
+    assert browser.complaints() == []
+    assert html.check(adjudge.load_run(run.path)) == ([], [])
+
+
+def test_what_each_rater_said_is_shown(browser, tmp_path):
+    for name, label in (("ann", "yes"), ("ben", "no")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"item": "q1", "label": label}) + "\n")
+    config = {"raters": [str(tmp_path / f"{name}.jsonl") for name in ("ann", "ben")], "labels": ["yes", "no"]}
+    run = adjudge.evaluate("consistency", config, out=tmp_path / "run")
+    browser.ready(run.path / "report.html")
+    press = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))"
+    browser.run(press)
+    assert browser.run("[...document.querySelectorAll('.part.pairs dl > *')].map((node) => node.textContent)") == [
+        *("ann", "yes", "ben", "no")
+    ]
+
+
+def test_a_field_that_fails_is_listed_though_nothing_was_read(browser, tmp_path):
+    (tmp_path / "rules.yaml").write_text(
+        "adjudge: 1\nname: r\nfields:\n  a: number\n  b: text\n  c: {type: text, required: false}\n"
+    )
+    (tmp_path / "outputs.jsonl").write_text(json.dumps({"id": "q", "response": '{"a": "x", "b": "y"}'}) + "\n")
+    config = {"outputs": [str(tmp_path / "outputs.jsonl")], "rule_file": str(tmp_path / "rules.yaml")}
+    run = adjudge.evaluate("check", config, out=tmp_path / "run")
+    browser.ready(run.path / "report.html")
+    browser.run("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))")
+    fields = "[...document.querySelectorAll('.part.table tbody th')].map((node) => node.textContent)"
+    assert browser.run(fields) == ["a", "b"]
+    heads = browser.run("[...document.querySelectorAll('.part.table thead th')].map((node) => node.textContent)")
+    assert heads == ["field", "answer", "checks"]  # there is no reference, so no column for it

@@ -2,14 +2,16 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from tests.score import formats as f
 
 import adjudge
 from adjudge.errors import InputError, NotComparable
+from adjudge.readers.logs import helm, inspect_input, lm_eval
 from adjudge.readers.logs.formats import find_logs, header_of, list_logs, read_log
-from adjudge.readers.logs.record import STATUSES
+from adjudge.readers.logs.record import STATUSES, TEXT_LIMIT
 
 PLAIN = [(0, 1, 1.0, "scored"), (1, 1, 0.0, "scored"), (2, 1, 1.0, "scored")]
 ERRORED = [*PLAIN, (3, 1, None, "errored")]
@@ -184,3 +186,37 @@ def test_real_logs_are_read(shared_data, judge, name):
     section = next(section for section in run.metrics["sections"] if section["name"] == "printed")
     assert all(row[4] == pytest.approx(row[3], rel=1e-12) for row in section["rows"] if row[4] is not None)
     assert not adjudge.verify(run).problems
+
+
+_CHOICES = {f"gen_args_{place}": {"arg_0": "Sky?", "arg_1": f" {word}"} for place, word in enumerate(("red", "blue"))}
+_ASKED = [
+    ({"gen_args_0": {"arg_0": "Sky?", "arg_1": {"until": ["\n"]}}}, "Sky?"),
+    ([["Sky?", {"until": ["\n"]}]], "Sky?"),
+    (_CHOICES, "Sky?\n[0] red\n[1] blue"),
+    ([["Sky? red"], ["Sky? blue"]], "Sky? red\nSky? blue"),
+    ({}, None),
+    (None, None),
+    ("text", None),
+    ([{"arg_0": 5}, 7], None),
+]
+
+
+@pytest.mark.parametrize("arguments, asked", _ASKED)
+def test_what_lm_eval_asked_is_shown(arguments, asked):
+    assert lm_eval._input(arguments) == asked
+
+
+def test_of_a_long_prompt_of_lm_eval_the_question_is_kept():
+    shown = lm_eval._input([["example\n" * 1000 + "Sky?", " red"], ["example\n" * 1000 + "Sky?", " blue"]])
+    assert len(shown) <= TEXT_LIMIT
+    assert shown.startswith("…")
+    assert shown.endswith("example\nSky?\n[0] red\n[1] blue")
+
+
+def test_what_could_be_chosen_stands_below_the_question():
+    assert inspect_input.with_choices("Sky?", ["red", "blue"]) == "Sky?\nA) red\nB) blue"
+    assert inspect_input.with_choices("Sky?", None) == "Sky?"
+    assert inspect_input.with_choices(None, ["red"]) is None
+    mapped = {"instance": {"input": {"text": "Sky?"}}, "output_mapping": {"A": "red", "B": "blue"}}
+    assert helm._asked(msgspec.convert(mapped, helm._Request)) == "Sky?\nA. red\nB. blue"
+    assert helm._asked(None) is None

@@ -35,7 +35,7 @@ _FEWEST, _TRIED = 500, 1000
 _LEVEL = 4  # a third of the time of level 6, and a tenth more bytes
 _SLICES, _WORD = 40, 40
 _NO_SLICES = frozenset(
-    {"sample", "model", "bucket", "verdict", "response", "explanation", "error", "repairs", "method"}
+    {"sample", "model", "bucket", "verdict", "response", "explanation", "error", "repairs", "method", "input_hash"}
 )
 _OUTCOMES = np.frombuffer(b"pfne", dtype=np.uint8)
 _UNSHOWN = frozenset({"part", "row", "cites", "file", "line"})

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from adjudge.protocols.base import Packaged
 
-PROTOCOL = Packaged(__name__, version="3", title="Agreement of two validators, and what ships")
+PROTOCOL = Packaged(__name__, version="4", title="Agreement of two validators, and what ships")

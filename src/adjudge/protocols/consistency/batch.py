@@ -54,7 +54,7 @@ TEXT_LIMIT = 2000
 _PARTS = {
     "scholar": ("scholar_reason", "scholar_digest"),
     "auditor": ("auditor_reason", "auditor_digest"),
-    "answers": ("claim",),
+    "answers": ("claim", "cited", "cited_outside"),
 }
 _CODES = {"scholar": "scholar", "auditor": "auditor", "answers": "answer"}
 
@@ -67,6 +67,7 @@ class ReadBatch:
     samples: pa.StringArray
     reasons: list[pa.StringArray]
     claims: pa.StringArray
+    cited: list[pa.StringArray]
     reduced: list[encoding.Small]
 
 
@@ -180,7 +181,8 @@ def columns(items: pa.Table, flags: int) -> ReadBatch:
         else {row: notes[row].as_py() for row in np.flatnonzero(notes.is_valid()).tolist()},
     )
     reduced = [_column(agent["reduced"]) for agent in agents]
-    return ReadBatch(batch, encoding.column(items, "key"), reasons.texts, encoding.column(items, "claim"), reduced)
+    claims, *cited = (encoding.column(items, name) for name in ("claim", "cited", "cited_outside"))
+    return ReadBatch(batch, encoding.column(items, "key"), reasons.texts, claims, cited, reduced)
 
 
 def _column(values: NDArray[np.int8]) -> encoding.Small:

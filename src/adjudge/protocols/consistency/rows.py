@@ -112,6 +112,7 @@ ROLES = {
     "raters": Role(Rating, (("item", "qid", "id"), ("label",)), "adjudge consistency --raters FILE …"),
 }
 _DECODERS = {role: msgspec.json.Decoder(kind) for role, kind in ROW_TYPES.items()}
+_LONG_IDS, _LONG_ID = 4000, 60
 _NO_ANSWER = Answer()
 _key = msgspec.json.Decoder(Key)
 
@@ -224,7 +225,7 @@ class BlockReader:
         for name, agents in self._agents(rows).items():
             texts |= self._agent_columns(name, agents, codes[name], notes)
         if self.role in {"pairs", "answers"}:
-            texts["claim"] = self._answer_columns(rows, codes["answer"], notes)
+            texts |= self._answer_columns(rows, codes["answer"], notes)
         if reasons:
             unread = [place for place, row in enumerate(rows) if id(row) in reasons]
             codes["status"][unread] = encoding.BAD_ROW
@@ -292,8 +293,8 @@ class BlockReader:
 
     def _answer_columns(
         self, rows: Sequence[AnswerRow], codes: encoding.Codes, notes: dict[int, str]
-    ) -> pa.StringArray:
-        """The claims; what else is known of the answers goes to the codes."""
+    ) -> dict[str, pa.Array]:
+        """The claims and what they cite; what else is known of the answers goes to the codes."""
         answers = [row.answer_json or _NO_ANSWER for row in rows]
         claims = [answer.claim for answer in answers]
         codes["answered"] = [row.answer_json is not None or row.flags is not None for row in rows]
@@ -314,10 +315,15 @@ class BlockReader:
             or comparable(answer.constraints_echo) == comparable(row.constraints)
             for row, answer in zip(rows, answers, strict=True)
         ]
-        codes["citations"], codes["out_of_scope"] = _scopes(
-            [answer.citations for answer in answers], [row.retrieved_ids for row in rows]
-        )
-        return pa.array(claims, pa.string())
+        cited = [answer.citations for answer in answers]
+        codes["citations"], codes["out_of_scope"], outside = _scopes(cited, [row.retrieved_ids for row in rows])
+        return {
+            "claim": pa.array(claims, pa.string()),
+            "cited": pa.array([listed(ids) if ids else None for ids in cited], pa.string()),
+            "cited_outside": pa.array([listed(outside.get(place)) for place in range(len(rows))], pa.string())
+            if outside
+            else pa.nulls(len(rows), pa.string()),
+        }
 
 
 def _blank(role: str, text: bytes) -> Any:
@@ -338,8 +344,8 @@ def _majority(votes: Sequence[int]) -> int:
 
 def _scopes(
     cited: list[list[str | int] | None], retrieved: list[list[str | int] | None]
-) -> tuple[encoding.Small, NDArray[np.int32]]:
-    """Where the citations of each answer stand, and how many are not among the retrieved ids (1 and "1" are the same)."""
+) -> tuple[encoding.Small, NDArray[np.int32], dict[int, list[str | int]]]:
+    """Where the citations of each answer stand, and how many and which are not among the retrieved ids (1 is "1")."""
     states = np.array(
         [
             _NONE if not ids else _UNVERIFIABLE if known is None else _OUT if set(ids).difference(known) else _IN
@@ -347,10 +353,22 @@ def _scopes(
         ],
         dtype=np.int8,
     )
-    outside = np.zeros(states.size, dtype=np.int32)
+    counts, outside = np.zeros(states.size, dtype=np.int32), {}
     for place in np.flatnonzero(states >= _OUT).tolist():
         known = {str(name) for name in retrieved[place] or ()}
-        outside[place] = sum(str(name) not in known for name in cited[place] or ())
-        if not outside[place]:
+        ids = [name for name in cited[place] or () if str(name) not in known]
+        if ids:
+            counts[place], outside[place] = len(ids), ids
+        else:
             states[place] = _IN
-    return states, outside
+    return states, counts, outside
+
+
+def listed(ids: list[str | int] | None) -> str | None:
+    """The first of some ids as a JSON list; long ones are cut."""
+    if ids is None:
+        return None
+    text = msgspec.json.encode(ids[: encoding.LISTED])
+    if len(text) > _LONG_IDS:
+        text = msgspec.json.encode([str(name)[:_LONG_ID] for name in ids[: encoding.LISTED]])
+    return text.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,6 +72,8 @@ def outputs(read: ReadBatch) -> pa.Table:
             "scholar_reason": cut(read.reasons[0], TEXT_LIMIT, "…"),
             "auditor_reason": cut(read.reasons[1], TEXT_LIMIT, "…"),
             "response": cut(read.claims, TEXT_LIMIT, "…"),
+            "cited": read.cited[0],
+            "cited_outside": read.cited[1],
         }
     )
 
@@ -98,12 +101,22 @@ def reread(samples: pa.Table, batch: PairBatch, outputs: pa.Table) -> list[str]:
     ):
         if (stored[:, whole] != values).any():
             problems.append(f"{name} of an agent in samples.parquet is not what the reasons say")
+    if "cited" in outputs.column_names and not _cites(batch, outputs):
+        problems.append("citations in samples.parquet are not those in outputs/")
     claims = [encoding.claim_code(text) for text in outputs.column("response").to_pylist()]
     return (
         problems
         if batch.claim.tolist() == claims
         else [*problems, "claim in samples.parquet is not what the texts say"]
     )
+
+
+def _cites(batch: PairBatch, outputs: pa.Table) -> bool:
+    """Whether answers cite something where they should, and as much out of scope as is said."""
+    cited, outside = (outputs.column(name).to_pylist() for name in ("cited", "cited_outside"))
+    counts = [0 if ids is None else len(msgspec.json.decode(ids)) for ids in outside]
+    cites = [ids is not None for ids in cited] == (batch.citations != 0).tolist()
+    return cites and bool((np.minimum(batch.out_of_scope, encoding.LISTED) == counts).all())
 
 
 def restore(samples: pa.Table, flags: Sequence[str]) -> PairBatch:

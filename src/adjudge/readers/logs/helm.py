@@ -97,6 +97,7 @@ class _Answer(msgspec.Struct):
 class _Request(msgspec.Struct):
     instance: _Asked
     train_trial_index: int = 0
+    output_mapping: dict[str, str] | None = None
     result: _Answer | None = None
 
 
@@ -180,7 +181,7 @@ def _record(
         error=(answer.error or "the request failed") if failed and answer else None,
         answer=text_of(answer.completions[0].get("text")) if answer and answer.completions else None,
         target=text_of(correct[0]) if correct else None,
-        input=None if own is None or own.input is None else text_of(own.input.text),
+        input=text_of(_asked(request)),
         input_hash=None
         if own is None or own.input is None
         else content_hash(own.input.text, sorted(map(str, correct))),
@@ -188,6 +189,14 @@ def _record(
         line=line,
         checks=checks,
     )
+
+
+def _asked(request: _Request | None) -> str | None:
+    """The question and, of a multiple choice, what its letters stand for."""
+    if request is None or request.instance.input is None or request.instance.input.text is None:
+        return None
+    choices = (request.output_mapping or {}).items()
+    return request.instance.input.text + "".join(f"\n{letter}. {text}" for letter, text in choices)
 
 
 def _key(instance: str, perturbation: dict[str, Any] | None, trial: int) -> tuple[str, int]:

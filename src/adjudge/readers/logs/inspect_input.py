@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _CUT = "...\n(content truncated)"
@@ -31,6 +31,13 @@ def in_words(question: Any) -> Any:
         for role, content in question
     )
     return "\n\n".join(f"{role}: {text}" for role, text in texts)
+
+
+def with_choices(question: Any, choices: Sequence[str] | None) -> Any:
+    """A question with what could be chosen below it, by the letters that answers and targets name."""
+    if not choices or not isinstance(question, str):
+        return question
+    return question + "".join(f"\n{chr(ord('A') + place)}) {text}" for place, text in enumerate(choices[:26]))
 
 
 def is_cut(value: Any) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.logs.documents import decoded, decoded_file
-from adjudge.readers.logs.inspect_input import asked, in_words, is_cut
+from adjudge.readers.logs.inspect_input import asked, in_words, is_cut, with_choices
 from adjudge.readers.logs.record import (
     ABSTAINED,
     ERRORED,
@@ -72,6 +72,7 @@ class _Sample(msgspec.Struct, gc=False):
     id: str | int
     epoch: int = 1
     input: Any = None
+    choices: list[str] | None = None
     target: Any = None
     scores: dict[str, _Score] | None = None
     error: Any = None
@@ -213,7 +214,7 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         answer=None if main is None else text_of(main.answer),
         explanation=None if main is None else text_of(main.explanation),
         target=text_of(sample.target),
-        input=text_of(in_words(question)),
+        input=text_of(with_choices(in_words(question), sample.choices)),
         input_hash=content_hash(question, sample.target),
         meta=meta if meta is not None and len(meta) <= _LONGEST_META else None,
         cache_read=usage.input_tokens_cache_read,
@@ -285,6 +286,7 @@ def _whole(sample: _Sample, archive: Archive) -> _Sample:
         if name in archive:
             whole = decoded(archive.read(name), _Sample, archive.path, name)
             sample.input, sample.target, sample.attachments = whole.input, whole.target, whole.attachments
+            sample.choices = whole.choices
     return sample
 
 

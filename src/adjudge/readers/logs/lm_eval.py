@@ -19,6 +19,7 @@ from adjudge.readers.logs.documents import decoded_file, decoded_lines, number_o
 from adjudge.readers.logs.record import (
     NAN,
     NO_SCORE,
+    TEXT_LIMIT,
     UNPARSED,
     Check,
     Log,
@@ -56,6 +57,7 @@ class _Sample(msgspec.Struct, gc=False):
     doc_id: int | str
     filter: str = "none"
     target: Any = None
+    arguments: Any = None
     resps: Any = None
     filtered_resps: Any = None
     metrics: list[str] | None = None
@@ -158,11 +160,34 @@ def _record(
         answer=text_of(answer),
         target=text_of(sample.target),
         confidence=_confidence(sample.filtered_resps),
+        input=_input(sample.arguments),
         input_hash=content_hash(sample.doc_hash, sample.target_hash, sample.prompt_hash),
         line=line,
         checks=checks,
         **like,
     )
+
+
+def _input(arguments: Any) -> str | None:
+    """What was asked: the prompt and, of a multiple choice, what could follow it, numbered as answers and targets are.
+
+    Of a long prompt the end is kept, where the question stands after its examples.
+    """
+    requests = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    if not isinstance(requests, list):
+        return None
+    texts = [list(each.values()) if isinstance(each, dict) else each for each in requests]
+    texts = [each for each in texts if isinstance(each, list) and each and isinstance(each[0], str)]
+    if not texts:
+        return None
+    prompts = {each[0] for each in texts}
+    choices = [each[1] for each in texts if len(each) > 1 and isinstance(each[1], str)]
+    listed = (
+        "".join(f"\n[{place}] {choice.strip()}" for place, choice in enumerate(choices)) if len(choices) > 1 else ""
+    )
+    asked = next(iter(prompts)) if len(prompts) == 1 else "\n".join(each[0] for each in texts)
+    room = max(TEXT_LIMIT // 2, TEXT_LIMIT - len(listed))
+    return text_of((asked if len(asked) <= room else "…" + asked[len(asked) - room + 1 :]) + listed)
 
 
 def _answer(responses: Any) -> Any:

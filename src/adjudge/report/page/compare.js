@@ -101,7 +101,7 @@ const exploreComparison = async (host) => {
       if (name.startsWith("system ")) return sign(Number(name.slice(7)), key);
       if (name === "change" && two) return flips[key] ? badge(short(key)) : "";
       const trial = name === "sample" ? trialOf(key) : null;
-      return trial === null ? null : `${idOf(key)} · ${trial}`;
+      return name === "sample" ? make("span", {}, shortened(idOf(key)), trial === null ? null : ` · ${trial}`) : null;
     },
     widths: two ? `minmax(90px, 1.6fr) minmax(90px, 1fr) minmax(90px, 1fr) 78px ${scores.map(() => "110px 120px").join(" ")} minmax(110px, 2fr)`
       : `minmax(110px, 1.4fr) repeat(${systems.length}, 30px) 52px minmax(110px, 2fr)`,
@@ -111,7 +111,7 @@ const exploreComparison = async (host) => {
       ...(two ? everyone : []).map((system) => ({ name: `bucket${system}`, label: `every bucket of ${systems[system].name}`, options: storeOf(system).words("bucket"), fits: (key, value) => at("bucket", system, key) === value })),
       { name: "rule", label: "every rule", options: sorted((atom) => atom.code), fits: (key, value) => everyone.some((system) => failedOf(system, key).some((atom) => atom.code === value)) },
       { name: "severity", label: "every severity", options: sorted((atom) => atom.severity), fits: (key, value) => everyone.some((system) => failedOf(system, key).some((atom) => atom.severity === value)) },
-      ...slices.map((name) => ({ ...isWord(name), label: `every ${name.replace(/^meta\./, "").replaceAll("_", " ")}`, options: storeOf(0).words(name) })),
+      ...slices.map((name) => ({ ...isWord(name), label: `every ${name.replace(/^(meta\.|rating:)/, "").replaceAll("_", " ")}`, options: storeOf(0).words(name) })),
     ],
     link: (key) => [["sample", idOf(key)], ...(trialOf(key) === null ? [] : [["trial", trialOf(key)]]), ["a", systems[sides[0]].name], ["b", systems[sides[1]].name]],
     row: (parts) => {

@@ -20,7 +20,7 @@ const exploreSamples = async (host) => {
     order: ranked(n, (row) => samples.rank(row)),
     heads: [["sample", "id"], ["model", "model"], ["bucket", "bucket"], ["verdict", "verdict"], ...shown.map((name) => [name, name.replace(/^score\./, "").replaceAll("_", " ")]), ["worst", "worst rule"]],
     cell: (name, row) => (name === "worst" ? samples.worst(row) : at(name, row)),
-    node: (name, row) => (name === "bucket" && at(name, row) ? badge(at(name, row)) : null),
+    node: (name, row) => (name === "bucket" && at(name, row) ? badge(at(name, row)) : name === "sample" ? shortened(at(name, row)) : null),
     widths: `minmax(90px, 1.4fr) minmax(90px, 1.2fr) 96px minmax(80px, .9fr) ${shown.map(() => "84px").join(" ")} minmax(110px, 2fr)`,
     text: (row) => samples.text(row),
     filters: [
@@ -28,7 +28,7 @@ const exploreSamples = async (host) => {
       { ...isWord("bucket"), label: "every bucket", options: samples.words("bucket") },
       { name: "rule", label: "every rule", options: [...new Set(failed.flat().map((atom) => atom.code))].sort(), fits: (row, value) => failed[row].some((atom) => atom.code === value) },
       { name: "severity", label: "every severity", options: [...new Set(failed.flat().map((atom) => atom.severity))].sort(), fits: (row, value) => failed[row].some((atom) => atom.severity === value) },
-      ...data.slices.slice(0, 4).map((name) => ({ ...isWord(name), label: `every ${name.replace(/^meta\./, "").replaceAll("_", " ")}`, options: samples.words(name) })),
+      ...data.slices.slice(0, 4).map((name) => ({ ...isWord(name), label: `every ${name.replace(/^(meta\.|rating:)/, "").replaceAll("_", " ")}`, options: samples.words(name) })),
     ],
     link: (row) => [["sample", at("sample", row)], ["model", at("model", row) ?? ""]],
     row: (parts) => {

@@ -49,7 +49,8 @@ const checksOf = (samples, row, field, step, options) => {
 };
 
 const tablePanel = (samples, row, { columns, options }) => {
-  const names = Object.entries(columns), size = options.rows.length;
+  const size = options.rows.length, given = ([, column]) => !column.includes("{}") || options.rows.some((field) => samples.has(column.replace("{}", field)));
+  const names = Object.entries(columns).filter(given);
   const isList = (column) => !column.includes("{}");
   const lists = names.map(([, column]) => (isList(column) ? samples.at(column, row) : null));
   const cell = (place, index, step) => {
@@ -75,9 +76,9 @@ const tablePanel = (samples, row, { columns, options }) => {
         cells.push(make("td", { class: "num", "data-label": "error" }, apart === null ? "–" : digits(Number(apart.toPrecision(4)))));
       }
       if (options.limit) cells.push(make("td", { class: "num", "data-label": options.limit_title || "limit" }, format(limits.get(`${field}@${step}`))));
-      if (options.filled && values.every(isEmpty)) return;
-      const checks = checksOf(samples, row, field, step, options);
       const wrong = samples.failed[row].some((atom) => isAbout(samples.positions[atom.position], field, step, options));
+      if (options.filled && !wrong && values.every(isEmpty)) return;
+      const checks = checksOf(samples, row, field, step, options);
       lines.push(make("tr", { class: wrong ? "wrong" : "" }, make("th", { scope: "row" }, steps > 1 ? `${field}, t + ${step + 1}` : field), ...cells, checked ? make("td", { class: "checks" }, ...checks) : null));
     });
   }

@@ -59,6 +59,12 @@ class Samples {
     return column.values[row];
   }
 
+  // Whether any sample has a value there.
+  has(name) {
+    const column = this.columns[name];
+    return Boolean(column) && (column.words ? column.words.length > 0 : (column.some ??= column.values.some((value) => value !== null)));
+  }
+
   // Every word of a column, sorted; nothing where it holds something else.
   words(name) {
     const column = this.columns[name];

@@ -9,6 +9,8 @@
 //   choose(row, node) is told what somebody chose, by a click on a node or else by a key; it may be absent
 //   open(row, turn) the nodes that are shown when it is opened; turn(row) opens another
 //   counted(count)  the line above the table
+// A long id without its middle, for the beginning is often the same for all.
+const shortened = (id) => (typeof id === "string" && id.length > 34 ? make("span", { title: id }, `${id.slice(0, 10)}…${id.slice(-20)}`) : id);
 const narrow = () => matchMedia("(max-width: 760px)").matches;
 const explorer = (host, source) => {
   const state = { q: "", sort: "", down: false, filters: {}, chosen: -1 };
