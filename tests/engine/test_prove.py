@@ -16,7 +16,7 @@ from adjudge.engine.verify import ENGINE_KEYS
 from adjudge.protocols.base import names, protocol
 from adjudge.provenance.canonical import file_digest
 from adjudge.report.html import check
-from adjudge.runs.signature import SIGNATURE, manifest_digest, sign
+from adjudge.runs.signature import SIGNATURE, manifest_digest, sign, signature_problem
 
 OURS = [name for name in names() if type(protocol(name)).__module__.startswith("adjudge.")]
 
@@ -169,6 +169,38 @@ def test_one_changed_byte_anywhere_in_a_signed_run_is_found_and_named(made, keys
             assert any(name in text for text in problems), (name, place, problems)
         path.write_bytes(data)
     assert prove(adjudge.load_run(run), key=keys / "ours.pub").problems == []
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if name != "flight"])
+def test_one_changed_byte_in_a_signed_run_of_any_protocol_is_found_and_named(made, keys, tmp_path, name):
+    run = shutil.copytree(made(name)[0], tmp_path / "run")
+    sign(adjudge.load_run(run), keys / "ours")
+    assert prove(adjudge.load_run(run), key=keys / "ours.pub").problems == []
+    for path in (run / "manifest.json", run / SIGNATURE, min((run / "evidence").iterdir())):
+        data = path.read_bytes()
+        changed = bytearray(data)
+        changed[len(data) * 2 // 3] ^= 1
+        path.write_bytes(bytes(changed))
+        try:
+            problems = prove(adjudge.load_run(run), key=keys / "ours.pub").problems
+        except adjudge.AdjudgeError as error:
+            problems = [str(error)]
+        assert any(path.relative_to(run).as_posix() in text for text in problems), problems
+        path.write_bytes(data)
+
+
+def test_every_byte_of_a_signature_counts(made, keys, tmp_path):
+    run = adjudge.load_run(shutil.copytree(made("consistency")[0], tmp_path / "run"))
+    data = sign(run, keys / "ours").read_bytes()
+    ends = [place for place, sign in enumerate(data) if sign == ord("\n")]
+    for place in {*ends, *range(0, len(data), 10)}:
+        for bit in (1, 0x20, 0x80):
+            changed = bytearray(data)
+            changed[place] ^= bit
+            (run.path / SIGNATURE).write_bytes(bytes(changed))
+            assert str(signature_problem(run, keys / "ours.pub")).startswith(SIGNATURE), (place, bit)
+    (run.path / SIGNATURE).write_bytes(data)
+    assert signature_problem(run, keys / "ours.pub") is None
 
 
 def test_another_key_no_signature_and_no_key_are_told_apart(made, keys, tmp_path):

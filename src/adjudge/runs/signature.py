@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ SIGNATURE = f"{MANIFEST}.sig"
 NAMESPACE = "adjudge-run"
 """What the signature is for; one that was made for anything else, such as a commit, does not count."""
 
+_ARMOUR = re.compile(rb"-----BEGIN SSH SIGNATURE-----\n(?:[A-Za-z0-9+/=]+\n)+-----END SSH SIGNATURE-----\n")
+"""What ssh-keygen writes; it would also read other white space, and whatever follows."""
 _SIGNER = "signer"
 _SECONDS = 120
 
@@ -43,6 +46,8 @@ def signature_problem(run: Run, key: Path) -> str | None:
     place = run.path / SIGNATURE
     if not place.is_file():
         return f"{SIGNATURE}: the run is not signed"
+    if not _ARMOUR.fullmatch(place.read_bytes()):
+        return f"{SIGNATURE}: is not as ssh-keygen writes a signature"
     with tempfile.TemporaryDirectory() as folder:
         signers = Path(folder) / "signers"
         signers.write_text("".join(f'{_SIGNER} namespaces="{NAMESPACE}" {line}\n' for line in _public_keys(key)))
