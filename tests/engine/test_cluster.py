@@ -11,8 +11,11 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from click.testing import CliRunner
 
 import adjudge
+from adjudge.cli.main import main
+from adjudge.engine import cluster as engine_cluster
 from adjudge.engine import split
 from adjudge.protocols.base import protocol
 
@@ -122,3 +125,27 @@ def test_an_address_without_a_scheduler_is_an_error_a_user_can_read(tmp_path, mo
     with pytest.raises(adjudge.ConfigError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
         adjudge.evaluate("flight", config, out=tmp_path / "run", cluster="tcp://127.0.0.1:9")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_a_local_cluster_talks_tls_or_warns(tmp_path, monkeypatch, encrypted):
+    if encrypted:
+        pytest.importorskip("cryptography", reason="without it there is no TLS, and a warning")
+    records = [{"id": f"s{k}", "label": "fake", "prediction": "fake", "confidence": 0.5} for k in range(3)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    addresses = []
+    opened = engine_cluster.Cluster.__enter__
+
+    def watched(self):
+        cluster = opened(self)
+        addresses.append(self._client.scheduler.address)
+        return cluster
+
+    monkeypatch.setattr(engine_cluster.Cluster, "__enter__", watched)
+    monkeypatch.setattr(engine_cluster, "encrypted", lambda: encrypted)
+    words = ["triage", "--results", str(tmp_path / "r.jsonl"), "--cluster", "local", "--workers", "1", "--quiet"]
+    done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "run"), "--no-report"], standalone_mode=False)
+    assert done.exception is None, done.exception
+    assert [address.partition(":")[0] for address in addresses] == ["tls" if encrypted else "tcp"]
+    assert addresses[0].split("//")[1].startswith("127.0.0.1:")
+    assert ("listens on this machine without credentials" in done.stderr) != encrypted

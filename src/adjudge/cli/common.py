@@ -307,7 +307,7 @@ def evaluate_and_show(
         raise ConfigError(f"gates is {gates!r}, expected a list such as ['accuracy >= 0.9']")
     wanted = tuple(Gate.parse(text) for text in (*gates, *run_flags["gates"]))
     target = Place(out or None, force=force)
-    if cluster == "local" and not quiet:
+    if cluster == "local":
         from adjudge.engine.cluster import encrypted
 
         if not encrypted():
