@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,8 @@ def evaluate(  # noqa: PLR0913 -- what the flags of every protocol are on the co
     bounds = [gates] if isinstance(gates, str) else gates
     home = None if out is not None else _Temporary()
     place = Place(home.path / f"{protocol}-{next(_NUMBERS)}" if home is not None else out, force=force)
-    with tempfile.TemporaryDirectory(prefix="adjudge-input-") as folder:
+    has_data = any(map(_has_data, options.values()))
+    with tempfile.TemporaryDirectory(prefix="adjudge-input-") if has_data else nullcontext("") as folder:
         settings = {**(config or {}), **_settings(protocol, options, Path(folder))}
         path = engine.evaluate(
             chosen,
@@ -328,6 +330,11 @@ def _flags(protocol: str) -> tuple[dict[str, str], set[str]]:
     options = [option for option in command.params if isinstance(option, click.Option) and option.name]
     names = {word.lstrip("-").replace("-", "_"): str(option.name) for option in options for word in option.opts}
     return names, {str(option.name) for option in options if option.multiple}
+
+
+def _has_data(value: Any) -> bool:
+    """Whether a value is a table in memory, or holds one."""
+    return memory.is_data(value) or (isinstance(value, list | tuple) and any(map(_has_data, value)))
 
 
 def _without_data(value: Any, folder: Path, name: str) -> Any:

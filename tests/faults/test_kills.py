@@ -46,12 +46,13 @@ def test_killed_at_random_moments(config, tmp_path, state, workers):
     began = time.monotonic()
     subprocess.run(words, check=True, capture_output=True)
     lasts = time.monotonic() - began
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     moments, seen = random.Random(7), []  # noqa: S311 -- of a test
     for _ in range(KILLS):
         mark = uuid.uuid4().hex
-        process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "ADJUDGE_MARK": mark}
-        )
+        environment = {**os.environ, "ADJUDGE_MARK": mark, "TMPDIR": str(temporary)}
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         process.stdout.readline()
         time.sleep(moments.uniform(0, lasts))
         process.kill()
@@ -67,6 +68,8 @@ def test_killed_at_random_moments(config, tmp_path, state, workers):
         adjudge.evaluate("flight", config, out=out, limit=OLD, report=False, force=True)
         assert [path.name for path in out.parent.iterdir() if path.name != "other"] == ["run"]
     assert set(seen) <= {OLD, NEW, None}
+    # One may be left: for a millisecond there is a folder, and not yet the process that removes it.
+    assert len(list(temporary.iterdir())) <= 1
 
 
 @pytest.mark.parametrize("call", ["settle-before", "settle-between", "settle-after", "add-between"])

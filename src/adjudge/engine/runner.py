@@ -85,15 +85,20 @@ class Pool(Runner):
 
 def _start_server(modules: list[str]) -> None:
     """Start the process that workers are forked from, once; it begins to import, and Ctrl-C does not reach it."""
+    import os
     import signal
-    from multiprocessing import forkserver, resource_tracker
+    from multiprocessing import forkserver, resource_tracker, util
 
-    forkserver.set_forkserver_preload(modules)
+    from adjudge.engine.server import FOLDER
+
+    forkserver.set_forkserver_preload(["adjudge.engine.server", *modules])
     resource_tracker.ensure_running()  # the server would start it otherwise, and unblock the signal
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as in this process, so in its children
+    os.environ[FOLDER] = util.get_temp_dir()
     try:
         forkserver.ensure_running()
     finally:
+        del os.environ[FOLDER]
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
