@@ -140,7 +140,7 @@ def mutants(path: Path, tests: tuple[str, ...]) -> Iterator[Mutant]:
 
 
 def modules(rooms: list[str]) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The modules of the rooms asked for, each with its tests: the mirrored file first, then the folder."""
+    """The modules of the rooms asked for, each with its tests: the mirrored file, or else the folder."""
     for room in rooms:
         if room in {"rules", "metrics"}:
             for protocol, files in PROTOCOLS.items():
@@ -148,10 +148,11 @@ def modules(rooms: list[str]) -> Iterator[tuple[Path, tuple[str, ...]]]:
                 if path.is_file():
                     yield path, tuple(f"tests/{protocol}/{file}" for file in files)
             continue
-        for path in sorted((SOURCE / room).glob("*.py")):
-            mirrored = ROOT / "tests" / room / f"test_{path.stem}.py"
-            own = (mirrored.relative_to(ROOT).as_posix(),) if mirrored.is_file() else ()
-            yield path, own or (f"tests/{room}",)
+        chosen = SOURCE / room
+        for path in [chosen] if chosen.is_file() else sorted(chosen.glob("*.py")):
+            folder = ROOT / "tests" / path.parent.name
+            mirrored = folder / f"test_{path.stem}.py"
+            yield path, ((mirrored if mirrored.is_file() else folder).relative_to(ROOT).as_posix(),)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -205,7 +206,7 @@ def _become(mutant: Mutant) -> None:
 def main() -> None:
     """Sample, run, list the survivors."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("rooms", nargs="+", help="evidence, verdict, stats …, or rules and metrics of every protocol")
+    parser.add_argument("rooms", nargs="+", help="evidence, verdict, verdict/gates.py …, or rules and metrics of every protocol")
     parser.add_argument("--sample", type=int, default=100, help="how many mutants [100]")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=120.0, help="after which a mutant counts as killed [120]")
