@@ -206,7 +206,9 @@ def _become(mutant: Mutant) -> None:
 def main() -> None:
     """Sample, run, list the survivors."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("rooms", nargs="+", help="evidence, verdict, verdict/gates.py …, or rules and metrics of every protocol")
+    parser.add_argument(
+        "rooms", nargs="+", help="evidence, verdict, verdict/gates.py …, or rules and metrics of every protocol"
+    )
     parser.add_argument("--sample", type=int, default=100, help="how many mutants [100]")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=120.0, help="after which a mutant counts as killed [120]")
