@@ -15,6 +15,7 @@ from verdict.evidence import RANGE, ended_rule, evaluated, limits_rule
 def listed(evidence, top=5):
     """Per sample, (position of the worst atom, positions of all) in the order of their rank."""
     reasons = reasons_of(evidence, top)
+    assert reasons.atoms.size == reasons.size.sum()
     edges = np.concatenate([[0], np.cumsum(reasons.size)])
     groups = [[] for _ in range(evidence.n)]
     for place, sample in enumerate(reasons.sample):
@@ -88,6 +89,8 @@ def test_of_several_seconds_of_one_field_the_worst_atom_speaks_for_the_reason():
 
     values = [[3.0], [5.0], [4.0]]
     assert listed(evaluated([by_step(9.0)], values)) == [[(1, [0, 1, 2])]]  # the farthest over
+    two = [by_step(9.0), replace(by_step(9.0), code="b.b")]
+    assert listed(evaluated(two, values)) == [[(1, [0, 1, 2]), (4, [3, 4, 5])]]
     far_warning = replace(
         limits_rule("a.a", Limits(high=np.array([1.0, 4.0, 1.0]), critical_high=np.array([9.0, 4.5, 9.0]))),
         slots=by_step(9.0).slots,
