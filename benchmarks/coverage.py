@@ -21,6 +21,7 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.pass_k import pass_at_k, pass_hat_k
 from adjudge.stats.prediction_powered import ppi_mean
 from adjudge.stats.proportions import clopper_pearson, cluster_wilson, jeffreys, wilson
+from adjudge.stats.replicates import Method
 from adjudge.stats.sequential import paired_test
 
 CLUSTERS = 30
@@ -30,7 +31,7 @@ NOMINAL = (0.93, 0.97)
 DEFAULT = "cluster bootstrap, expanded percentile (default)"
 ROWS = "row bootstrap (wrong for clustered rows)"
 PROMISES = {DEFAULT: "covers", ROWS: "fails", "Wilson, cluster design effect": "covers"}
-METHODS: dict[str, bootstrap.Method] = {
+METHODS: dict[str, Method] = {
     DEFAULT: "expanded",
     "cluster bootstrap, percentile": "percentile",
     "cluster bootstrap, BCa": "bca",

@@ -9,6 +9,8 @@ from scipy import stats
 from adjudge.errors import StatsError
 from adjudge.stats import bootstrap, replicates
 from adjudge.stats.cells import multinomial_cells
+from adjudge.stats.proportions import effective_number
+from adjudge.stats.resampling import weights
 
 METHODS = ["expanded", "percentile", "bca"]
 
@@ -241,8 +243,8 @@ def test_expanded_levels_follow_hesterberg():
 
 
 def test_effective_number_of_clusters():
-    assert bootstrap.effective_number([7, 7, 7, 7]) == pytest.approx(4.0)
-    assert bootstrap.effective_number([1000, 1, 1]) == pytest.approx(1.0, abs=0.01)
+    assert effective_number([7, 7, 7, 7]) == pytest.approx(4.0)
+    assert effective_number([1000, 1, 1]) == pytest.approx(1.0, abs=0.01)
     unequal = bootstrap.ratio_of_sums(np.arange(12), [100] + [12] * 11, seed=1, stream="a")
     percentile = bootstrap.ratio_of_sums(np.arange(12), [100] + [12] * 11, seed=1, stream="a", method="percentile")
     assert unequal.high - unequal.low > percentile.high - percentile.low
@@ -253,7 +255,7 @@ def test_effective_number_of_clusters():
 def test_products_with_draws_are_exact_on_the_grid(values, seed):
     table = np.array(values)[:, None]
     grid = bootstrap.on_grid(table, len(values))
-    drawn = next(bootstrap.weights(len(values), 20, seed, "grid"))
+    drawn = next(weights(len(values), 20, seed, "grid"))
     product = (drawn @ grid)[:, 0]
     assert product.tolist() == [math.fsum(np.repeat(grid[:, 0], row.astype(int))) for row in drawn]
     assert np.abs(grid - table).max() <= 2.0**-44 * np.abs(table).max()

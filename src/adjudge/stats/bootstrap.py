@@ -22,26 +22,7 @@ from adjudge.stats.confidence_bins import cut
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import effective_number
 from adjudge.stats.replicates import NAMES, Method, few, interval_of
-from adjudge.stats.resampling import generator, resamples_of, weights
-
-__all__ = [
-    "RESAMPLES",
-    "Drawing",
-    "Method",
-    "Resampling",
-    "Units",
-    "effective_number",
-    "few",
-    "generator",
-    "interval_of",
-    "mean",
-    "means_of_counts",
-    "on_grid",
-    "ratio_of_sums",
-    "resample",
-    "statistic_of_counts",
-    "weights",
-]
+from adjudge.stats.resampling import generator, resamples_of
 
 RESAMPLES = 2000
 
@@ -383,5 +364,6 @@ def _ratio(sums: FloatArray) -> FloatArray:
 
 
 def one(values: FloatArray) -> float | None:
+    """The only value of an array; None where it is not finite."""
     value = float(np.asarray(values, dtype=np.float64).reshape(-1)[0])
     return value if math.isfinite(value) else None

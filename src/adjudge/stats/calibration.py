@@ -16,11 +16,12 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import Drawing, Resampling, generator, mean, means_of_counts, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Resampling, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, Tally, assign, columns, cut, edges
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.resampling import generator
 
 _EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
 _BLOCKS = 32  # above, each bin's right and wrong rows are cut into so many blocks of neighbouring confidences

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray
-from adjudge.stats.bootstrap import Drawing, Statistic, generator, mean, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Statistic, mean, statistic_of_counts
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.resampling import generator
 
 _LN10 = math.log(10.0)
 _SMALLEST = sys.float_info.min

@@ -16,6 +16,7 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson
 from adjudge.stats.quantiles import normal_quantile
 from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows, average_precisions
+from adjudge.stats.replicates import few
 
 ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
 
@@ -37,7 +38,7 @@ def auroc(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) 
             level=level,
             n=n,
             method="newcombe, every cluster counted as one row",
-            warnings=bootstrap.few(rows.m, "cluster"),
+            warnings=few(rows.m, "cluster"),
         )
     sizes = table.positives + table.negatives
     units = bootstrap.Units(rows.m, n, sizes)

@@ -23,18 +23,8 @@ from adjudge.stats.proportions import wilson
 from adjudge.stats.quantiles import normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, largest_allowed, newcombe_auroc, of_some_width
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
-from adjudge.stats.replicates import NAMES
+from adjudge.stats.replicates import NAMES, Method, interval_of
 from adjudge.stats.resampling import generator
-
-__all__ = [
-    "ONE_CLASS",
-    "auroc",
-    "auroc_value",
-    "average_precision",
-    "largest_allowed",
-    "newcombe_auroc",
-    "recall_at_fpr",
-]
 
 
 def auroc(
@@ -137,9 +127,9 @@ def recall_at_fpr(
     seed, resamples = drawing["seed"], drawing.get("resamples", bootstrap.RESAMPLES)
     random = generator(seed, drawing["stream"])
     # There is no leave-one-out value to make BCa of.
-    method: bootstrap.Method = "percentile" if drawing.get("method") == "percentile" else "expanded"
+    method: Method = "percentile" if drawing.get("method") == "percentile" else "expanded"
     name = f"row bootstrap, {NAMES[method]}, {resamples} resamples"
-    estimate = bootstrap.interval_of(
+    estimate = interval_of(
         Estimate(value=hit / ups.size, n=column.size, level=level, method=name, seed=seed),
         _recall_replicates(above, ups.size, downs.size, target, resamples, random),
         method,

@@ -15,6 +15,7 @@ from adjudge.stats import calibration, confusion, ranking, selective
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.metric import Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.ranked import ONE_CLASS
 
 _WILSON = "Wilson; with the design effect of the samples where there are several trials"
 _BOOTSTRAP = "bootstrap over samples"
@@ -300,7 +301,7 @@ class Numbers:
             c, right, ("aurc", "e_aurc"), stream=f"{stream}/aurc", blocks=blocks, **common
         )
         estimates["auroc_confidence"] = (
-            value_alone(ranking.auroc_value(c, right), c.size, ranking.ONE_CLASS)
+            value_alone(ranking.auroc_value(c, right), c.size, ONE_CLASS)
             if clusters is not None
             else ranking.auroc(tally.confidence, tally.correct, counts=tally.counts)
         )
@@ -316,7 +317,7 @@ class Numbers:
             "auroc_confidence": ranking.auroc_value(c, right),
         }
         for name, value in values.items():
-            self.estimates[name] = value_alone(value, c.size, ranking.ONE_CLASS)
+            self.estimates[name] = value_alone(value, c.size, ONE_CLASS)
         self.estimates["log_loss"] = Estimate.null("see each trial: too many samples for clusters", n=c.size)
 
 

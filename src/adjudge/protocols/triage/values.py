@@ -30,6 +30,7 @@ from adjudge.stats import calibration, exact, ranking
 from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
+from adjudge.stats.ranked import ONE_CLASS
 
 
 def values(numbers: Numbers) -> dict[str, Estimate]:
@@ -97,7 +98,7 @@ def _confidence(numbers: Numbers) -> dict[str, Estimate]:
         "auroc_confidence": ranking.auroc_value(c, right),
     }
     why = {"log_loss": "infinite: rows were wrong at full confidence"}
-    return {name: value_alone(value, c.size, why.get(name, ranking.ONE_CLASS)) for name, value in found.items()}
+    return {name: value_alone(value, c.size, why.get(name, ONE_CLASS)) for name, value in found.items()}
 
 
 def latencies(name: str, configuration: Configuration) -> Iterator[Named]:
