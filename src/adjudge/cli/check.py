@@ -62,8 +62,8 @@ def generate(out: Path, kind: str, seed: int, force: bool) -> int:
     """Write an example: a rule file, the answers of three invented models, and a reference."""
     from adjudge.protocols.check.example import generate as write
 
-    made = write(out, seed=seed, kind=kind, force=force)
-    say(f"{len(made['outputs'])} models, a reference and {made['rule_file']} in {out}")
+    folder_files = write(out, seed=seed, kind=kind, force=force)
+    say(f"{len(folder_files['outputs'])} models, a reference and {folder_files['rule_file']} in {out}")
     return 0
 
 
@@ -132,9 +132,9 @@ def diff(old: Path, new: Path, run: Path, as_json: bool, limit: int) -> int:
     import adjudge
     from adjudge.protocols.check.diff import difference
 
-    found = difference(old, new, adjudge.load_run(run))
+    changes = difference(old, new, adjudge.load_run(run))
     if as_json:
-        print_json(found.to_dict())
+        print_json(changes.to_dict())
     else:
-        say(found.text(limit), err=False)
+        say(changes.text(limit), err=False)
     return 0

@@ -151,13 +151,13 @@ def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float 
     from adjudge.report import numbers
     from adjudge.report.junit import Case
 
-    found = look(str(run), str(against), read_state(path), alpha=alpha)
-    write_file(path, write_state(found.state))
-    state, test = found.state, found.test
+    outcome = look(str(run), str(against), read_state(path), alpha=alpha)
+    write_file(path, write_state(outcome.state))
+    state, test = outcome.state, outcome.test
     e_value = numbers.number(test.e_value) if test.e_value < 1e12 else "over 10¹²"
     name = (
         f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in {state.looks} looks "
-        f"({found.new} items are new); E = {e_value}, decided at {numbers.number(1 / state.alpha)}"
+        f"({outcome.new} items are new); E = {e_value}, decided at {numbers.number(1 / state.alpha)}"
     )
     return Case("sequential", name, "failure" if test.outcome == "worse" else "pass")
 

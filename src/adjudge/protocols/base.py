@@ -280,8 +280,8 @@ class Packaged(Protocol):
 
     def plan(self, config: Mapping[str, Any]) -> Plan:
         """The package's plan."""
-        made: Plan = self._part("plan").plan(config)
-        return made
+        plan: Plan = self._part("plan").plan(config)
+        return plan
 
     def roles(self) -> Mapping[str, Role]:
         """The package's roles."""

@@ -153,17 +153,17 @@ class Extractor:
             else:
                 objects = [flat]
                 pos = flat.end
-            for found in objects:
-                if found.repairs and not self._repairs:
-                    needed = " and ".join(repair_names(found.repairs))
-                    broken.append((found.start, f"it needs {needed}, and repairs are off"))
-                    dead.add(found.start)
+            for candidate in objects:
+                if candidate.repairs and not self._repairs:
+                    needed = " and ".join(repair_names(candidate.repairs))
+                    broken.append((candidate.start, f"it needs {needed}, and repairs are off"))
+                    dead.add(candidate.start)
                     continue
-                ends[found.start] = found.end
-                fit = len(self._fields.intersection(found.value))
-                rank = (fit > 0 and not (unlike is not None and unlike(found.value)), fit, found.start)
+                ends[candidate.start] = candidate.end
+                fit = len(self._fields.intersection(candidate.value))
+                rank = (fit > 0 and not (unlike is not None and unlike(candidate.value)), fit, candidate.start)
                 if rank > best_rank:
-                    best, best_rank = found, rank
+                    best, best_rank = candidate, rank
             seen += max(len(objects), 1)
             if seen > MAX_OBJECTS:
                 return _unparsed(f"more than {MAX_OBJECTS} objects", len(ends))

@@ -27,8 +27,8 @@ def _ends(run: Run) -> str:
     name = str(ranking["metric"]) if ranking else next((each for each in headline.names), "")
     if name not in headline.names:
         return ""
-    found = {where: headline.cells.get((where, name)) for where in headline.slices}
-    known: dict[str, Estimate] = {where: cell for where, cell in found.items() if cell and cell.value is not None}
+    estimates = {where: headline.cells.get((where, name)) for where in headline.slices}
+    known: dict[str, Estimate] = {where: cell for where, cell in estimates.items() if cell and cell.value is not None}
     if len(known) < 2 or headline.metrics[name].better is None:
         return ""
     order = sorted(

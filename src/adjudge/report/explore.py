@@ -63,14 +63,14 @@ def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
 def fitted(make: Callable[[int], dict[str, Any]], most: int) -> Explorer:
     """What `make` gives of at most so many samples; of fewer, until it fits into a page."""
     while True:
-        made = make(most)
-        data = msgspec.json.encode(made)
+        page = make(most)
+        data = msgspec.json.encode(page)
         compressed = packed(data)
         if len(compressed) <= _PACKED_BYTES or most <= _FEWEST:
-            numbers = {name: made[name] for name in _NUMBERS if name in made}
-            pictures = [name for samples in made.get("runs", [made]) for name in _pictures(samples)]
+            numbers = {name: page[name] for name in _NUMBERS if name in page}
+            pictures = [name for samples in page.get("runs", [page]) for name in _pictures(samples)]
             return Explorer({**numbers, "sha256": hashlib.sha256(data).hexdigest()}, compressed, pictures)
-        most = max(_FEWEST, int(made["n"] * 0.9 * _PACKED_BYTES / len(compressed)))
+        most = max(_FEWEST, int(page["n"] * 0.9 * _PACKED_BYTES / len(compressed)))
 
 
 def _pictures(samples: Mapping[str, Any]) -> list[str]:

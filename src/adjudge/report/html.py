@@ -92,8 +92,8 @@ def check(run: Run) -> tuple[list[str], list[str]]:
     ):  # what an older page does not show is not asked of it
         expected = {name: value for name, value in expected.items() if name in shown}
     problems += _differences(shown, expected)
-    held = _PACKED.search(page)
-    if samples and (held is None or unpacked_digest(held[1]) != shown["explore"].get("sha256")):
+    packed = _PACKED.search(page)
+    if samples and (packed is None or unpacked_digest(packed[1]) != shown["explore"].get("sha256")):
         problems.append(f"{REPORT}: the samples to explore are not those of its data block")
     made_with = run.manifest.environment
     if made_with.get("adjudge") != version("adjudge"):

@@ -200,9 +200,9 @@ class Run:
         """The raw output of one sample, as far as the run keeps it."""
         import pyarrow.compute as pc
 
-        held = self.held.get((part, row))
-        if held is not None and held[2] is not None:
-            return held[2]
+        outputs = self.held.get((part, row))
+        if outputs is not None and outputs[2] is not None:
+            return outputs[2]
         path = self.path / "outputs" / f"part-{part:05d}.parquet"
         rows = pq.read_table(path, filters=pc.field("row") == row).to_pylist()
         if len(rows) != 1:

@@ -126,11 +126,11 @@ def _fitting(name: Any, words: Any, where: str, inputs: Mapping[str, tuple[str, 
     known = inputs[name]
     negated = isinstance(words, dict) and set(words) == {"not"}
     listed = words["not"] if negated else words
-    given = listed if isinstance(listed, list) else [listed]
-    for word in given:
+    items = listed if isinstance(listed, list) else [listed]
+    for word in items:
         if word not in known:
             raise ConfigError(f"{where}: {name} is never {word!r}; it is one of {', '.join(known)}{_near(word, known)}")
-    return tuple(word for word in known if (word in given) != negated)
+    return tuple(word for word in known if (word in items) != negated)
 
 
 def _near(word: Any, known: Any) -> str:

@@ -343,12 +343,12 @@ class _Reader:
         if isinstance(node.func, ast.Attribute) and dotted(node.func.value) in MODULES:
             source = NOTHING
         statistic = name in STATISTICS and receiver.made_by not in GROUPED
-        made = replace(
+        result = replace(
             source | everything,
             strings=everything.strings if name in {"list", "set", "tuple", "sorted"} else frozenset(),
         )
-        made = replace(made, made_by=name, quantile=quantile, statistic=statistic, parts=None)
-        return replace(made, shuffled=made.shuffled | shuffled) if shuffled else made
+        result = replace(result, made_by=name, quantile=quantile, statistic=statistic, parts=None)
+        return replace(result, shuffled=result.shuffled | shuffled) if shuffled else result
 
     def _local_call(
         self,

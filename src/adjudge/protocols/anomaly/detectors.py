@@ -128,9 +128,9 @@ class ResidualDetector:
 class _Library:
     """A PyOD or scikit-learn detector by its class."""
 
-    def __init__(self, made: Any, *, pyod: bool, seed: int) -> None:
-        self._made, self._pyod, self._seed = made, pyod, seed
-        self.causal = not (pyod and type(made).__name__ in _TRANSDUCTIVE)
+    def __init__(self, estimator: Any, *, pyod: bool, seed: int) -> None:
+        self._made, self._pyod, self._seed = estimator, pyod, seed
+        self.causal = not (pyod and type(estimator).__name__ in _TRANSDUCTIVE)
 
     def fit(self, X_train: Sequence[Floats], X_val: Sequence[Floats] | None = None) -> None:
         """Fit on the rows of all train flights, a seeded choice of them where they are many."""
@@ -163,11 +163,11 @@ _OWN = {"random": RandomDetector, "residual": ResidualDetector}
 def detector(name: str, options: dict[str, Any], seed: int) -> Detector:
     """A detector by name: random, residual, pyod:NAME, sklearn:NAME, or module:Class."""
     kind = _class_of(name)
-    made = _make(kind, _seeded(kind, options, seed), name)
+    estimator = _make(kind, _seeded(kind, options, seed), name)
     library = name.partition(":")[0]
     if library in {"pyod", "sklearn"}:
-        return _Library(made, pyod=library == "pyod", seed=seed)
-    checked: Detector = made
+        return _Library(estimator, pyod=library == "pyod", seed=seed)
+    checked: Detector = estimator
     return checked
 
 

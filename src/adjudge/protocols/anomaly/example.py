@@ -77,9 +77,12 @@ def write_example(
     """Flights, splits and a catalog in a folder; returns the configuration that judges the residual detector on them."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"f{index:02d}" for index in range(flights)]
-    made = [simulate(name, seed=seed, seconds=seconds, rate=rate) for name in names]
-    table = {"flight": np.repeat(names, [item.n for item in made]), "t": np.concatenate([item.time for item in made])}
-    table |= {name: np.concatenate([item.columns[name] for item in made]) for name in made[0].columns}
+    simulated = [simulate(name, seed=seed, seconds=seconds, rate=rate) for name in names]
+    table = {
+        "flight": np.repeat(names, [item.n for item in simulated]),
+        "t": np.concatenate([item.time for item in simulated]),
+    }
+    table |= {name: np.concatenate([item.columns[name] for item in simulated]) for name in simulated[0].columns}
     pq.write_table(pa.table(table), folder / "flights.parquet", compression="zstd")
     a, b = flights // 2, flights // 2 + max(2, flights // 6)
     splits = {"train_flights": names[:a], "val_flights": names[a:b], "test_flights": names[b:]}

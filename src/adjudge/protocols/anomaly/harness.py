@@ -137,9 +137,9 @@ class _Bench:
         return Outcome(chosen.label, table, folds, [*checks, scaled, *probes, kept, sound], detector_record)
 
     def _trial(self, chosen: DetectorConfig, parts: Parts, scaler: Scaler, *, with_val: bool = True) -> Trial:
-        made = detector(chosen.detector, chosen.options, self.settings.seed)
+        tried = detector(chosen.detector, chosen.options, self.settings.seed)
         train = [normal_rows(flight, self.columns.label) for flight in parts[TRAIN]]
-        trial = Trial(made, chosen.label, self.features, scaler)
+        trial = Trial(tried, chosen.label, self.features, scaler)
         trial.causal &= chosen.causal
         return trial.fit(train, parts[VAL] if with_val else None)
 

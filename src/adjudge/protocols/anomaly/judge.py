@@ -141,11 +141,11 @@ class Judgement:
         """Judge the scores under the configuration and, where there is a catalog, its attacks."""
         broken = bool(np.isnan(table.score).any())
         calibration = calibrate(table, settings.target_fpr, settings.threshold, usable=not broken)
-        made = score_checks(table, calibration, settings, attacks)
+        of_scores = score_checks(table, calibration, settings, attacks)
         sound = Check("detector.scores")
         if broken and not any(check.code == sound.code and check.leak for check in recorded):
             sound.fail("some scores are no number")
-        by_code = merged([*recorded, *made, sound])
+        by_code = merged([*recorded, *of_scores, sound])
         checks = {code: by_code.get(code) or Check.unknown(code, "not checked") for code in TITLES}
         n = check_consecutive(settings.n_consecutive)[1]
         decisions = decide(table, calibration.threshold, n)

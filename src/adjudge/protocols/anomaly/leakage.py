@@ -252,14 +252,14 @@ def _on_shared_rows(flights: Sequence[Flight], one: str, other: str, notes: list
     n = sum(x.size for x, _ in parts)
     if n < _FEWEST_ROWS:
         return [Correlation(one, other, "Pearson", 0.0, n)]
-    made = []
+    rows = []
     for kind, centre in (("Pearson", lambda v: v - v.mean()), ("Spearman", _ranks)):
         x, y = (np.concatenate([centre(pair[k]) for pair in parts if pair[k].size]) for k in (0, 1))
         if min(float(np.abs(x).max()), float(np.abs(y).max())) <= _CONSTANT:
             notes.append(f"{one} and {other}: not tested, one is constant on the {n} rows that have both")
             return []
-        made.append(Correlation(one, other, kind, float(np.corrcoef(x, y)[0, 1]), n))
-    return made
+        rows.append(Correlation(one, other, kind, float(np.corrcoef(x, y)[0, 1]), n))
+    return rows
 
 
 def feature_names(flights: Sequence[Flight], columns: Columns) -> list[str]:

@@ -94,8 +94,8 @@ class AnomalyPlan(RulePlan):
             from adjudge.protocols.anomaly.harness import score_flights
 
             path, role = Path(settings.data or ""), "data"
-            for made in score_flights(settings, self.splits, self.catalog):
-                self._use(made.name, made.table, [*made.checks, code], made.record | code_record, made.folds)
+            for scored in score_flights(settings, self.splits, self.catalog):
+                self._use(scored.name, scored.table, [*scored.checks, code], scored.record | code_record, scored.folds)
         files = [path] if path.is_file() else sorted(item for item in path.rglob("*") if item.is_file())
         self.read = [
             InputFile(role=role, name=file.name, bytes=file.stat().st_size, sha256=file_digest(file)) for file in files

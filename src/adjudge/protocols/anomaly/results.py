@@ -56,7 +56,7 @@ def result(
     failed = judgement.violations
     lines = checklist(judgement, reproduced)
     left_open = open_items(judgement, lines)
-    made = Result(
+    numbers = Result(
         {
             "valid": not failed,
             "stamp": stamp(valid=not failed, left_open=bool(left_open)),
@@ -69,68 +69,73 @@ def result(
         notes=[*_few_flights(judgement), *judgement.record.get("notes", ())],
     )
     if judgement.broken:
-        made.notes += judgement.checks["detector.scores"].reasons
-        return made
+        numbers.notes += judgement.checks["detector.scores"].reasons
+        return numbers
     if failed and not settings.show_invalid:
-        made.notes.append(WITHHELD)
-        return made
-    _add_numbers(made, judgement, settings, f", model={judgement.name}" if several else "", sizes)
+        numbers.notes.append(WITHHELD)
+        return numbers
+    _add_numbers(numbers, judgement, settings, f", model={judgement.name}" if several else "", sizes)
     if failed:
-        made.top["watermark"] = WATERMARK
-        made.notes.insert(0, WATERMARK)
+        numbers.top["watermark"] = WATERMARK
+        numbers.notes.insert(0, WATERMARK)
     else:
-        hold_complete(made.top, made.metrics, made.top["per_attack"])
-    return made
+        hold_complete(numbers.top, numbers.metrics, numbers.top["per_attack"])
+    return numbers
 
 
 def _add_numbers(
-    made: Result, judgement: Judgement, settings: AnomalyConfig, suffix: str, sizes: Mapping[str, str]
+    numbers: Result, judgement: Judgement, settings: AnomalyConfig, suffix: str, sizes: Mapping[str, str]
 ) -> None:
     table, decisions, test = judgement.table, judgement.decisions, judgement.test
     options: dict[str, Any] = {"seed": settings.seed, "resamples": settings.resamples, "level": settings.level}
     measures = Measures(table, decisions, judgement.calibration.threshold, options)
     whole = suffix.removeprefix(", ")
-    made.estimates = measures.slice(whole, test)
+    numbers.estimates = measures.slice(whole, test)
     rows = []
     for where, attack, magnitude, chosen in slices(table):
         estimates = measures.slice(where + suffix, chosen)
-        made.estimates += estimates
+        numbers.estimates += estimates
         row = {"attack": attack, "magnitude": magnitude, "sequences": int(decisions.attacked[chosen].sum())}
         rows.append(row | _cells(estimates))
     smallest = minimum_magnitudes(table, decisions, sizes)
     shifted, shifted_estimates = measures.shifted(settings.shift_column, suffix)
     exceeded = measures.exceedance(whole)
-    made.estimates += [*shifted_estimates, exceeded]
+    numbers.estimates += [*shifted_estimates, exceeded]
     ranked = sorted(
         (row for row in rows if row["magnitude"] is None and row["recall"] is not None),
         key=lambda row: (row["recall"], row["attack"]),
     )
     worst, best = (ranked[0]["attack"], ranked[-1]["attack"]) if ranked else (None, None)
-    made.metrics = _flat(made.estimates, whole, decisions, test)
+    numbers.metrics = _flat(numbers.estimates, whole, decisions, test)
     for name in PRIMARY if settings.metrics is not None else ():
         if name not in (settings.metrics or ()):
-            made.metrics.pop(name, None)
-    made.top["calibration"] |= {"test_exceedance": exceeded.estimate.to_dict(), "test_fpr": made.metrics.get("fpr")}
-    made.top |= {
+            numbers.metrics.pop(name, None)
+    numbers.top["calibration"] |= {
+        "test_exceedance": exceeded.estimate.to_dict(),
+        "test_fpr": numbers.metrics.get("fpr"),
+    }
+    numbers.top |= {
         "per_attack": rows,
         "worst_attack": worst,
         "best_attack": best,
         "min_detectable_magnitude": smallest,
         "negative_results": negative_results(rows, smallest, shifted),
-        "controls": controls(measures, made.estimates[0].estimate),
+        "controls": controls(measures, numbers.estimates[0].estimate),
     }
     if judgement.folds:
-        made.top["leave_one_flight_out"] = folds.summary(judgement.folds, settings.target_fpr, judgement.n_consecutive)
-    made.notes += [
-        f"control {item['name']} failed: {item['why']}" for item in made.top["controls"] if item["outcome"] == "fail"
+        numbers.top["leave_one_flight_out"] = folds.summary(
+            judgement.folds, settings.target_fpr, judgement.n_consecutive
+        )
+    numbers.notes += [
+        f"control {item['name']} failed: {item['why']}" for item in numbers.top["controls"] if item["outcome"] == "fail"
     ]
-    by_name = {name: estimate for name, where, estimate in made.estimates if where == whole}
+    by_name = {name: estimate for name, where, estimate in numbers.estimates if where == whole}
     warning = _not_carried(judgement, exceeded.estimate, by_name["fpr"])
-    made.top["calibration"]["not_carried_over"] = warning
-    point = (made.metrics.get("fpr"), made.metrics.get("recall"))
+    numbers.top["calibration"]["not_carried_over"] = warning
+    point = (numbers.metrics.get("fpr"), numbers.metrics.get("recall"))
     watermark, model = WATERMARK if judgement.violations else None, judgement.name if suffix else None
     drawing = Drawing(point, sizes, worst, judgement.n_consecutive, watermark, model)
-    made.charts = charts(measures, rows, drawing)
+    numbers.charts = charts(measures, rows, drawing)
 
 
 def _not_carried(judgement: Judgement, exceeded: Estimate, fpr: Estimate) -> str | None:

@@ -91,9 +91,9 @@ def read_scores(path: Path, splits: Splits, columns: Columns) -> tuple[ScoreTabl
             condition=conditions[int(condition_code[start])] if condition_code[start] >= 0 else None,
         )
         stretches.append(_Stretch(item, start, end))
-    made = ScoreTable.of(_sequences(stretches, time, score, label, notes))
-    made.declared = sorted(declared)
-    return made, notes
+    scores = ScoreTable.of(_sequences(stretches, time, score, label, notes))
+    scores.declared = sorted(declared)
+    return scores, notes
 
 
 def _sequences(

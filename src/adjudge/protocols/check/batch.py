@@ -50,8 +50,8 @@ class CheckBatch:
 
     def present(self, each: Field) -> Mask:
         """Where a field has a value, of whatever type."""
-        there: Mask = pc.is_valid(self.column(each)).to_numpy()
-        return there | self.is_mistyped(each.name)
+        present: Mask = pc.is_valid(self.column(each)).to_numpy()
+        return present | self.is_mistyped(each.name)
 
     def is_mistyped(self, name: str) -> Mask:
         """Where a field, or one place of it, has a value of another type."""
@@ -72,11 +72,11 @@ class CheckBatch:
     def place(self, each: Field, place: int) -> tuple[Mask, pa.ChunkedArray]:
         """Where a list has so many places, and the values at one of them."""
         column = self.column(each)
-        there: Mask = np.asarray(pc.fill_null(pc.greater(pc.list_value_length(column), place), False))
+        filled: Mask = np.asarray(pc.fill_null(pc.greater(pc.list_value_length(column), place), False))
         flat = pc.list_flatten(column)
         starts = np.cumsum(np.concatenate([[0], pc.fill_null(pc.list_value_length(column), 0).to_numpy()]))[:-1]
-        indices = np.where(there, starts + place, 0)
-        return there, flat.take(pa.array(indices, mask=~there))
+        indices = np.where(filled, starts + place, 0)
+        return filled, flat.take(pa.array(indices, mask=~filled))
 
     def lengths(self, each: Field) -> NDArray[np.int64]:
         """How many places a list has; 0 where there is none."""
@@ -213,16 +213,16 @@ class _Reader:
         if written in {("id",), ("model",)}:
             return pa.chunked_array([pa.nulls(n, pa.string())])
         if written[0] == "gold" and len(written) == 2:
-            own = self.compiled.names.known[(written[1],)].column
+            source_column = self.compiled.names.known[(written[1],)].column
             return (
-                pa.chunked_array([pa.nulls(n, self.outputs.column(own).type)])
+                pa.chunked_array([pa.nulls(n, self.outputs.column(source_column).type)])
                 if gold is None
                 else gold.column(name.column)
             )
         if written[0] == "previous" and len(written) == 2:
-            own = self.compiled.names.known[(written[1],)].column
+            source_column = self.compiled.names.known[(written[1],)].column
             assert previous is not None  # noqa: S101 -- there is no such name without a sequence
-            return taken(self.outputs.select([own]), previous).column(0)
+            return taken(self.outputs.select([source_column]), previous).column(0)
         column = outputs.column(name.column)
         if len(written) == 2 and gold is not None and column.null_count:
             return pc.coalesce(column, gold.column(name.column))
@@ -256,10 +256,10 @@ class _Reader:
         if written == "id":
             return names.take(pa.array(sample))
         column = self.compiled.label(written).column
-        own = taken(self.outputs.select([column]), output_rows).column(0).combine_chunks()
+        labels = taken(self.outputs.select([column]), output_rows).column(0).combine_chunks()
         if self.reference is None or column not in self.reference.column_names:
-            return own
-        return pc.coalesce(own, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
+            return labels
+        return pc.coalesce(labels, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
 
 
 def mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:

@@ -145,17 +145,17 @@ def _evaluate(connection: Any, header: dict[str, Any], data: bytes) -> tuple[dic
         results, raised = {}, {}
         for place, (sql, kind) in enumerate(wanted):
             try:
-                found = connection.sql(f"SELECT ({sql})::{kind} AS value FROM {source}").to_arrow_table()
-                results[f"e{place}"] = found.column(0)
+                values = connection.sql(f"SELECT ({sql})::{kind} AS value FROM {source}").to_arrow_table()
+                results[f"e{place}"] = values.column(0)
             except (duckdb.OutOfMemoryException, duckdb.InterruptException):
                 raise
             except duckdb.Error as error:
                 raised[str(place)] = str(error)
                 tried = f"SELECT TRY(struct_pack(value := ({sql})::{kind})) AS tried FROM {source}"
-                found = connection.sql(
+                values = connection.sql(
                     f"SELECT tried IS NULL AS raised, tried.value AS value FROM ({tried})"
                 ).to_arrow_table()
-                results[f"e{place}"], results[f"r{place}"] = found.column(1), found.column(0)
+                results[f"e{place}"], results[f"r{place}"] = values.column(1), values.column(0)
         return {"raised": raised}, pa.table(results)
     finally:
         connection.unregister("batch")

@@ -194,12 +194,12 @@ class _Rows:
         return Counter({cell: count for cell, count in cells.items() if cell[1]})
 
     def _score_cells(self, scored: NDArray[np.bool_]) -> list[Counter[tuple[float, int]]]:
-        found = []
-        for values, there in zip(self.scores, scored, strict=True):
-            sums = np.where(there, values, 0.0).reshape(-1, self.width).sum(axis=1)
-            counts = there.reshape(-1, self.width).sum(axis=1)
+        cells = []
+        for values, has_score in zip(self.scores, scored, strict=True):
+            sums = np.where(has_score, values, 0.0).reshape(-1, self.width).sum(axis=1)
+            counts = has_score.reshape(-1, self.width).sum(axis=1)
             pairs, times = np.unique(np.stack([sums, counts]), axis=1, return_counts=True)
-            found.append(
+            cells.append(
                 Counter(
                     {
                         (float(total), int(count)): int(time)
@@ -208,7 +208,7 @@ class _Rows:
                     }
                 )
             )
-        return found
+        return cells
 
     def _by_cluster(
         self,
@@ -221,15 +221,15 @@ class _Rows:
         labels, place = self.clusters
         size = len(labels)
         sums = [np.stack([np.bincount(place, row, size) for row in rows]).astype(np.int64) for rows in (hits, trials)]
-        values = [np.where(there, row, 0.0) for row, there in zip(self.scores, scored, strict=True)]
+        values = [np.where(has_score, row, 0.0) for row, has_score in zip(self.scores, scored, strict=True)]
         totals = np.array([np.bincount(place, row, size) for row in values]).reshape(len(values), size)
         counts = np.array([np.bincount(place, row, size) for row in scored]).reshape(len(values), size).astype(np.int64)
-        there = np.ones(size, dtype=bool) if mask is None else np.bincount(place, mask, size) > 0
+        has_score = np.ones(size, dtype=bool) if mask is None else np.bincount(place, mask, size) > 0
         return Cut(
             [Counter() for _ in hits],
             [Counter() for _ in self.scores],
             {
                 str(labels[each]): (sums[0][:, each], sums[1][:, each], totals[:, each], counts[:, each])
-                for each in np.flatnonzero(there)
+                for each in np.flatnonzero(has_score)
             },
         )

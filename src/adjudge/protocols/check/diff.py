@@ -86,10 +86,10 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
     sandbox = Sandbox()
     new_rules = compiled(rule_file(after), sandbox)
     graph = VerifierGraph(build(CheckContext(new_rules)))
-    found = Difference()
+    changes = Difference()
     old_codes, new_codes = set(rule_file(before).rated), set(new_rules.file.rated)
-    found.added, found.removed = sorted(new_codes - old_codes), sorted(old_codes - new_codes)
-    found.notes = _notes(new_rules, run)
+    changes.added, changes.removed = sorted(new_codes - old_codes), sorted(old_codes - new_codes)
+    changes.notes = _notes(new_rules, run)
     reader = OutputReader(new_rules, repairs=bool(run.manifest.config.get("repairs", True)), by_line=False)
     counts: Counter[int] = Counter()
     for part, samples, evidence in run.batches():
@@ -101,23 +101,23 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
         again = graph.evaluate(batch)
         buckets = bucket_codes(batch, again, rule_verdicts(again).eligible)
         stored = codes(samples, "bucket", BUCKETS)
-        found.samples += int(judged.sum())
-        found.left_out += int((~judged).sum())
+        changes.samples += int(judged.sum())
+        changes.left_out += int((~judged).sum())
         names, models = samples.column("sample").to_pylist(), samples.column("model").to_pylist()
         for row in np.flatnonzero((buckets != stored) & judged).tolist():
-            found.turned.append((names[row], models[row], BUCKETS[stored[row]], BUCKETS[buckets[row]]))
+            changes.turned.append((names[row], models[row], BUCKETS[stored[row]], BUCKETS[buckets[row]]))
         before_outcomes, after_outcomes = (rule_outcomes(each, new_rules) for each in (evidence, again))
         for code in before_outcomes.keys() & after_outcomes.keys():
-            _count(found, code, before_outcomes[code], after_outcomes[code], judged)
-    found.turned.sort()
-    return found
+            _count(changes, code, before_outcomes[code], after_outcomes[code], judged)
+    changes.turned.sort()
+    return changes
 
 
 def _count(
-    found: Difference, code: str, old: NDArray[np.uint8], new: NDArray[np.uint8], judged: NDArray[np.bool_]
+    changes: Difference, code: str, old: NDArray[np.uint8], new: NDArray[np.uint8], judged: NDArray[np.bool_]
 ) -> None:
     for row in np.flatnonzero((old != new) & judged).tolist():
-        found.rules[code, OUTCOMES[int(old[row])], OUTCOMES[int(new[row])]] += 1
+        changes.rules[code, OUTCOMES[int(old[row])], OUTCOMES[int(new[row])]] += 1
 
 
 def _batch(

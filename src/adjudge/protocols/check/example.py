@@ -96,8 +96,8 @@ def _calls(random: np.random.Generator) -> Iterator[dict[str, Any]]:
             "escalate": {"reason": f"the customer of {order} asks for a person"},
         }
         answer = {"tool": tool, "arguments": choices[tool], "tags": [("order", "money", "mail", "human")[place]]}
-        given = {"intent": _INTENTS[place], "order_id": order, "paid": paid}
-        yield {"answer": answer, "reference": {"id": f"case{case:04d}", "gold": {"tool": tool}, "input": given}}
+        arguments = {"intent": _INTENTS[place], "order_id": order, "paid": paid}
+        yield {"answer": answer, "reference": {"id": f"case{case:04d}", "gold": {"tool": tool}, "input": arguments}}
 
 
 def _outputs(

@@ -121,11 +121,11 @@ def _answer(row: dict[str, Any]) -> dict[str, Any] | None:
         return None
     start, end = text.find("{"), text.rfind("}") + 1
     try:
-        found = msgspec.json.decode(text[start:end])
+        value = msgspec.json.decode(text[start:end])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         keys = re.findall(r'"([^"\\]{1,60})"\s*:', text[:10_000])
-        found = Extractor(list(dict.fromkeys(keys))).extract(text).value if keys else None
-    return found if isinstance(found, dict) else None
+        value = Extractor(list(dict.fromkeys(keys))).extract(text).value if keys else None
+    return value if isinstance(value, dict) else None
 
 
 def _written(path: str, seen: dict[str, _Seen], answers: int, records: int, *, whole: bool) -> str:

@@ -35,15 +35,15 @@ def scores(batch: CheckBatch, evidence: Evidence) -> dict[str, NDArray[np.float6
     """
     outcomes = rule_outcomes(evidence, batch.compiled)
     blocked = _blocked(batch)
-    found = {}
+    values = {}
     for name, weights in batch.compiled.file.scores.items():
         won, counted = np.zeros(batch.n), np.zeros(batch.n)
         for code, weight in weights.items():
             outcome = outcomes[code]
             won += weight * (outcome == PASS)
             counted += weight * ((outcome == PASS) | (outcome == FAIL) | blocked.get(code, batch.status != ANSWERED))
-        found[name] = np.where(counted > 0, won / np.maximum(counted, 1e-300), np.nan)
-    return found
+        values[name] = np.where(counted > 0, won / np.maximum(counted, 1e-300), np.nan)
+    return values
 
 
 def rule_outcomes(evidence: Evidence, compiled: Compiled) -> dict[str, NDArray[np.uint8]]:

@@ -90,8 +90,8 @@ def _run_tests(compiled: Compiled, sandbox: Sandbox, findings: Findings) -> dict
             code = str(place.rule["code"])
             outcomes.setdefault(code, []).append(int(evidence.outcome[position, row]))
             why.setdefault(code, evidence.reasons.at(position, row) or "")
-        for code, found in outcomes.items():
-            shown.setdefault(code, set()).update(found)
+        for code, of_rows in outcomes.items():
+            shown.setdefault(code, set()).update(of_rows)
         findings.errors += _wrong_test(test, outcomes, why, file)
     return shown
 
@@ -102,7 +102,7 @@ def _wrong_test(
     """Where a self-test is not as it says: these rules fail and no others."""
     way = ("tests", test.number - 1)
     label = f" ({test.name})" if test.name else ""
-    failed = {code for code, found in outcomes.items() if FAIL in found}
+    failed = {code for code, of_rows in outcomes.items() if FAIL in of_rows}
     errors = []
     for code in test.fails:
         if code not in failed:
@@ -111,27 +111,27 @@ def _wrong_test(
     more = sorted(failed - set(test.fails))
     errors += [str(file.document.error(way, f"{code} fails and is not in `fails`{label}")) for code in more]
     for code in test.not_applicable:
-        found = outcomes.get(code, [])
-        if any(each != NOT_APPLICABLE for each in found):
-            words = _outcome_words(found, "")
+        of_rows = outcomes.get(code, [])
+        if any(each != NOT_APPLICABLE for each in of_rows):
+            words = _outcome_words(of_rows, "")
             errors.append(str(file.document.error(way, f"{code} should not be applicable and {words}{label}")))
-    broken = [code for code, found in outcomes.items() if OUTCOMES.index("error") in found]
+    broken = [code for code, of_rows in outcomes.items() if OUTCOMES.index("error") in of_rows]
     errors += [str(file.document.error(way, f"{code} raises: {why[code]}{label}")) for code in broken]
     return errors
 
 
-def _outcome_words(found: Sequence[int], why: str) -> str:
-    if PASS in found:
+def _outcome_words(of_rows: Sequence[int], why: str) -> str:
+    if PASS in of_rows:
         return "passes"
-    if FAIL in found:
+    if FAIL in of_rows:
         return "fails"
-    return f"is not applicable{f' ({why})' if why else ''}" if found else "leaves no atom"
+    return f"is not applicable{f' ({why})' if why else ''}" if of_rows else "leaves no atom"
 
 
 def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandbox) -> CheckBatch:
     """The rows of self-tests as a batch."""
-    answers, found = Answers(compiled.fields, whole=bool(compiled.file.schema)), Found([0] * len(tests))
-    rows = [found.converted(row, answers.convert(_answer(test.row, compiled))) for row, test in enumerate(tests)]
+    answers, reading = Answers(compiled.fields, whole=bool(compiled.file.schema)), Found([0] * len(tests))
+    rows = [reading.converted(row, answers.convert(_answer(test.row, compiled))) for row, test in enumerate(tests)]
     columns: dict[str, Any] = dict(zip(compiled.answer_columns, answers.columns(rows), strict=True))
     plain = Answers(compiled.fields)
     for block in ("gold", "previous"):
@@ -139,7 +139,7 @@ def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandb
         columns |= zip(compiled.field_columns(block[0]), plain.columns(values), strict=True)
     columns |= dict.fromkeys(("id", "model"), pa.array([f"test {test.number}" for test in tests], pa.string()))
     columns |= block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
-    mistyped, details = mistyped_rows(pa.table(found.columns()))
+    mistyped, details = mistyped_rows(pa.table(reading.columns()))
     return CheckBatch(
         compiled=compiled,
         sandbox=sandbox,

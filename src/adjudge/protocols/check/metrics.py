@@ -113,8 +113,8 @@ def _kept(cuts: Mapping[str, Cut], compiled: Compiled, notes: list[str]) -> list
     """The slices that are measured beside all and each model: the largest of each kind."""
     labels: list[str] = []
     for source in compiled.file.slices:
-        own = [label for label in cuts if label.startswith(f"{source}=")]
-        largest = sorted(own, key=lambda label: (-_size(cuts[label]), label))
+        of_source = [label for label in cuts if label.startswith(f"{source}=")]
+        largest = sorted(of_source, key=lambda label: (-_size(cuts[label]), label))
         if len(largest) > MOST_SLICES:
             notes.append(
                 f"slice {source} has {len(largest):,} values; the {MOST_SLICES} with most samples are measured"
@@ -131,7 +131,7 @@ def _size(cut: Cut) -> int:
 
 def _estimates(label: str, cut: Cut, names: Sequence[str], compiled: Compiled, config: CheckConfig) -> list[Named]:
     labels = sorted(cut.clusters)
-    found = []
+    estimates = []
     for place, name in enumerate(names):
         if labels:
             won, tried = (np.array([cut.clusters[each][part][place] for each in labels]) for part in (0, 1))
@@ -139,10 +139,10 @@ def _estimates(label: str, cut: Cut, names: Sequence[str], compiled: Compiled, c
             won, tried = _repeated(cut.cells[place], np.int64)
         if name.endswith(".accuracy") and not tried.sum():
             continue
-        found.append(Named(name, label, _rate(won, tried, clustered=bool(labels))))
+        estimates.append(Named(name, label, _rate(won, tried, clustered=bool(labels))))
     for place, name in enumerate(compiled.file.scores):
-        found.append(Named(f"score.{name}", label, _score(cut, place, labels, name, label, config)))
-    return found
+        estimates.append(Named(f"score.{name}", label, _score(cut, place, labels, name, label, config)))
+    return estimates
 
 
 def _repeated(cells: Mapping[tuple[Any, int], int], kind: type[np.generic]) -> tuple[Any, Any]:

@@ -65,14 +65,14 @@ def by_model(
     won, tried = (_sums(rows, column, len(used)) for rows in (hits & trials, trials))
     scored = []
     for values in scores:
-        there = ~np.isnan(values)
+        has_score = ~np.isnan(values)
         if labels is None:
-            pairs = np.stack([model[there].astype(np.float64), values[there]])
+            pairs = np.stack([model[has_score].astype(np.float64), values[has_score]])
             (of, value), times = np.unique(pairs, axis=1, return_counts=True)
             scored.append(Scored(of.astype(np.int64), value, np.ones(len(of), dtype=np.int64), times))
         else:
-            totals: Floats = np.bincount(column, np.where(there, values, 0.0), len(used)).astype(np.float64)
-            rows = np.bincount(column, there, len(used)).astype(np.int64)
+            totals: Floats = np.bincount(column, np.where(has_score, values, 0.0), len(used)).astype(np.float64)
+            rows = np.bincount(column, has_score, len(used)).astype(np.int64)
             scored.append(Scored(used // width, totals, rows, np.ones(len(used), dtype=np.int64)))
     cluster = None if labels is None else labels[used % width]
     return ByModel(models, used // width, cluster, won, tried, scored)
@@ -105,15 +105,20 @@ def merged(parts: Sequence[ByModel]) -> list[OfModel]:
     ]
     edges = np.searchsorted(used // width, np.arange(len(models) + 1))
     score_edges = [np.searchsorted(each.model, np.arange(len(models) + 1)) for each in scores]
-    found = []
+    rows = []
     for code, name in enumerate(models):
         mine = slice(edges[code], edges[code + 1])
         cells = []
         for each, at in zip(scores, score_edges, strict=True):
-            own = slice(at[code], at[code + 1])
-            cells.append((np.repeat(each.total[own], each.times[own]), np.repeat(each.rows[own], each.times[own])))
-        found.append(OfModel(name, labels is not None, sums[0][:, mine], sums[1][:, mine], cells))
-    return found
+            of_model = slice(at[code], at[code + 1])
+            cells.append(
+                (
+                    np.repeat(each.total[of_model], each.times[of_model]),
+                    np.repeat(each.rows[of_model], each.times[of_model]),
+                )
+            )
+        rows.append(OfModel(name, labels is not None, sums[0][:, mine], sums[1][:, mine], cells))
+    return rows
 
 
 def _by_value(parts: Sequence[Scored], codes: Sequence[Ints]) -> Scored:

@@ -88,17 +88,19 @@ class CheckPlan(BatchPlan):
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of samples with their evidence, verdicts and scores."""
-        for found in read(partition, self.compiled, self.sandbox):
-            evidence = self.graph.evaluate(found.batch)
-            raw = columns.outputs(found, partition.files)
+        for read_batch in read(partition, self.compiled, self.sandbox):
+            evidence = self.graph.evaluate(read_batch.batch)
+            raw = columns.outputs(read_batch, partition.files)
             if self.adjudicator.by_rules:
                 verdicts, tables = self.adjudicator.judge_by_rules(evidence)
             else:
                 answers = raw.column("response").to_pylist
-                cases = Cases(found.models, found.samples.to_pylist(), answers, answered(found.batch))
+                cases = Cases(read_batch.models, read_batch.samples.to_pylist(), answers, answered(read_batch.batch))
                 verdicts, tables = self.adjudicator.judge(evidence, cases)
-            table = columns.table(found, decided(found.batch, evidence, verdicts), self.compiled, gold=self._gold)
-            yield Judged(table, evidence, raw, found.batch, tables)
+            table = columns.table(
+                read_batch, decided(read_batch.batch, evidence, verdicts), self.compiled, gold=self._gold
+            )
+            yield Judged(table, evidence, raw, read_batch.batch, tables)
 
     def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
         """An agent is asked about answers."""

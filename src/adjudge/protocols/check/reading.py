@@ -52,7 +52,7 @@ class _Reader(Parts):
             raise self.wrong(("adjudge",), f"is {self.content['adjudge']!r}; this version reads format {FORMAT}")
         extract = self.choice(("extract",), self.content.get("extract", "json"), ("json", "none"))
         fields = self._fields()
-        meta, given = self._kinds("meta"), self._kinds("input")
+        meta, inputs = self._kinds("meta"), self._kinds("input")
         self.schema = assertions(self.document)
         rules = self._rules(fields)
         if not fields:
@@ -69,7 +69,7 @@ class _Reader(Parts):
             extract=extract,
             fields=fields,
             meta=meta,
-            input=given,
+            input=inputs,
             rules=rules,
             schema=self.schema,
             scores=self._scores(rules),

@@ -51,8 +51,8 @@ class ReferenceReader:
             return self._loose(record, block.path, line)
 
         def strict(line: int, record: bytes) -> Reference:
-            found: Reference = self._decoder.decode(record)
-            return loose(line, record) if found.gold is None else found
+            reference: Reference = self._decoder.decode(record)
+            return loose(line, record) if reference.gold is None else reference
 
         records = block.each(loose, expected) if self._decoder is None else block.decode(self._decoder, expected, loose)
         if any(record.gold is None for record in records):

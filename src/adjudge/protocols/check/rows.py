@@ -99,36 +99,38 @@ class OutputReader:
 
         outputs = block.decode(self._decoder, EXPECTED["outputs", "json"], loose)
         texts = [output.response for output in outputs]
-        found, rows = self._answers(texts, [output.error for output in outputs])
+        reading, rows = self._answers(texts, [output.error for output in outputs])
         ids, models = [output.id for output in outputs], [output.model for output in outputs]
-        return self._table(block, ids, models, pa.array(texts, pa.string()), rows, found, outputs)
+        return self._table(block, ids, models, pa.array(texts, pa.string()), rows, reading, outputs)
 
     def _answers(
         self, texts: Sequence[str | None], errors: Sequence[str | None]
     ) -> tuple[Found, list[tuple[Any, ...]]]:
         """The values of the answers in texts."""
-        found = Found([0 if text is None else len(text) for text in texts])
-        rows = self._at_once(texts, found)
+        reading = Found([0 if text is None else len(text) for text in texts])
+        rows = self._at_once(texts, reading)
         for row in [row for row, values in enumerate(rows) if values is None]:
-            rows[row] = self._searched(texts[row], row, found, errors[row])
-        return found, rows
+            rows[row] = self._searched(texts[row], row, reading, errors[row])
+        return reading, rows
 
     def again(self, texts: Sequence[str | None]) -> pa.Table:
         """The columns on the answers in texts that a run stores."""
         if self.compiled.file.extract == "none":
-            found, rows = self._converted([json_object((text or "").encode()) for text in texts])
+            reading, rows = self._converted([json_object((text or "").encode()) for text in texts])
         else:
-            found, rows = self._answers(texts, [None] * len(texts))
+            reading, rows = self._answers(texts, [None] * len(texts))
         columns = self.answers.columns(rows)
-        return pa.table({**found.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
+        return pa.table({**reading.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
 
-    def _at_once(self, texts: Sequence[str | None], found: Found) -> list[Any]:
+    def _at_once(self, texts: Sequence[str | None], reading: Found) -> list[Any]:
         """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
         if self.answers.decoder is None:
             return [None] * len(texts)
         decode, nothing = self.answers.decoder.decode, self.answers.nothing
-        if max(found.end, default=0) > MOST_CHARACTERS:
-            texts = [None if length > MOST_CHARACTERS else text for text, length in zip(texts, found.end, strict=True)]
+        if max(reading.end, default=0) > MOST_CHARACTERS:
+            texts = [
+                None if length > MOST_CHARACTERS else text for text, length in zip(texts, reading.end, strict=True)
+            ]
         rows: list[tuple[Any, ...] | None] = []
         for row, text in enumerate(texts):
             if not text:
@@ -151,11 +153,11 @@ class OutputReader:
                 if method is None:
                     rows.append(None)
                     continue
-                found.method[row], found.start[row], found.end[row] = _METHOD_CODES[method], start, end
+                reading.method[row], reading.start[row], reading.end[row] = _METHOD_CODES[method], start, end
             rows.append(values)
         return rows
 
-    def _whole(self, text: str, row: int, found: Found) -> dict[str, Any] | None:
+    def _whole(self, text: str, row: int, reading: Found) -> dict[str, Any] | None:
         """The only object of a text, where it is JSON and no object inside it can be a better answer."""
         start, end = text.find("{"), text.rfind("}") + 1
         if not 0 <= start < end or len(text) > MOST_CHARACTERS or not self.answers.plain:
@@ -165,62 +167,62 @@ class OutputReader:
             answer = _any.decode(body)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return None
-        held = [answer.get(key, ABSENT) is not ABSENT for key in self.answers.keys]
-        if not any(held) or (body.find("{", 1) > 0 and not self._fits_best(body, held)):
+        has_key = [answer.get(key, ABSENT) is not ABSENT for key in self.answers.keys]
+        if not any(has_key) or (body.find("{", 1) > 0 and not self._fits_best(body, has_key)):
             return None
         method = found_as(text[:start], text[end:])
         if method is not None:
-            found.method[row], found.start[row], found.end[row] = _METHOD_CODES[method], start, end
+            reading.method[row], reading.start[row], reading.end[row] = _METHOD_CODES[method], start, end
         return answer if method is not None else None
 
     def _best(self, body: str, values: tuple[Any, ...]) -> bool:
         """Whether no object inside this one can hold as many fields."""
         return self._fits_best(body, [value is not None for value in values])
 
-    def _fits_best(self, body: str, held: Sequence[bool]) -> bool:
+    def _fits_best(self, body: str, has_key: Sequence[bool]) -> bool:
         """As many keys as this object lacks, and one more, must stand in the text once."""
-        lacking, alone = held.count(False), 0
-        for key, holds in zip(self._quoted, held, strict=True):
+        lacking, alone = has_key.count(False), 0
+        for key, holds in zip(self._quoted, has_key, strict=True):
             if holds and body.count(key) == 1:
                 alone += 1
                 if alone > lacking:
                     return True
         return False
 
-    def _searched(self, text: str | None, row: int, found: Found, error: str | None) -> tuple[Any, ...]:
+    def _searched(self, text: str | None, row: int, reading: Found, error: str | None) -> tuple[Any, ...]:
         """The values of any text, wherever its answer stands; what is notable of it goes into `found`."""
         if text is None:
-            found.refuse(row, *without_answer(text, error, ""))
+            reading.refuse(row, *without_answer(text, error, ""))
             return self.answers.nothing
-        answer = self._whole(text, row, found)
+        answer = self._whole(text, row, reading)
         if answer is not None:
-            return found.converted(row, self.answers.convert(answer))
+            return reading.converted(row, self.answers.convert(answer))
         extraction = self._extractor.extract(text)
         if extraction.value is None:
-            found.refuse(row, *without_answer(text, error, extraction.error))
+            reading.refuse(row, *without_answer(text, error, extraction.error))
             return self.answers.nothing
-        found.take(row, extraction)
-        return found.converted(row, self.answers.convert(extraction.value))
+        reading.take(row, extraction)
+        return reading.converted(row, self.answers.convert(extraction.value))
 
     def _converted(self, records: Sequence[dict[str, Any]]) -> tuple[Found, list[tuple[Any, ...]]]:
         """The values of records that are answers themselves."""
-        found = Found([0] * len(records))
+        reading = Found([0] * len(records))
         rows = []
         for row, record in enumerate(records):
             converted = self.answers.convert(record)
             error = record.get("error")
             empty = all(value is None for value in converted.values[: len(self.answers.fields)])
             if error is not None and empty:
-                found.refuse(row, "errored", shown(error, 200))
+                reading.refuse(row, "errored", shown(error, 200))
                 rows.append(self.answers.nothing)
             else:
-                rows.append(found.converted(row, converted))
-        return found, rows
+                rows.append(reading.converted(row, converted))
+        return reading, rows
 
     def _rows(self, block: Block) -> pa.Table:
         """Rows that are answers themselves."""
         records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
-        found, rows = self._converted(records)
+        reading, rows = self._converted(records)
         for line, record in zip(block.lines.tolist(), records, strict=True):
             if not isinstance(record.get("id"), str | int | None) or isinstance(record.get("id"), bool):
                 raise InputError("`id` is neither text nor a whole number", file=block.path, line=line)
@@ -231,7 +233,7 @@ class OutputReader:
             )
             for r in records
         ]
-        return self._table(block, [o.id for o in outputs], [o.model for o in outputs], texts, rows, found, outputs)
+        return self._table(block, [o.id for o in outputs], [o.model for o in outputs], texts, rows, reading, outputs)
 
     def _table(
         self,
@@ -240,7 +242,7 @@ class OutputReader:
         models: Sequence[str | None],
         texts: pa.StringArray,
         rows: Sequence[tuple[Any, ...]],
-        found: Found,
+        reading: Found,
         outputs: Sequence[Any],
     ) -> pa.Table:
         characters = pc.utf8_length(texts)
@@ -253,7 +255,7 @@ class OutputReader:
             "line": pa.array(block.lines),
             "response": texts,
             "characters": characters.cast(pa.int64()),
-            **found.columns(),
+            **reading.columns(),
             **dict(zip(self.compiled.answer_columns, self.answers.columns(rows), strict=True)),
             **block_columns(self.names, outputs),
         }

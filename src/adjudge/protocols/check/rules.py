@@ -163,9 +163,9 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
         )
 
     def missing(batch: CheckBatch, each: Field, place: int) -> Mask:
-        there, values = batch.place(each, place)
+        filled, values = batch.place(each, place)
         empty: Mask = ~pc.is_valid(values).to_numpy()
-        return there & empty & ~batch.is_mistyped(f"{each.name}[{place}]")
+        return filled & empty & ~batch.is_mistyped(f"{each.name}[{place}]")
 
     def mistyped(batch: CheckBatch, each: Field, place: int) -> Mask:
         return batch.is_mistyped(f"{each.name}[{place}]")
@@ -258,12 +258,12 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
 
     def known(batch: CheckBatch) -> Mask:
         """Where every part of the rule has a value, or could not be evaluated."""
-        there = np.ones(batch.n, dtype=bool)
+        known = np.ones(batch.n, dtype=bool)
         if rule.check >= 0:
-            there &= batch.truth(rule.check)[1]
+            known &= batch.truth(rule.check)[1]
         if rule.observed >= 0:
-            there &= ~np.isnan(batch.number(rule.observed))
-        return (there | batch.raised(rule.check, rule.observed))[None]
+            known &= ~np.isnan(batch.number(rule.observed))
+        return (known | batch.raised(rule.check, rule.observed))[None]
 
     def holds(batch: CheckBatch) -> Mask:
         return (batch.truth(rule.when)[0] | batch.raised(rule.when))[None]
@@ -316,8 +316,8 @@ def _given(name: tuple[str, ...]) -> Callable[[CheckBatch], Mask]:
 
     def given(batch: CheckBatch) -> Mask:
         column = batch.columns[batch.compiled.names.known[name].column]
-        there: Mask = pc.is_valid(column).to_numpy()
-        return there[None]
+        filled: Mask = pc.is_valid(column).to_numpy()
+        return filled[None]
 
     return given
 

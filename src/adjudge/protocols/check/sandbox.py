@@ -118,35 +118,40 @@ class Sandbox:
 
     def validate(self, answers: pa.ChunkedArray, assertions: Sequence[dict[str, Any]]) -> Validated:
         """Every assertion over the JSON texts of answers; where all at once are over the limits, each alone."""
-        found = Validated(np.zeros((len(assertions), len(answers)), dtype=np.uint8), {})
+        validated = Validated(np.zeros((len(assertions), len(answers)), dtype=np.uint8), {})
         table = pa.table({"answer": answers}).combine_chunks()
         step = max(1, MOST_VALIDATED // len(assertions))
         first = 0
         for start in range(0, table.num_rows, step):
             for piece in _pieces(table.slice(start, step).combine_chunks()):
                 try:
-                    self._validated(piece, assertions, range(len(assertions)), first, found)
+                    self._validated(piece, assertions, range(len(assertions)), first, validated)
                 except OverLimit:
                     for place in range(len(assertions)):
                         try:
-                            self._validated(piece, assertions, [place], first, found)
+                            self._validated(piece, assertions, [place], first, validated)
                         except OverLimit:
-                            found.states[place, first : first + piece.num_rows] = BROKEN
-                            found.why |= {(place, first + row): self.over for row in range(piece.num_rows)}
+                            validated.states[place, first : first + piece.num_rows] = BROKEN
+                            validated.why |= {(place, first + row): self.over for row in range(piece.num_rows)}
                 first += piece.num_rows
-        return found
+        return validated
 
     def _validated(
-        self, piece: pa.Table, assertions: Sequence[dict[str, Any]], places: Sequence[int], first: int, found: Validated
+        self,
+        piece: pa.Table,
+        assertions: Sequence[dict[str, Any]],
+        places: Sequence[int],
+        first: int,
+        validated: Validated,
     ) -> None:
         asked = {"do": "validate", "assertions": [assertions[place] for place in places]}
         _, table = self._ask_over(piece, asked)
         for index, place in enumerate(places):
             states = table.column(f"s{index}").to_numpy()
-            found.states[place, first : first + piece.num_rows] = states
+            validated.states[place, first : first + piece.num_rows] = states
             words = table.column(f"w{index}")
             for row in np.flatnonzero(states >= FAILED).tolist():
-                found.why[place, first + row] = words[row].as_py()
+                validated.why[place, first + row] = words[row].as_py()
 
     def _over_piece(
         self, piece: pa.Table, columns: Sequence[tuple[str, str]], expressions: Sequence[tuple[str, str]]

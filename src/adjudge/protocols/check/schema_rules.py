@@ -42,19 +42,19 @@ def _rule(code: str, assertions: Sequence[Assertion], places: np.ndarray) -> Rul
     some = [assertions[place] for place in places]
 
     def check(batch: CheckBatch) -> Finding:
-        found = batch.validated
-        states = found.states[places]
+        validated = batch.validated
+        states = validated.states[places]
         failed: Mask = states == FAILED
         slot_of = {place: slot for slot, place in enumerate(places.tolist())}
         details = {
             (slot_of[place], row): text
-            for (place, row), text in found.why.items()
-            if place in slot_of and found.states[place, row] == FAILED
+            for (place, row), text in validated.why.items()
+            if place in slot_of and validated.states[place, row] == FAILED
         }
         errors = [
             (slot_of[place], np.array([row]), text)
-            for (place, row), text in found.why.items()
-            if place in slot_of and found.states[place, row] == BROKEN
+            for (place, row), text in validated.why.items()
+            if place in slot_of and validated.states[place, row] == BROKEN
         ]
         return Finding(failed, failed, details=details, errors=errors)
 

@@ -225,10 +225,10 @@ class Walk:
                 continue
             size = _whole(arguments[place]["expression"])
             if size is None or abs(size) > f.MOST_SIZE:
-                found = "not a constant" if size is None else f"{size:,}"
+                shown = "not a constant" if size is None else f"{size:,}"
                 raise Refused(
                     f"{name} makes a value as large as it is told: the size must be a constant of at most "
-                    f"{f.MOST_SIZE:,}, found {found}",
+                    f"{f.MOST_SIZE:,}, found {shown}",
                     *self._word(node, name),
                 )
 

@@ -63,10 +63,10 @@ class Answers:
         values: list[Any] = []
         mistyped: list[Mistyped] = []
         for each, converter in zip(self.fields, self._converters, strict=True):
-            found = each.path.values(answer) if each.path.many else each.path.value(answer)
-            if found is ABSENT and each.path.many and each.path.holder(answer) not in (ABSENT, None, answer):
+            at_path = each.path.values(answer) if each.path.many else each.path.value(answer)
+            if at_path is ABSENT and each.path.many and each.path.holder(answer) not in (ABSENT, None, answer):
                 mistyped.append(Mistyped(each.name, "what holds it is no list"))
-            values.append(_typed(each, found, converter, mistyped))
+            values.append(_typed(each, at_path, converter, mistyped))
         if self.whole:
             values.append(as_json({key: value for key, value in answer.items() if key not in self.left_out}))
         return Converted(tuple(values), tuple(mistyped))

@@ -15,12 +15,12 @@ FLIGHTS, SECONDS = 24, 26
 
 def example(folder: Path, seed: int) -> dict[str, Any]:
     """Write the data set and return the configuration of the demo."""
-    made = generate(folder, seed=seed, task="S1", flights=FLIGHTS, seconds=SECONDS, force=True)
-    prior = msgspec.json.decode(made.confidence.read_bytes())
+    files = generate(folder, seed=seed, task="S1", flights=FLIGHTS, seconds=SECONDS, force=True)
+    prior = msgspec.json.decode(files.confidence.read_bytes())
     return {
         "task": "S1",
-        "outputs": [str(path) for path in made.outputs.values()],
-        "reference": [str(made.reference)],
+        "outputs": [str(path) for path in files.outputs.values()],
+        "reference": [str(files.reference)],
         "confidence": {item["model_name"]: item["c_score"] for item in prior["results"]},
         "library": fitting_library(),
     }

@@ -269,9 +269,9 @@ def _positions(path: Path, layout: Layout, header: list[str]) -> dict[str, int]:
     positions = {}
     for name in (DATE, TIME, OFFSET, SETTING, *FIELDS):
         accepted = (*layout.names.get(name, ()), name)
-        found = next((candidate for candidate in accepted if candidate in header), None)
-        if found is not None:
-            positions[name] = header.index(found)
+        heading = next((candidate for candidate in accepted if candidate in header), None)
+        if heading is not None:
+            positions[name] = header.index(heading)
     missing: dict[str, str] = {}
     for name in (DATE, TIME, *FIELDS):
         if name in positions:

@@ -110,7 +110,7 @@ def generate(
         )
     samples = list(_samples(asked, seed, flights, seconds))
     out = Path(out_dir)
-    made = Generated(
+    generated = Generated(
         out / "tasks.jsonl",
         out / "reference.jsonl",
         {name: out / f"outputs_{name}.jsonl" for name in MODELS},
@@ -118,15 +118,15 @@ def generate(
         out / "library.yaml",
     )
     files: dict[Path, list[Any]] = {
-        made.tasks: [task_record(asked, s.sample_id, s.flight_id, s.shown, ()) for s in samples],
-        made.reference: [reference_record(asked, s.sample_id, s.flight_id, s.shown, s.gold) for s in samples],
-        made.confidence: [_confidence(asked, seed)],
-        made.library: [fitting_library_text()],
+        generated.tasks: [task_record(asked, s.sample_id, s.flight_id, s.shown, ()) for s in samples],
+        generated.reference: [reference_record(asked, s.sample_id, s.flight_id, s.shown, s.gold) for s in samples],
+        generated.confidence: [_confidence(asked, seed)],
+        generated.library: [fitting_library_text()],
     }
-    for name, path in made.outputs.items():
+    for name, path in generated.outputs.items():
         files[path] = list(_outputs(name, asked, seed, samples))
     write_whole(files, force=force)
-    return made
+    return generated
 
 
 def generate_original(

@@ -104,10 +104,10 @@ def _beside_persistence(batch: FlightBatch, normalised_mae: Floats, jumps: Float
     if not no_state.any():
         return normalised_mae
     partly = np.flatnonzero(no_state.any(axis=0))
-    found = normalised_mae.copy()
+    beside = normalised_mae.copy()
     errors = np.where(np.isnan(batch.persistence_errors[:, :, partly]), np.nan, batch.errors[:, :, partly])
-    ((found[partly], _),) = _pooled(errors, (jumps,))
-    return found
+    ((beside[partly], _),) = _pooled(errors, (jumps,))
+    return beside
 
 
 def _pooled(errors: Floats, units: Sequence[Floats]) -> list[tuple[Floats, Floats]]:

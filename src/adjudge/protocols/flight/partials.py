@@ -117,16 +117,16 @@ def partial(
     samples: pa.Table, evidence: Evidence, batch: FlightBatch, judge_gold: Callable[[FlightBatch], Evidence]
 ) -> Partial:
     """The partial of one batch; `judge_gold` evaluates the rules on a batch that has gold for answers."""
-    found, code = distinct_words(samples, "model")
+    models, code = distinct_words(samples, "model")
     flights, flight = distinct_words(samples, "flight")
-    order = np.argsort(np.array([str(name) for name in found]), kind="stable")
+    order = np.argsort(np.array([str(name) for name in models]), kind="stable")
     judged = Batch(
         samples=samples,
         columns={name: floats(samples, name) for name in _STORED},
         eligible=holds(samples, "verdict", "eligible"),
         has_reference=np.asarray(samples.column("has_reference").to_numpy()),
         model=np.argsort(order, kind="stable")[code],
-        models=len(found),
+        models=len(models),
         flight=flight,
         flights=len(flights),
     )
@@ -136,7 +136,7 @@ def partial(
     only_in, named = _unmatched(judged, answered_rows, known(samples, "reference_fault"))
     return Partial(
         task=batch.task.name,
-        models=tuple(str(found[i]) for i in order),
+        models=tuple(str(models[i]) for i in order),
         flights=tuple(flights),
         sums=_sums(judged, _columns(judged, rare)),
         atoms=rare.atoms(judged.model, judged.models, ATOM_FAMILIES),

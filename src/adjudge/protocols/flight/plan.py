@@ -110,13 +110,13 @@ class FlightPlan(RulePlan):
         for task in sorted(self.tasks, key=lambda task: task.name):
             rules = self.rules_of[task.name]
             for read in FlightReader(task, reader, batch_rows=BATCH_ROWS[task.name]).read(partition):
-                found = rules.evaluate(read.batch)
-                evidence = rules.widened(found)
+                of_task = rules.evaluate(read.batch)
+                evidence = rules.widened(of_task)
                 raw = columns.outputs(read)
                 answers = raw.column("response")
                 cases = Cases(read.models, read.names, answers.to_pylist, read.batch.status == ANSWERED)
                 verdicts, tables = self.adjudicator.judge(evidence, cases)
-                scores = score(read.batch, found, verdicts.eligible, self._jumps)
+                scores = score(read.batch, of_task, verdicts.eligible, self._jumps)
                 yield Judged(columns.table(read, verdicts, scores, self.tasks), evidence, raw, read.batch, tables)
 
     def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
@@ -128,12 +128,12 @@ class FlightPlan(RulePlan):
         """Judge again from the stored answers, states and reference, and compare everything that follows from them."""
         rules = self._rules_for(samples)
         batch = columns.restore(samples, rules.narrowed(evidence), rules.task)
-        found = rules.evaluate(batch)
-        judged = rules.widened(found)
+        of_task = rules.evaluate(batch)
+        judged = rules.widened(of_task)
         problems = columns.contradictions(batch)
         problems += [f"evidence: {difference}" for difference in judged.differences(evidence)]
         verdicts = self.adjudicator.stored_verdicts(samples, judged)
-        scores = score(batch, found, verdicts.eligible, self._jumps)
+        scores = score(batch, of_task, verdicts.eligible, self._jumps)
         return problems + columns.differences(samples, batch, verdicts, scores)
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
@@ -143,9 +143,9 @@ class FlightPlan(RulePlan):
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""
         rules = self._rules_for(samples)
-        found = rules.narrowed(evidence)
-        judged = columns.restore(samples, found, rules.task) if batch is None else batch
-        return partial(samples, found, judged, rules.evaluate)
+        of_task = rules.narrowed(evidence)
+        judged = columns.restore(samples, of_task, rules.task) if batch is None else batch
+        return partial(samples, of_task, judged, rules.evaluate)
 
     def folded(self, partials: Sequence[Any]) -> list[Any]:
         """One partial a task: each has sums of every model and flight."""

@@ -28,7 +28,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
     judge = run.agent or _RULES
     library = manifest.digests["constraint_library"][:16]
     families = [family for family in run.layout.families() if family != "protocol"]
-    made = {"library_version": library, "config_version": manifest.protocol_version, "timestamp": manifest.timestamp}
+    origin = {"library_version": library, "config_version": manifest.protocol_version, "timestamp": manifest.timestamp}
     critical = [atom for atom in atoms if atom.failed and atom.severity == "CRITICAL"]
     return {
         "sample_id": row["sample"],
@@ -43,7 +43,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
             "flight_id": row["flight"],
         },
         "protocol_result": _protocol_result(row, atoms),
-        "evidence_pack": {"atoms": [_atom(atom, made, row) for atom in atoms]},
+        "evidence_pack": {"atoms": [_atom(atom, origin, row) for atom in atoms]},
         "tables": state_tables(row, atoms),
         "agent_output": agent_output(run, row, atoms),
         "gating": {"passed": not critical, "reasons": _gating(critical)},
@@ -90,8 +90,8 @@ def _protocol_result(row: dict[str, Any], atoms: Sequence[Atom]) -> dict[str, An
     }
 
 
-def _atom(atom: Atom, made: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
-    meta: dict[str, Any] = {"observed": atom.observed, "limits": atom.limits, "checker": atom.family, **made}
+def _atom(atom: Atom, origin: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
+    meta: dict[str, Any] = {"observed": atom.observed, "limits": atom.limits, "checker": atom.family, **origin}
     if atom.family == "jump_dynamics" and atom.step == 0 and row.get("shown_from"):
         meta["compared_with"] = _SHOWN_FROM[row["shown_from"]]
     return {

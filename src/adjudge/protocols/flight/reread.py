@@ -24,9 +24,9 @@ def differences(task: Task, samples: pa.Table, outputs: pa.Table, *, repairs: bo
     lengths = pc.utf8_length(outputs.column("response"))
     if pc.any(pc.not_equal(lengths, outputs.column("characters")).filter(whole)).as_py():
         return ["characters are not those of the texts"]
-    said = pc.and_(whole, outputs.column("response").is_valid())
+    has_text = pc.and_(whole, outputs.column("response").is_valid())
     problems = _without_text(samples.filter(pc.and_(whole, outputs.column("response").is_null())))
-    samples, texts = samples.filter(said), outputs.column("response").filter(said).to_pylist()
+    samples, texts = samples.filter(has_text), outputs.column("response").filter(has_text).to_pylist()
     if not texts:
         return problems
     lines = ((row, msgspec.json.encode({"id": row, "response": text})) for row, text in enumerate(texts, 1))

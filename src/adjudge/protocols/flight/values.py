@@ -76,7 +76,7 @@ def number(value: object) -> float | None:
 
 
 def _or_nan(value: object) -> float:
-    return NAN if (found := number(value)) is None else found
+    return NAN if (real := number(value)) is None else real
 
 
 def state_of(value: object) -> Any:

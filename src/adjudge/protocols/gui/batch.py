@@ -142,9 +142,9 @@ class GuiBatch:
         x, y = self.point[X, rows], self.point[Y, rows]
         left, top, right, bottom = self.boxes.T
         hit = (x >= left - EDGE) & (x <= right + EDGE) & (y >= top - EDGE) & (y <= bottom + EDGE)
-        found = np.zeros(self.n, dtype=bool)
-        found[rows[hit]] = True
-        hits: Mask = found & self.has_point[0]
+        inside = np.zeros(self.n, dtype=bool)
+        inside[rows[hit]] = True
+        hits: Mask = inside & self.has_point[0]
         return hits
 
     @cached_property

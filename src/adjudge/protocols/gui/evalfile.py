@@ -28,8 +28,8 @@ _NUMBER = (int, float)
 def load(path: str) -> dict[str, Any]:
     """A JSON object from a file, or from a run directory the evaluation that `export --eval-json` writes."""
     if Path(path).is_dir():
-        found: dict[str, Any] = msgspec.json.decode(eval_json(Run(Path(path))))
-        return found
+        evaluation: dict[str, Any] = msgspec.json.decode(eval_json(Run(Path(path))))
+        return evaluation
     data = b""
     try:
         data = Path(path).read_bytes().removeprefix(_BOM)

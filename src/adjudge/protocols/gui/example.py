@@ -180,12 +180,12 @@ def _say(action: dict[str, Any], agent: str, random: np.random.Generator, *, som
         element = str(mark if random.random() > 4 * spread else mark + 1)
     argument = action.get("text") or action.get("key") or action.get("direction")
     if kind == "wait":
-        said = Action("wait")
+        answered = Action("wait")
     elif som and kind in {"click", "drag"}:
-        said = Action(kind, element=element)
+        answered = Action(kind, element=element)
     else:
-        said = Action(kind, **values, argument=argument, element=element if som else None)
-    text = f"I see the form.\nAction: {render(said)}"
+        answered = Action(kind, **values, argument=argument, element=element if som else None)
+    text = f"I see the form.\nAction: {render(answered)}"
     return _broken(text, random) if agent == "broken_syntax" and random.random() < 0.35 else text
 
 

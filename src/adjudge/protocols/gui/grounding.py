@@ -109,20 +109,22 @@ class GroundingReader:
         boxes = as_boxes(record.bbox)
         if not boxes:
             raise ValueError("bbox is empty, so there is nothing to find")
-        given = self._corners(boxes)
+        as_recorded = self._corners(boxes)
         high = np.tile(divisors(self.space, screen.reshape(2, 1))[:, 0], 2)
-        corners = np.clip(given, 0.0, np.where(np.isnan(high), np.inf, high))
-        gone = (corners[:, 0] >= corners[:, 2]) & (given[:, 0] < given[:, 2])
-        gone |= (corners[:, 1] >= corners[:, 3]) & (given[:, 1] < given[:, 3])
+        corners = np.clip(as_recorded, 0.0, np.where(np.isnan(high), np.inf, high))
+        gone = (corners[:, 0] >= corners[:, 2]) & (as_recorded[:, 0] < as_recorded[:, 2])
+        gone |= (corners[:, 1] >= corners[:, 3]) & (as_recorded[:, 1] < as_recorded[:, 3])
         if gone.any():
-            raise ValueError(outside_words(self.space, given[int(np.flatnonzero(gone)[0])], screen) + " (--space)")
-        return given, corners
+            raise ValueError(
+                outside_words(self.space, as_recorded[int(np.flatnonzero(gone)[0])], screen) + " (--space)"
+            )
+        return as_recorded, corners
 
     def _corners(self, boxes: list[list[float]]) -> Floats:
-        given = np.array(boxes, dtype=float).reshape(-1, 4)
-        corners, bad = to_corners(given, self.bbox)
+        numbers = np.array(boxes, dtype=float).reshape(-1, 4)
+        corners, bad = to_corners(numbers, self.bbox)
         if bad.any():
-            raise Shape(upside_down(given[int(np.flatnonzero(bad)[0])], self.bbox))
+            raise Shape(upside_down(numbers[int(np.flatnonzero(bad)[0])], self.bbox))
         return corners
 
     def _centre(self, answer: list[float]) -> list[float]:

@@ -178,7 +178,10 @@ def _about(recorded: Side, order: Ints) -> dict[str, Ints]:
         if not later.size:
             continue
         first = says[recorded.episode[later]]
-        unequal = [pc.not_equal(own.take(later), own.take(first)).to_numpy(zero_copy_only=False) for own in values]
+        unequal = [
+            pc.not_equal(values_of_key.take(later), values_of_key.take(first)).to_numpy(zero_copy_only=False)
+            for values_of_key in values
+        ]
         different = later[np.logical_or.reduce(unequal)]
         if different.size:
             row = int(different[0])

@@ -156,7 +156,7 @@ def _labelled(table: pa.Table, truth: pa.Table, files: tuple[str, ...]) -> pa.Ta
             what = f"id {row['key']!r} is labelled a second time, and otherwise"
             raise InputError(what, file=files[row["file"]], line=row["line"])
         labels[name] = row["label"]
-    found = [
+    truths = [
         next(
             (
                 labels[name]
@@ -172,7 +172,7 @@ def _labelled(table: pa.Table, truth: pa.Table, files: tuple[str, ...]) -> pa.Ta
             strict=True,
         )
     ]
-    return table.append_column("truth", pa.array(np.array(found), from_pandas=True))
+    return table.append_column("truth", pa.array(np.array(truths), from_pandas=True))
 
 
 def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -92,16 +92,16 @@ def conditions(facts: Facts, thresholds: Mapping[str, float | None]) -> Facts:
 
 def factors(facts: Facts, models: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Of every model the facts that may be what is compared, as text; of several tasks all together."""
-    found: dict[str, dict[str, Any]] = {}
+    of_models: dict[str, dict[str, Any]] = {}
     for model in models:
         by_task = facts.get(model, {})
-        own: dict[str, Any] = {"model": model}
+        conditions: dict[str, Any] = {"model": model}
         for name in FACTORS:
             values = {task: stated[name] for task, stated in by_task.items() if name in stated}
             if values:
                 value = next(iter(values.values())) if len(values) == 1 else values
-                own[name] = (
+                conditions[name] = (
                     value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
                 )
-        found[model] = own
-    return found
+        of_models[model] = conditions
+    return of_models

@@ -44,11 +44,11 @@ class ScoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def config_of(options: Mapping[str, Any]) -> ScoreConfig:
     """The configuration, checked; a single name is a list of one, and the logs are looked at."""
-    given = dict(options)
+    settings = dict(options)
     for key in ("logs", "truth", "wide", "slices"):
-        if isinstance(given.get(key), str):
-            given[key] = given[key].split(",") if key == "wide" else [given[key]]
-    config = configured("score", given, ScoreConfig)
+        if isinstance(settings.get(key), str):
+            settings[key] = settings[key].split(",") if key == "wide" else [settings[key]]
+    config = configured("score", settings, ScoreConfig)
     _check(config)
     if config.sources is None:
         config.sources = find_logs(config.logs, scorer=config.scorer)

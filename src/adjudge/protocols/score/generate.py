@@ -53,7 +53,7 @@ class Spec(NamedTuple):
 
 def document(spec: Spec, attempts: Sequence[Attempt]) -> dict[str, Any]:
     """A whole log as Inspect writes it in JSON; its numbers are those of Inspect's own rule."""
-    own = {
+    evaluation = {
         "task": spec.task,
         "task_id": f"{spec.task}-{spec.model}",
         "task_version": spec.task_version,
@@ -76,7 +76,7 @@ def document(spec: Spec, attempts: Sequence[Attempt]) -> dict[str, Any]:
     return {
         "version": 2,
         "status": spec.status,
-        "eval": own,
+        "eval": evaluation,
         "plan": {"name": "plan", "steps": [{"solver": "generate", "params": {}}], "config": {}},
         "results": _results(spec, attempts),
         "stats": {"started_at": _TIME, "completed_at": _TIME, "model_usage": {}},
@@ -216,7 +216,7 @@ def attempts_of(seed: int, model: str, *, samples: int, epochs: int, skill: floa
     difficulty = questions.normal(0.0, 1.5, samples)
     targets = questions.integers(0, len(_LETTERS), samples)
     random = generator(seed, f"score example, {model}")
-    made = []
+    attempts = []
     for sample in range(samples):
         chance = 1.0 / (1.0 + math.exp(difficulty[sample] - skill))
         target = _LETTERS[targets[sample]]
@@ -226,8 +226,8 @@ def attempts_of(seed: int, model: str, *, samples: int, epochs: int, skill: floa
             answer = target if right else _LETTERS[(targets[sample] + 1) % len(_LETTERS)]
             error = "TimeoutError: no answer within 60 s" if odd < 0.02 else None
             value = None if error else "N" if odd > 0.97 else "C" if right else "I"
-            made.append(Attempt(sample + 1, epoch, value, error, target=target, answer=answer))
-    return made
+            attempts.append(Attempt(sample + 1, epoch, value, error, target=target, answer=answer))
+    return attempts
 
 
 def write_example(folder: Path, seed: int, *, samples: int = 150, epochs: int = 2, force: bool = False) -> list[Path]:

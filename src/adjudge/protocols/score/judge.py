@@ -33,9 +33,9 @@ def decided(batch: ScoreBatch, evidence: Evidence) -> dict[str, pa.Array]:
     verdict = verdicts_of(batch)
     chain = evidence.layout.positions_of(*CHAIN)
     outcome = evidence.outcome[chain]
-    held = _BUCKET[verdict] == 0
+    judged = _BUCKET[verdict] == 0
     cites = np.zeros((evidence.layout.width, batch.n), dtype=bool)
-    cites[chain] = np.where(held, outcome == PASS, outcome == FAIL)
+    cites[chain] = np.where(judged, outcome == PASS, outcome == FAIL)
     return {
         "bucket": coded(_BUCKET[verdict], BUCKETS),
         "verdict": coded(verdict, VERDICTS),

@@ -182,12 +182,12 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
 def _measure_model(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig, measured: Measured) -> None:
     estimates = measure(Block(attempts, rows, config, model))
     blocks = list(_blocks(model, rows, attempts, config))
-    found = {where: measure(block) for where, block in blocks}
-    tasks = [estimates_of for where, estimates_of in found.items() if where.startswith(f"slice={model},task=")]
+    by_slice = {where: measure(block) for where, block in blocks}
+    tasks = [estimates_of for where, estimates_of in by_slice.items() if where.startswith(f"slice={model},task=")]
     if len(tasks) > 1:
         for name in ("mean_score", "pass_rate"):
             estimates[f"{name}_macro"] = macro([of_task[name] for of_task in tasks])
-    for where, numbers in ((f"model={model}", estimates), *found.items()):
+    for where, numbers in ((f"model={model}", estimates), *by_slice.items()):
         measured.estimates += [Named(name, where, estimate) for name, estimate in numbers.items()]
     if len(config.checks) > 1:
         measured.estimates += _checks(model, rows, attempts, config)
@@ -201,14 +201,14 @@ def _blocks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> 
     trials = np.unique(attempts.columns["trial"][rows])
     if trials.size > 1:
         for trial in trials[:MOST_TRIALS].tolist():
-            own = rows[attempts.columns["trial"][rows] == trial]
-            yield f"trial={model}|{trial}", Block(attempts, own, config, f"{model}|{trial}")
+            of_trial = rows[attempts.columns["trial"][rows] == trial]
+            yield f"trial={model}|{trial}", Block(attempts, of_trial, config, f"{model}|{trial}")
     for name in config.slices:
         key = f"meta.{name.removeprefix('meta.')}"
         refuse_many_slices(key, len(attempts.words[key]))
         parts = sorted(attempts.split(rows, key), key=lambda part: (-part[1].size, part[0]))
-        for value, own in parts[:SLICE_VALUES]:
-            yield f"slice={model},{key}={value}", Block(attempts, own, config, f"{model}/{key}={value}")
+        for value, of_trial in parts[:SLICE_VALUES]:
+            yield f"slice={model},{key}={value}", Block(attempts, of_trial, config, f"{model}/{key}={value}")
 
 
 def _checks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> Iterator[Named]:
@@ -228,11 +228,11 @@ def _checks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> 
 
 def _thresholds(attempts: Attempts) -> dict[str, float | None]:
     """The threshold of every task, None where it has none."""
-    found: dict[str, float | None] = {}
+    thresholds: dict[str, float | None] = {}
     for task, rows in attempts.split(np.arange(attempts.n), "task") if attempts.n else ():
         bound = float(attempts.columns["threshold"][rows[0]])
-        found[task] = None if np.isnan(bound) else bound
-    return found
+        thresholds[task] = None if np.isnan(bound) else bound
+    return thresholds
 
 
 def _buckets(attempts: Attempts, rows: Ints) -> dict[str, int]:
@@ -247,12 +247,12 @@ def _buckets(attempts: Attempts, rows: Ints) -> dict[str, int]:
 
 def _without_models(fixed: Facts) -> dict[str, list[Any]]:
     """The conditions by task alone: a baseline holds whichever model was under them."""
-    found: dict[str, list[Any]] = {}
+    estimates: dict[str, list[Any]] = {}
     for tasks in fixed.values():
-        for task, own in tasks.items():
-            if own not in found.setdefault(task, []):
-                found[task].append(own)
-    return found
+        for task, rows in tasks.items():
+            if rows not in estimates.setdefault(task, []):
+                estimates[task].append(rows)
+    return estimates
 
 
 def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float | None]) -> list[str]:

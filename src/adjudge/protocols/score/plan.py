@@ -38,7 +38,7 @@ class ScorePlan(BatchPlan):
     unread = "beyond targets and slices; scores are those of the log, not read from answers"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        given = options.get("sources") is None
+        unread = options.get("sources") is None
         config = config_of(options)
         self.settings, self.checks = config, config.checks
         self.config = msgspec.to_builtins(config)
@@ -49,7 +49,7 @@ class ScorePlan(BatchPlan):
         self._generic = tuple(source.path for source in sources if source.format == RECORDS)
         self._logs = tuple(source.path for source in sources if source.format != RECORDS)
         # Files beside the samples are read when the plan is made for the first time, and not again by workers.
-        self.read = [_input(path) for source in sources for path in source.files[1:]] if given else []
+        self.read = [_input(path) for source in sources for path in source.files[1:]] if unread else []
 
     def inputs(self) -> Sequence[Input]:
         """The user's own records, other tools' logs, and labels by people."""

@@ -99,7 +99,7 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
         if item.task and item.task in attempts.words["task"]:
             chosen = of_model[attempts.columns["task"][of_model] == attempts.words["task"].index(item.task)]
         again = recomputed(attempts, item, chosen)
-        own = _over_all(attempts, item, chosen, main) if item.rule == "mean" else None
+        over_all = _over_all(attempts, item, chosen, main) if item.rule == "mean" else None
         rows.append(
             [
                 item.model,
@@ -107,8 +107,8 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
                 f"{item.check}: {item.name}" if item.check else item.name,
                 item.value,
                 again,
-                own,
-                _why(attempts, item, chosen, again, own),
+                over_all,
+                _why(attempts, item, chosen, again, over_all),
             ]
         )
     if not rows:
@@ -131,12 +131,12 @@ def _over_all(attempts: Attempts, item: Printed, rows: Ints, main: str) -> float
     return mean_of(values) if values.size else None
 
 
-def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, own: float | None) -> str:
+def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, over_all: float | None) -> str:
     if again is None:
         return "not recomputed here" if item.rule else "a rule of its own, not recomputed here"
     same = math.isclose(again, item.value, rel_tol=1e-9, abs_tol=1e-12)
     parts = [] if same else ["the stored scores do not give the printed number"]
-    if own is not None and not math.isclose(own, item.value, rel_tol=1e-12, abs_tol=1e-15):
+    if over_all is not None and not math.isclose(over_all, item.value, rel_tol=1e-12, abs_tol=1e-15):
         column = attempts.columns.get(f"check.{item.check}", attempts.columns["reported"])[rows]
         left_out = int(np.isnan(column).sum())
         if left_out:

@@ -77,9 +77,9 @@ def _shared(attempts: Attempts, models: Sequence[str]) -> tuple[Ints, dict[str, 
     keys = np.sort(keys)
     rows = {}
     for model in models:
-        own = attempts.by_model[model]
-        order = np.argsort(key[own])
-        rows[model] = own[order[np.searchsorted(key[own][order], keys)]]
+        of_model = attempts.by_model[model]
+        order = np.argsort(key[of_model])
+        rows[model] = of_model[order[np.searchsorted(key[of_model][order], keys)]]
     return keys, rows
 
 

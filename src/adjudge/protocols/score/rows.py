@@ -219,13 +219,13 @@ class ScoreRows:
                 what = f"`scores` has {min(unknown)!r}, which the first records do not have ({', '.join(self.checks)})"
                 raise InputError(what, file=block.path, line=line)
         for place, name in enumerate(self.checks):
-            found = [
+            scores_by_row = [
                 None if scores is None or name not in scores else number_of(scores[name], block, line, name)
                 for scores, line in zip(several, block.lines.tolist(), strict=True)
             ]
-            values = np.array([NAN if score is None else score.as_reported for score in found])
+            values = np.array([NAN if score is None else score.as_reported for score in scores_by_row])
             arrays[f"check_{place}"] = pa.array(values, from_pandas=True)
-            passed = [None if score is None else verdict_of(score) for score in found]
+            passed = [None if score is None else verdict_of(score) for score in scores_by_row]
             arrays[f"check_{place}_passed"] = pa.array(passed, pa.bool_())
         return arrays
 
@@ -273,9 +273,9 @@ class ScoreRows:
         ordered = table.select(kept).append_column("named", pa.array(np.ones(table.num_rows, dtype=bool)))
         for place, name in enumerate(self.checks):
             if name in source.checks:
-                own = source.checks.index(name)
-                ordered = ordered.append_column(f"check_{place}", table.column(f"check_{own}"))
-                ordered = ordered.append_column(f"check_{place}_passed", table.column(f"check_{own}_passed"))
+                column = source.checks.index(name)
+                ordered = ordered.append_column(f"check_{place}", table.column(f"check_{column}"))
+                ordered = ordered.append_column(f"check_{place}_passed", table.column(f"check_{column}_passed"))
         return ordered
 
 

@@ -139,10 +139,10 @@ def sorted_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 def _clusters(rows: Rows) -> pa.Array:
     """What attempts are clustered by: the log's own cluster, or the item where anything was tried several times."""
-    given = column_of(rows.table, "cluster")
+    clusters = column_of(rows.table, "cluster")
     if not rows.clustered:
-        return given.cast(pa.string())
-    return pc.coalesce(given.cast(pa.string()), rows.table.column("key").combine_chunks())
+        return clusters.cast(pa.string())
+    return pc.coalesce(clusters.cast(pa.string()), rows.table.column("key").combine_chunks())
 
 
 def _targets(column: pa.Array) -> pa.Array:
@@ -162,12 +162,12 @@ def _slices(meta: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
     if not names:
         return {}
     values = [{} if text is None else _decoded(text) for text in meta.to_pylist()]
-    found = {}
+    columns = {}
     for name in names:
         key = name.removeprefix("meta.")
         words = [None if value.get(key) is None else str(value[key]) for value in values]
-        found[f"meta.{key}"] = sorted_words(pa.chunked_array([pa.array(words, pa.string())])).cast(WORD)
-    return found
+        columns[f"meta.{key}"] = sorted_words(pa.chunked_array([pa.array(words, pa.string())])).cast(WORD)
+    return columns
 
 
 def _decoded(text: str) -> dict[str, Any]:

@@ -100,8 +100,8 @@ def _said(model: Model, seen: float, random: Random) -> str:
     if verdict == "fake" and random.random() < 0.1:
         verdict = "AI-generated"
     # A calibrated model would say 1 / (1 + exp(-|seen|)); this one overstates what it sees.
-    said = model.overstatement * abs(seen) + 0.6 * random.gauss(0.0, 1.0)
-    confidence = round(min(1.0 / (1.0 + math.exp(-said)), 0.99), 2)
+    log_odds = model.overstatement * abs(seen) + 0.6 * random.gauss(0.0, 1.0)
+    confidence = round(min(1.0 / (1.0 + math.exp(-log_odds)), 0.99), 2)
     return msgspec.json.encode({"prediction": verdict, "confidence": confidence}).decode()
 
 

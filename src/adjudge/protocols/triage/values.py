@@ -87,7 +87,7 @@ def _confidence(numbers: Numbers) -> dict[str, Estimate]:
     if not c.size:
         return dict.fromkeys(CONFIDENCE_MEASURES, Estimate.null(NO_CONFIDENCE, method="value, no interval"))
     areas = scores.blocks.finish()
-    found = {
+    values = {
         name: calibration.ece_value(c, right, bins=bins, tally=tally, **way) for name, way in OTHER_BINS.items()
     } | {
         "ece": calibration.ece_value(c, right, bins=bins, tally=tally),
@@ -98,7 +98,7 @@ def _confidence(numbers: Numbers) -> dict[str, Estimate]:
         "auroc_confidence": ranking.auroc_value(c, right),
     }
     why = {"log_loss": "infinite: rows were wrong at full confidence"}
-    return {name: value_alone(value, c.size, why.get(name, ONE_CLASS)) for name, value in found.items()}
+    return {name: value_alone(value, c.size, why.get(name, ONE_CLASS)) for name, value in values.items()}
 
 
 def latencies(name: str, configuration: Configuration) -> Iterator[Named]:
@@ -107,8 +107,8 @@ def latencies(name: str, configuration: Configuration) -> Iterator[Named]:
         where = f"latency={name},cache={CACHE_STATES[state]}"
         seconds = np.concatenate([part for part, _ in waits])
         yield Named("latency_mean", where, value_alone(exact.mean_of(seconds), seconds.size))
-        found = quantile_values(seconds, [share / 100 for share in QUANTILES])
-        for share, value in zip(QUANTILES, found, strict=True):
+        seconds_by_share = quantile_values(seconds, [share / 100 for share in QUANTILES])
+        for share, value in zip(QUANTILES, seconds_by_share, strict=True):
             estimate = Estimate(value=value, n=seconds.size, method=f"value, no interval; {TYPE}")
             yield Named(f"latency_p{share}", where, estimate)
 

@@ -56,11 +56,11 @@ def prediction(text: bytes) -> Prediction:
     step = need(record, "step", int, _WHAT)
     for name, value, box in _PREDICTED:
         if name in record:
-            said = str(record[name])
-            action = operation(said, record.get(value))
+            operation_text = str(record[name])
+            action = operation(operation_text, record.get(value))
             if action is not None and record.get(box):
                 action.x, action.y = centre(msgspec.convert(record[box], Boxes), "xywh")
-            return Prediction(episode_id, step, action, said if action is None else None)
+            return Prediction(episode_id, step, action, operation_text if action is None else None)
     raise Shape(
         f"has none of {', '.join(name for name, *_ in _PREDICTED)}; expected a sample with a predicted operation"
     )
@@ -74,5 +74,5 @@ def operation(name: str, value: Any) -> Action | None:
         return Action("scroll", direction=rest.strip())
     if word not in _OPERATIONS:
         return None
-    said = None if value is None else str(value)
-    return Action(word, text=said if word in {"type", "select"} else None, key=said if word == "key" else None)
+    text = None if value is None else str(value)
+    return Action(word, text=text if word in {"type", "select"} else None, key=text if word == "key" else None)

@@ -71,30 +71,30 @@ def find_logs(paths: Sequence[str], *, scorer: str | None = None) -> list[Log]:
         raise InputError(
             "holds no log that is known", file=paths[0], hint="adjudge score --list says what is looked for."
         )
-    found = [logs[name] for name in sorted(logs)]
-    if all(log.unscored for log in found):
-        count = "" if found[0].samples is None else f" (it plans {found[0].samples:,} samples)"
-        raise InputError(f"has no scores at all{count}: {found[0].title}", file=found[0].path)
-    for log in found:
+    sorted_logs = [logs[name] for name in sorted(logs)]
+    if all(log.unscored for log in sorted_logs):
+        count = "" if sorted_logs[0].samples is None else f" (it plans {sorted_logs[0].samples:,} samples)"
+        raise InputError(f"has no scores at all{count}: {sorted_logs[0].title}", file=sorted_logs[0].path)
+    for log in sorted_logs:
         if log.unscored:
             log.notes.append(
                 f"{', '.join(log.tasks)} of {', '.join(log.models)} has no scores: every sample is errored"
             )
-    return found
+    return sorted_logs
 
 
 def list_logs(paths: Sequence[str], *, scorer: str | None = None) -> dict[str, Log]:
     """The logs by the file that holds their samples, with scores or without."""
     logs: dict[str, Log] = {}
     for path in paths:
-        found = [log for log in map(header_of, _files(path)) if log is not None]
-        known = [log for log in found if log.format != RECORDS]
-        if known and len(found) > 1:  # in a folder with logs, other files are no records of the user's
+        candidates = [log for log in map(header_of, _files(path)) if log is not None]
+        known = [log for log in candidates if log.format != RECORDS]
+        if known and len(candidates) > 1:  # in a folder with logs, other files are no records of the user's
             known[0].unread += [
-                f"{log.path}, which no tool of the table left" for log in found if log.format == RECORDS
+                f"{log.path}, which no tool of the table left" for log in candidates if log.format == RECORDS
             ]
-            found = known
-        logs |= {log.path: _with_main(log, scorer) for log in found}
+            candidates = known
+        logs |= {log.path: _with_main(log, scorer) for log in candidates}
     return logs
 
 

@@ -163,12 +163,14 @@ def _record(
     score = score_of(values.get(scorer)) or NO_SCORE
     answer = request.result if request is not None else None
     failed = answer is not None and not answer.success
-    own = None if request is None else request.instance
-    correct = [one.output.text for one in own.references if one.output and "correct" in one.tags] if own else []
+    instance = None if request is None else request.instance
+    correct = (
+        [one.output.text for one in instance.references if one.output and "correct" in one.tags] if instance else []
+    )
     checks = []
     for name in log.checks:
-        found = score_of(values.get(name)) if name in values else None
-        checks.append(None if found is None else Check(found.as_reported, verdict_of(found)))
+        of_check = score_of(values.get(name)) if name in values else None
+        checks.append(None if of_check is None else Check(of_check.as_reported, verdict_of(of_check)))
     return Record(
         id=key[0],
         model=log.models[0],
@@ -183,8 +185,8 @@ def _record(
         target=text_of(correct[0]) if correct else None,
         input=text_of(_asked(request)),
         input_hash=None
-        if own is None or own.input is None
-        else content_hash(own.input.text, sorted(map(str, correct))),
+        if instance is None or instance.input is None
+        else content_hash(instance.input.text, sorted(map(str, correct))),
         cached=None if answer is None else answer.cached,
         line=line,
         checks=checks,
@@ -212,11 +214,11 @@ def _is_score(name: str) -> bool:
 
 def _names(instances: list[_Instance], spec: _Spec) -> list[str]:
     """The scores, those that the metrics of the run name first."""
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         stat.name.name for instance in instances for stat in instance.stats if stat.count and _is_score(stat.name.name)
     )
     named = [str(name) for metric in spec.metric_specs for name in (metric.get("args") or {}).get("names") or ()]
-    return [name for name in dict.fromkeys((*named, *found)) if name in found]
+    return [name for name in dict.fromkeys((*named, *names)) if name in names]
 
 
 def _splits(instances: list[_Instance]) -> set[str | None]:

@@ -153,17 +153,17 @@ def header(path: str) -> Log:
         document = _document(path)
         head, notes, samples = document, _status_notes(document), document.samples or []
     names = _score_names(samples)
-    own = head.eval
+    evaluation = head.eval
     log = Log(
         format="inspect_log",
         title=f"Inspect log, version {head.version}, {'zip' if _is_zip(path) else 'JSON'}",
         files=[path],
-        models=[own.model],
-        tasks=[own.task],
+        models=[evaluation.model],
+        tasks=[evaluation.task],
         checks=names,
-        conditions={own.task: _conditions(head)},
+        conditions={evaluation.task: _conditions(head)},
         notes=notes,
-        samples=None if own.dataset.sample_ids is None else len(own.dataset.sample_ids) * head.epochs,
+        samples=None if evaluation.dataset.sample_ids is None else len(evaluation.dataset.sample_ids) * head.epochs,
         unread=["events and messages of the samples"],
         unscored=not names,
     )
@@ -228,16 +228,16 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
 def _score(score: _Score, log: Log, sample: _Sample, name: str) -> Score:
     """A score, and what an absent one means: the answer could not be read, was refused, or the instrument failed."""
     value = score.value
-    found = score_of(value)
-    if found is None:
+    number = score_of(value)
+    if number is None:
         text = msgspec.json.encode(value).decode()[:60]
         what = f"sample {sample.id!r}, epoch {sample.epoch}: score {name!r} is {text}, no number and none of C, I, P, N"
         raise InputError(what, file=log.path, hint="--scorer names another one.")
-    if not math.isnan(found.value) or found.status == ABSTAINED:
-        return found
+    if not math.isnan(number.value) or number.status == ABSTAINED:
+        return number
     reason = score.reason or (score.metadata or {}).get("unscored_reason")
     status = UNPARSED if reason == _FORMAT_REASON else ABSTAINED if reason == _REFUSAL else ERRORED
-    return found._replace(status=status)
+    return number._replace(status=status)
 
 
 def _why_unscored(score: _Score | None, read: Score) -> str | None:
@@ -249,8 +249,8 @@ def _why_unscored(score: _Score | None, read: Score) -> str | None:
 
 
 def _check(score: _Score | None) -> Check | None:
-    found = None if score is None else score_of(score.value)
-    return None if found is None else Check(found.as_reported, verdict_of(found))
+    number = None if score is None else score_of(score.value)
+    return None if number is None else Check(number.as_reported, verdict_of(number))
 
 
 def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:
@@ -295,7 +295,7 @@ def _summaries(archive: Archive) -> list[_Sample]:
     if SUMMARIES in archive:
         names = [SUMMARIES]
     else:
-        numbered = [(int(found[1]), name) for name in archive.members if (found := _JOURNAL.fullmatch(name))]
+        numbered = [(int(match[1]), name) for name in archive.members if (match := _JOURNAL.fullmatch(name))]
         names = [name for _, name in sorted(numbered)]
     return [sample for name in names for sample in decoded(archive.read(name), list[_Sample], archive.path, name)]
 
@@ -305,8 +305,8 @@ def _without_summary(archive: Archive, known: set[tuple[str, int]]) -> Iterator[
     if SUMMARIES in archive and known:
         return
     for name in archive.members:
-        found = _SAMPLE.fullmatch(name)
-        if found and (found[1], int(found[2])) not in known:
+        match = _SAMPLE.fullmatch(name)
+        if match and (match[1], int(match[2])) not in known:
             yield decoded(archive.read(name), _Sample, archive.path, name)
 
 
@@ -344,23 +344,23 @@ def _status_notes(head: _Header) -> list[str]:
 
 
 def _conditions(head: _Header) -> dict[str, Any]:
-    own = head.eval
+    evaluation = head.eval
     plan = head.plan or {}
     settings = plan.get("config")
-    generation = {**own.model_generate_config, **(settings if isinstance(settings, dict) else {})}
+    generation = {**evaluation.model_generate_config, **(settings if isinstance(settings, dict) else {})}
     return {
-        "task_version": own.task_version,
+        "task_version": evaluation.task_version,
         "scorers": [
-            {"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in own.scorers or ()
+            {"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in evaluation.scorers or ()
         ],
-        "dataset": own.dataset.name,
-        "solver": [own.solver, own.solver_args or {}, plan.get("steps") or []],
+        "dataset": evaluation.dataset.name,
+        "solver": [evaluation.solver, evaluation.solver_args or {}, plan.get("steps") or []],
         "generation": {key: value for key, value in sorted(generation.items()) if key not in _OPERATION},
-        "task_args": own.task_args,
+        "task_args": evaluation.task_args,
         "epochs": head.epochs,
-        "limit": own.config.get("limit"),
-        "dataset_samples": own.dataset.samples,
-        "model_args": sorted(own.model_args),
+        "limit": evaluation.config.get("limit"),
+        "dataset_samples": evaluation.dataset.samples,
+        "model_args": sorted(evaluation.model_args),
     }
 
 

@@ -123,11 +123,11 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     other_checks: dict[str, dict[str, Check]] = {}
     rows = list(decoded_lines(log.path, dict[str, Any]))
     for _, row in rows:
-        own = other_checks.setdefault(str(row.get("doc_id")), {})
+        of_document = other_checks.setdefault(str(row.get("doc_id")), {})
         for name, value in _scores(row).items():
             score = score_of(value)
             if score is not None:
-                own[name] = Check(score.as_reported, verdict_of(score))
+                of_document[name] = Check(score.as_reported, verdict_of(score))
     for line, row in rows:
         try:
             sample = msgspec.convert(row, _Sample, strict=False)
@@ -252,8 +252,8 @@ def _results_of(path: str, time: str | None) -> Path | None:
     exact = folder / f"results_{time}.json"
     if time is not None and exact.is_file():
         return exact
-    found = sorted(folder.glob("results_*.json"))
-    return found[0] if len(found) == 1 else None
+    files = sorted(folder.glob("results_*.json"))
+    return files[0] if len(files) == 1 else None
 
 
 def _model(results: _Results) -> str | None:

@@ -138,9 +138,9 @@ def _scores(sample: _Sample) -> dict[str, Score]:
         share = sum(sample.matches) / len(sample.matches)
         scores[_MATCH] = score_of(sample.matches[0] if len(sample.matches) == 1 else share) or NO_SCORE
     for name, value in sample.metrics.items():
-        found = score_of(value)
-        if found is not None and not isinstance(value, str):
-            scores[name] = found
+        score = score_of(value)
+        if score is not None and not isinstance(value, str):
+            scores[name] = score
     return scores
 
 

@@ -205,10 +205,10 @@ def chunks(records: Iterable[Record], checks: int, limit: int | None = None) -> 
 def table_of(rows: Sequence[Record], checks: int) -> pa.Table:
     """Records as columns, with two columns a check."""
     columns = dict(zip(FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
-    given = columns.pop("checks")
+    checks_of_rows = columns.pop("checks")
     arrays = {name: _array(name, column) for name, column in columns.items()}
     for place in range(checks):
-        cells = [row[place] if place < len(row) else None for row in given]
+        cells = [row[place] if place < len(row) else None for row in checks_of_rows]
         value = np.array([NAN if cell is None else cell.value for cell in cells], dtype=np.float64)
         arrays[f"check_{place}"] = pa.array(value, from_pandas=True)
         arrays[f"check_{place}_passed"] = pa.array(
