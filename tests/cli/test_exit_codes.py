@@ -161,6 +161,25 @@ def test_a_signal_in_code_that_a_library_composes_has_its_own_exit_code(tmp_path
     assert one_sentence(done.stderr).startswith("interrupted; ")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_meets_a_destructor_is_not_lost(number):
+    """There Python prints what is raised and goes on."""
+    destructor = (
+        "import os, time\nfrom adjudge.cli import start\n"
+        f"class Dying:\n    def __del__(self):\n        os.kill(os.getpid(), {int(number)})\n        time.sleep(0)\n"
+        "def command():\n    Dying()\n    time.sleep(30)\nstart._command = command\n"
+    )
+    done = call(first=destructor)
+    assert (done.returncode, one_sentence(done.stderr)) == (128 + number, "interrupted; nothing was written\n")
+
+
+def test_what_else_cannot_be_raised_is_printed():
+    code = "from adjudge.cli import start\nclass Dying:\n    def __del__(self):\n        1 / 0\nstart._command = lambda: (Dying(), 0)[1]\n"
+    done = call(first=code)
+    assert done.returncode == 0
+    assert "ZeroDivisionError" in done.stderr
+
+
 def test_an_error_that_cannot_be_put_into_words_is_exit_4():
     unloadable = (
         "import sys\nfrom adjudge.cli import start\nsys.modules['adjudge.report.untrusted'] = None\n"

@@ -35,6 +35,9 @@ _OF_THE_MACHINE = {
     errno.ENFILE,
     errno.ENAMETOOLONG,
 }
+_AGAIN_AFTER = 0.01
+"""Seconds until an interruption that was lost is raised once more."""
+
 _received: list[int] = []
 
 
@@ -47,6 +50,8 @@ def run() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores Ctrl-C
             signal.signal(number, _interrupt)
+    signal.signal(signal.SIGALRM, _again)
+    sys.unraisablehook = _unraisable
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(_COLLECT_AFTER)
@@ -56,7 +61,7 @@ def run() -> None:
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 -- nothing goes past the exit codes
         code = _told_somehow(error)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)  # what comes while the interpreter ends changes nothing
     for stream in (sys.stdout, sys.stderr):
         _let_go(stream)
@@ -169,3 +174,17 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         raise _Interrupted
     if len(_received) > 2:
         os._exit(128 + number)
+
+
+def _again(number: int, frame: FrameType | None) -> None:
+    """Raise an interruption that was lost once more."""
+    del number, frame
+    raise _Interrupted
+
+
+def _unraisable(lost: sys.UnraisableHookArgs) -> None:
+    """What Python cannot raise: a signal that came while it ran a destructor or the callback of a weak reference is not lost."""
+    if lost.exc_type is _Interrupted:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER)
+    else:
+        sys.__unraisablehook__(lost)
