@@ -7,6 +7,7 @@ import time
 
 import msgspec
 import pytest
+from tests.report.test_explore import is_number
 
 import adjudge
 from adjudge.cli.compare import held, sides
@@ -152,6 +153,40 @@ def test_every_protocol_can_be_compared_on_the_page(browser, pages, name):
         assert browser.run("document.querySelector('.xdetail h3').textContent") == title
         assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     assert untroubled(browser)
+
+
+@pytest.mark.parametrize("name", ["anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage"])
+def test_every_column_of_a_comparison_sorts_both_ways(browser, pages, name):
+    browser.ready(pages(name)[0])
+    heads = browser.run("[...document.querySelectorAll('.xhead [data-name]')].map((head) => head.dataset.name)")
+    assert len(heads) >= 5
+    for place, head in enumerate(heads):
+        for order in ("ascending", "descending"):
+            browser.run(f"document.querySelector('.xhead [data-name={json.dumps(head)}] button').click()")
+            assert browser.run(f"document.querySelector('.xhead [data-name={json.dumps(head)}]').ariaSort") == order
+            shown = [row[place].partition(" · ")[0] for row in rows(browser) if row[place] not in {"–", ""}]
+            values = [float(text) for text in shown] if all(is_number(text) for text in shown) else shown
+            assert values == sorted(values, reverse=order == "descending"), head
+        assert f"sort=-{head.split(' ')[0]}" in browser.run("location.hash")
+    press(browser, "j")
+    title = browser.run("document.querySelector('.xdetail h3').textContent").split()[0]
+    assert title == rows(browser)[0][0].partition(" ")[0]  # keys follow the order that is shown
+    assert untroubled(browser)
+
+
+@pytest.mark.parametrize("name", ["anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage"])
+def test_the_first_screen_leads_to_the_worst_flip(browser, pages, name):
+    path, document, _ = pages(name)
+    pair = document["pairs"][0]
+    links = {way: pair["flipped"][way] for way in ("lost", "gained") if pair["flipped"][way]}
+    browser.ready(path)
+    texts = browser.run("[...document.querySelectorAll('.starts a')].map((link) => link.textContent)")
+    assert [text.split()[1] for text in texts] == list(links)
+    for place, (way, count) in enumerate(links.items()):
+        browser.run(f"document.querySelectorAll('.starts a')[{place}].click()")
+        time.sleep(0.2)
+        assert counted(browser) == count
+        assert browser.run("document.querySelector('.xdetail .badge').textContent") == way
 
 
 def test_lost_stand_before_gained_and_columns_sort(browser, pages):

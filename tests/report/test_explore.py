@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 import adjudge
 from adjudge.evidence.atoms import atoms
 from adjudge.protocols.base import protocol
-from adjudge.report import explore, html
+from adjudge.report import data, explore, html
 from adjudge.report.chosen import chosen, mixed
 from adjudge.report.explain import explain
 
@@ -315,6 +315,28 @@ def test_samples_that_make_the_page_too_large_are_fewer(pages, monkeypatch):
     samples = explore.explorer(run)
     assert len(samples.packed) <= len(whole.packed) // 2
     assert 0.3 * run.samples_count < samples.summary["n"] < 0.7 * run.samples_count
+
+
+@pytest.mark.parametrize("name", ["flight", "triage"])
+def test_the_room_of_a_page_is_filled_and_never_passed(pages, monkeypatch, name):
+    run = pages(name)
+    short = len(html.render(run, explore=False))
+    whole = explore.explorer(run)
+    room = int(len(whole.packed) * 0.6)
+    beside = {name: part for name, part in data.data_block(run)[0].items() if name != "worst"}
+    monkeypatch.setattr(data, "PAGE_BYTES", data.page_bytes(beside) + room)
+    page = html.render(run)
+    stated = html.block_of(page)["explore"]
+    assert len(page) <= data.PAGE_BYTES
+    assert len(page) - short > 0.85 * room
+    assert 0.5 * run.samples_count < stated["n"] < 0.75 * run.samples_count
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_a_page_takes_beside_its_samples_is_foreseen(pages, name):
+    run = pages(name)
+    block, _ = data.data_block(run)
+    assert len(html.render(run, explore=False)) < data.page_bytes({**block, "worst": []})
 
 
 def test_rows_that_are_asked_for_are_among_the_chosen(pages):

@@ -1,15 +1,20 @@
 """report.html: what it shows, what it refuses, and that its numbers are the run's."""
 
+import base64
+import gzip
+import hashlib
 import json
 import re
 
 import pytest
+from tests.report.test_panels import png
 
 import adjudge
 from adjudge.engine.verify import verify
 from adjudge.errors import VerificationFailed
+from adjudge.protocols.base import protocol
 from adjudge.provenance.canonical import file_digest
-from adjudge.report import data, html, worst
+from adjudge.report import data, explore, html, worst
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +78,77 @@ def test_a_changed_number_in_the_page_alone_is_found(flight_run, copy_of):
     assert page.count(shown) == 1
     _rewrite(path, page.replace(shown, b'<span class="value">99.9 % [99.8, 100.0]'), None)
     with pytest.raises(VerificationFailed, match="does not show its data block"):
+        adjudge.verify(path)
+
+
+@pytest.fixture(scope="module")
+def pictured_run(tmp_path_factory):
+    """A run whose records name pictures that stand beside them."""
+    folder = tmp_path_factory.mktemp("pictured")
+    config = protocol("triage").example(folder, 0)
+    for number in range(2000):
+        (folder / f"img-{number:04d}.jpg").write_bytes(png(200, 30, 30))
+    return adjudge.evaluate("triage", config, out=folder / "run")
+
+
+@pytest.mark.parametrize(
+    "pattern, other",
+    [
+        (rb'<img class="sample"[^>]*base64,([^"]{9})', b"A" * 9),
+        (rb'<img class="sample" alt="([^"]+)"', b"another.png"),
+        (rb'id="pictures-data">\{[^<]*base64,([^"<]{9})', b"A" * 9),
+        (rb'id="pictures-data">\{"([^"]+)"', b"another.png"),
+        (rb'id="pictures-data">(\{[^<]*\})', b"{}"),
+    ],
+    ids=["worst", "name of a worst", "opened", "name of an opened", "all gone"],
+)
+def test_a_changed_picture_is_found(pictured_run, copy_of, pattern, other):
+    path = copy_of(pictured_run)
+    assert verify(adjudge.load_run(path), check_report=html.check).problems == []
+    page = (path / "report.html").read_bytes()
+    start, end = re.search(pattern, page).span(1)
+    _rewrite(path, page[:start] + other + page[end:], None)
+    with pytest.raises(VerificationFailed, match=r"report\.html: pictures is"):
+        adjudge.verify(path)
+
+
+@pytest.mark.parametrize(
+    "pattern, other, problem",
+    [
+        (rb'<p class="answer">(.)', b"#", "does not show its data block"),
+        (rb"<title>(.)", b"#", "does not show its data block"),
+        (rb'<p class="starts">(.)', b"#", "does not show its data block"),
+        (rb'class="legend".*?>(\w)', b"#", "does not show its data block"),
+        (rb"<figcaption>(.)", b"#", "the figure '.*' is not the chart of the run"),
+        (rb"<svg[^>]*>.*?<text[^>]*>([^<])", b"#", "the figure '.*' is not the chart of the run"),
+        (rb'<figure.*?<path[^>]* d="M([0-9])', b"#", "the figure '.*' is not the chart of the run"),
+        (rb'id="samples-data">[^<]{999}(.{9})', b"AAAAAAAAA", "the samples to explore are not those"),
+        (rb'id="samples-data">([^<]*)<', b"", "the samples to explore are not those"),
+        (rb"const badge = (\()", b"(((", "does not show its data block"),
+        (rb"<style>(.)", b"#", "does not show its data block"),
+        (rb'<details class="sample">.*?<span class="why">(.)', b"#", "does not show its data block"),
+        (rb'"verdict":"(\w)', b"#", r"verdict is|digest report_data|worst\."),
+    ],
+)
+def test_whatever_is_changed_in_the_page_is_named(flight_run, copy_of, pattern, other, problem):
+    path = copy_of(flight_run)
+    page = (path / "report.html").read_bytes()
+    start, end = re.search(pattern, page, re.DOTALL).span(1)
+    _rewrite(path, page[:start] + other + page[end:], None)
+    with pytest.raises(VerificationFailed, match=problem):
+        adjudge.verify(path)
+
+
+def test_other_samples_are_found_even_when_every_digest_is_rewritten(flight_run, copy_of):
+    path = copy_of(flight_run)
+    page = (path / "report.html").read_bytes()
+    packed = html._PACKED.search(page)[1]
+    text = gzip.decompress(base64.b64decode(packed)).replace(b'"passed"', b'"failed"', 1)
+    block = html.block_of(page)
+    block["explore"]["sha256"] = hashlib.sha256(text).hexdigest()
+    page = page.replace(packed, explore.packed(text))
+    _rewrite(path, page.replace(_embedded(page), html._embeddable(data.encode(block)).encode()), data.digest(block))
+    with pytest.raises(VerificationFailed, match=r"report\.html: explore\.sha256 is"):
         adjudge.verify(path)
 
 

@@ -42,7 +42,7 @@ def chosen(run: Run, most: int, also: Sequence[tuple[int, int]] = ()) -> Chosen:
         return Chosen(None, 0, 0, seed)
     part, row, rank, draw = _ranked(run, seed)
     asked = np.isin(place_of(part, row), [place_of(*place) for place in also])
-    rank[asked] += rank.max() + 1.0
+    rank = np.where(asked, rank + rank.max() + 1.0, rank)
     order = np.argsort(draw, kind="stable")
     part, row, rank, draw = part[order], row[order], rank[order], draw[order]
     group = np.concatenate([[0], np.cumsum(draw[1:] != draw[:-1])])  # the rows of one sample, in the order of the draw

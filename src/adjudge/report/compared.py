@@ -33,7 +33,7 @@ class Side(NamedTuple):
     run: Run
 
 
-def compared(comparison: Mapping[str, Any], sides: Sequence[Side]) -> Explorer:
+def compared(comparison: Mapping[str, Any], sides: Sequence[Side], room: int | None = None) -> Explorer:
     """What the page of a comparison explores."""
     shared = _Shared.of(sides)
     flips = [_flips(pair, shared, [side.name for side in sides]) for pair in comparison["pairs"]]
@@ -44,7 +44,7 @@ def compared(comparison: Mapping[str, Any], sides: Sequence[Side]) -> Explorer:
         keys, numbers = _chosen(shared, flips, most, seed)
         return {**_packable(sides, shared, flips, keys), "on": on, **numbers}
 
-    return fitted(make, max(1, SAMPLES // len(sides)))
+    return fitted(make, max(1, SAMPLES // len(sides)), room)
 
 
 @dataclass

@@ -15,7 +15,7 @@ import msgspec
 from adjudge.report import numbers, view
 from adjudge.report.answer import answer
 from adjudge.report.contract import contracts
-from adjudge.report.explore import Explorer, explorer
+from adjudge.report.explore import PAGE_BYTES, Explorer, explorer
 from adjudge.report.sections import sections
 from adjudge.report.worst import worst, worst_places
 from adjudge.runs.query import query
@@ -26,13 +26,13 @@ from adjudge.stats.metric import SHARE
 
 SCHEMA = "adjudge-report/1"
 ESTIMATES, MODES, MODELS = 3000, 400, 100
+_AROUND = 1_500_000  # scripts, styles, axes of charts, the worst samples
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
 
 def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explorer | None]:
     """The whole block, as plain JSON data, and the samples that the page explores, if it does."""
     places = worst_places(run)
-    samples = explorer(run, [*places[0], *places[1]]) if explore else None
     modes, headline = failure_modes(run), _headline(run)
     tables = [section.block() for section in sections(run)]
     mark_shown(headline, [table for table in tables if table["place"] == "first"])
@@ -51,18 +51,26 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
         "charts": run.charts,
         "failure_modes": modes,
         "answer": answer(run, modes["rows"]),
-        "worst": worst(run, places),
         "estimates": _estimates(run),
         "provenance": provenance(run),
     }
     if tables:
         block["sections"] = tables
-    if samples is not None:
-        block["explore"] = samples.summary
     stamped = contracts(run)
     if stamped:
         block["contracts"] = stamped
+    samples = explorer(run, [*places[0], *places[1]], PAGE_BYTES - page_bytes(block)) if explore else None
+    if samples is not None:
+        block["explore"] = samples.summary
+    block["worst"] = worst(run, places)
     return msgspec.json.decode(encode(block)), samples
+
+
+def page_bytes(block: Mapping[str, Any]) -> int:
+    """At least what a page takes beside packed samples: its data, escaped; twice that as tables; charts drawn; all else."""
+    data, charts = encode(block), len(msgspec.json.encode(block.get("charts", [])))
+    escaped = len(data) + 5 * sum(data.count(sign) for sign in (b"<", b">", b"&"))
+    return 3 * escaped + 2 * charts + _AROUND
 
 
 def encode(block: Mapping[str, Any]) -> bytes:

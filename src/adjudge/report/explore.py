@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,25 +52,27 @@ class Explorer(NamedTuple):
     """Names of the pictures that panels show, in the order of the samples."""
 
 
-def explorer(run: Run, also: Sequence[tuple[int, int]] = ()) -> Explorer:
-    """All samples up to a number and a size; otherwise the worst, and others drawn at random.
+def explorer(run: Run, also: Sequence[tuple[int, int]] = (), room: int | None = None) -> Explorer:
+    """All samples up to a number and to the `room` in bytes; otherwise the worst, and others drawn at random.
 
     The rows `also`, by partition and number, are among them, and stay with the run, so that nobody reads them again.
     """
-    return fitted(lambda most: block(run, chosen(run, most, also), also), min(SAMPLES, _fitting(run)))
+    room = _PACKED_BYTES if room is None else room
+    return fitted(lambda most: block(run, chosen(run, most, also), also), min(SAMPLES, _fitting(run, room)), room)
 
 
-def fitted(make: Callable[[int], dict[str, Any]], most: int) -> Explorer:
-    """What `make` gives of at most so many samples; of fewer, until it fits into a page."""
+def fitted(make: Callable[[int], dict[str, Any]], most: int, room: int | None = None) -> Explorer:
+    """What `make` gives of at most so many samples; of fewer, until it fits into the room."""
+    room = _PACKED_BYTES if room is None else room
     while True:
         page = make(most)
         data = msgspec.json.encode(page)
         compressed = packed(data)
-        if len(compressed) <= _PACKED_BYTES or most <= _FEWEST:
+        if len(compressed) <= room or most <= _FEWEST:
             numbers = {name: page[name] for name in _NUMBERS if name in page}
             pictures = [name for samples in page.get("runs", [page]) for name in _pictures(samples)]
             return Explorer({**numbers, "sha256": hashlib.sha256(data).hexdigest()}, compressed, pictures)
-        most = max(_FEWEST, int(page["n"] * 0.9 * _PACKED_BYTES / len(compressed)))
+        most = max(_FEWEST, int(page["n"] * 0.95 * room / len(compressed)))
 
 
 def _pictures(samples: Mapping[str, Any]) -> list[str]:
@@ -81,13 +83,19 @@ def _pictures(samples: Mapping[str, Any]) -> list[str]:
     return [name for names in words for name in names]
 
 
-def _fitting(run: Run) -> int:
-    """About how many samples fit into a page, by the size of the first ones."""
+def _fitting(run: Run, room: int) -> int:
+    """About how many samples fit into the room: what the second half of the first ones adds tells the size of one."""
     if run.samples_count <= _TRIED:
         return SAMPLES
-    first = Chosen({part: np.arange(_TRIED) for part, _ in islice(run.parts(), 1)}, 0, 0, 0)
-    tried = block(run, first)
-    return int(0.9 * _PACKED_BYTES * tried["n"] / len(packed(msgspec.json.encode(tried))))
+    part = next(part for part, _ in run.parts())
+    (few, small), (more, large) = (
+        (tried["n"], len(packed(msgspec.json.encode(tried))))
+        for tried in (block(run, Chosen({part: np.arange(count)}, 0, 0, 0)) for count in (_TRIED // 2, _TRIED))
+    )
+    if more == few or large == small:  # the first partition is small
+        return int(0.9 * room * more / large)
+    each = (large - small) / (more - few)
+    return int(0.96 * (room - (large - each * more)) / each)
 
 
 def packed(data: bytes) -> bytes:
@@ -99,7 +107,7 @@ def unpacked_digest(data: bytes) -> str:
     """SHA-256 of what a page has packed; an empty text where it cannot be unpacked."""
     try:
         return hashlib.sha256(gzip.decompress(base64.b64decode(data, validate=True))).hexdigest()
-    except (ValueError, OSError, EOFError):
+    except (ValueError, OSError, EOFError, zlib.error):
         return ""
 
 

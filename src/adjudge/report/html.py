@@ -24,7 +24,7 @@ from adjudge.report import numbers
 from adjudge.report.charts import Drawing, svgs
 from adjudge.report.data import data_block, digest, encode
 from adjudge.report.explore import PAGE_BYTES, unpacked_digest
-from adjudge.report.pictures import ALL, pictures
+from adjudge.report.pictures import LARGEST, pictures
 from adjudge.report.plots import bar, delta, legend, whisker
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
@@ -32,7 +32,7 @@ from adjudge.runs.writer import MANIFEST, REPORT
 _BLOCK = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _PICTURE = re.compile(rb'<img class="sample"[^>]*>')
 _PACKED = re.compile(rb'<script type="text/plain" id="samples-data">([^<]*)</script>')
-_OPENED = re.compile(rb'<script type="application/json" id="pictures-data">[^<]*</script>')
+_OPENED = re.compile(rb'<script type="application/json" id="pictures-data">([^<]*)</script>')
 _CHART = re.compile(rb"<figure.*?</figure>", re.DOTALL)
 _UNDRAWN = re.compile(rb"This chart could not be drawn: ([^<>&]*)\.</p>")
 EXPLORER = ("store.js", "panels.js", "sample.js", "table.js")
@@ -50,15 +50,19 @@ def write(run: Run, *, explore: bool = True) -> tuple[bytes, str]:
     """The page and the digest of the data block it embeds, for the manifest."""
     block, samples = data_block(run, explore=explore)
     names = [row["picture"] for row in block["worst"]["rows"] if "picture" in row]
-    if samples is None:
-        return _page(block, _drawings(block), pictures(run, names), b""), digest(block)
-    opened = pictures(run, [*names, *samples.pictures], picture_bytes(len(samples.packed)))
-    return _page(block, _drawings(block), pictures(run, names), samples.packed, opened), digest(block)
+    drawings, shown = _drawings(block), pictures(run, names)
+    packed = samples.packed if samples else b""
+    document = _page(block, drawings, shown, packed)
+    opened = pictures(run, [*names, *samples.pictures], picture_bytes(len(document))) if samples else {}
+    if shown or opened:  # the block knows them by their digest
+        block |= _picture_digest(_page(block, drawings, shown, packed, opened))
+        document = _page(block, drawings, shown, packed, opened)
+    return document, digest(block)
 
 
 def picture_bytes(used: int) -> int:
-    """How many bytes of pictures may stand in a page beside packed samples, in base64; some are left for all else."""
-    return max(0, (PAGE_BYTES - used) * 3 // 4 - ALL)
+    """How many bytes of pictures may stand in a page that has so many already; in base64 they are a third more."""
+    return max(0, (PAGE_BYTES - used) * 3 // 4 - LARGEST)
 
 
 def block_of(page: bytes) -> dict[str, Any]:
@@ -87,6 +91,7 @@ def check(run: Run) -> tuple[list[str], list[str]]:
     if run.manifest.digests.get("report_data") != digest(shown):
         problems.append(f"{MANIFEST}: digest report_data is not that of the data block in {REPORT}")
     expected, samples = data_block(run, explore="explore" in shown)
+    expected |= _picture_digest(page)
     if run.manifest.environment.get("adjudge") != version(
         "adjudge"
     ):  # what an older page does not show is not asked of it
@@ -106,6 +111,13 @@ def check(run: Run) -> tuple[list[str], list[str]]:
     if made_with.get("vl-convert-python") != version("vl-convert-python"):
         return [], [f"the figures of {REPORT}, which another version of the renderer drew"]
     return _figure_differences(page, expected)
+
+
+def _picture_digest(page: bytes) -> dict[str, str]:
+    """SHA-256 over all pictures of samples in a page, as a part of its data block; nothing where it has none."""
+    opened = _OPENED.search(page)
+    parts = [*_PICTURE.findall(page), *([opened[1]] if opened and opened[1] != b"{}" else [])]
+    return {"pictures": hashlib.sha256(b"\n".join(parts)).hexdigest()} if parts else {}
 
 
 def _figure_differences(page: bytes, block: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -153,7 +165,7 @@ def _short(value: Any) -> str:
 
 
 def _without_charts(page: bytes) -> bytes:
-    """The page without what is drawn or packed from the run, and without pictures, which are no part of it."""
+    """The page without what is drawn or packed from the run, and without pictures, which its block knows by a digest."""
     return _OPENED.sub(b"", _PACKED.sub(b"", _PICTURE.sub(b"", _CHART.sub(b"", page))))
 
 

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers, view
 from adjudge.report.compared import Side, compared
-from adjudge.report.data import provenance
+from adjudge.report.data import page_bytes, provenance
+from adjudge.report.explore import PAGE_BYTES
 from adjudge.report.html import EXPLORER, page, picture_bytes
 from adjudge.report.pictures import pictures
 from adjudge.report.samples import rendered, rows_of
@@ -43,12 +44,16 @@ def render(comparison: Mapping[str, Any], sides: Sequence[Side]) -> bytes:
     shown = block(comparison, sides)
     if not comparison["pairs"]:
         return page("comparison.html.j2", shown, packed="")
-    samples = compared(comparison, sides)
+    samples = compared(comparison, sides, PAGE_BYTES - page_bytes(shown))
+    shown |= {"explore": samples.summary}
+    parts = {"packed": samples.packed.decode()}
+    bare = page("comparison.html.j2", shown, _ASSETS, **parts)
+    if not samples.pictures:
+        return bare
     opened: dict[str, str] = {}
     for run in {str(side.run.path): side.run for side in sides}.values():
-        opened |= pictures(run, samples.pictures, picture_bytes(len(samples.packed) + sum(map(len, opened.values()))))
-    parts = {"packed": samples.packed.decode(), "opened": opened}
-    return page("comparison.html.j2", shown | {"explore": samples.summary}, _ASSETS, **parts)
+        opened |= pictures(run, samples.pictures, picture_bytes(len(bare) + sum(map(len, opened.values()))))
+    return page("comparison.html.j2", shown, _ASSETS, **parts, opened=opened)
 
 
 def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any]:
