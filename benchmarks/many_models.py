@@ -10,7 +10,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,22 +94,22 @@ def _example(name: str, folder: Path) -> dict[str, Any]:
     return config
 
 
-def _named(records: list[dict[str, Any]], models: int, samples: int, key: str) -> list[dict[str, Any]]:
+def _named(records: list[dict[str, Any]], models: int, samples: int, key: str) -> Iterator[dict[str, Any]]:
     """Every sample once under each name, each answer that of one of the example's models, so that no two names answer alike."""
     turns, rng = len(records) // samples, random.Random(1)  # noqa: S311 -- no secret
-    return [
-        {**records[rng.randrange(turns) * samples + sample], key: f"model-{number:05d}"}
-        for number in range(models)
-        for sample in range(samples)
-    ]
+    for number in range(models):
+        for sample in range(samples):
+            yield {**records[rng.randrange(turns) * samples + sample], key: f"model-{number:05d}"}
 
 
 def _lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-def _write(path: Path, records: list[dict[str, Any]]) -> str:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+def _write(path: Path, records: Iterable[dict[str, Any]]) -> str:
+    """Line by line: what this process holds counts as memory of the commands that it starts."""
+    with path.open("w") as stream:
+        stream.writelines(json.dumps(record) + "\n" for record in records)
     return str(path)
 
 

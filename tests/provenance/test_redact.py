@@ -1,6 +1,7 @@
 """Credentials in forty shapes are found wherever they stand, and ordinary words are left alone."""
 
 import shlex
+import time
 
 import pytest
 
@@ -118,3 +119,22 @@ def test_an_address_in_the_environment_gives_its_password_alone(monkeypatch):
 def test_a_flag_and_its_value_as_two_words():
     words = ["adjudge", "collect", "--api-key", S, "--seed", "7"]
     assert redacted_value(words) == ["adjudge", "collect", "--api-key", MARK, "--seed", "7"]
+
+
+@pytest.mark.parametrize("unit", ["x", ".", "-eyJ", "a://", "--token ", "password=", "authorization ", "eyJaaaaaaaa."])
+def test_a_long_text_is_gone_through_once(unit):
+    def seconds(length):
+        text = unit * (length // len(unit))
+        start = time.process_time()
+        redacted(text)
+        return time.process_time() - start
+
+    assert seconds(400_000) < 4  # 0.1 s; minutes where every place is a beginning
+
+
+def test_a_token_after_a_dash_is_found():
+    assert redacted(f"session-{JWT}!") == f"session-{MARK}!"
+
+
+def test_a_text_of_nothing_but_credentials_is_redacted_whole():
+    assert redacted(" ".join(f"password={place:06d}x" for place in range(2000))) == MARK

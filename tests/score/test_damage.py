@@ -7,7 +7,7 @@ import pytest
 from tests.engine.test_fuzz import damaged
 from tests.score import formats as f
 
-from adjudge.errors import AdjudgeError
+from adjudge.errors import AdjudgeError, InputError
 from adjudge.protocols.score import generate as g
 
 ATTEMPTS = [(sample, 1, float(sample % 2), "scored") for sample in range(6)]
@@ -83,3 +83,39 @@ def test_damaged_records(tmp_path, judge):
             judge(path)
         except AdjudgeError:
             continue
+
+
+def changed(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("number", [10**23, 2**63, 2**31, -1])
+def test_a_trial_of_helm_that_no_column_holds_is_named(tmp_path, judge, number):
+    path = f.helm(tmp_path, ATTEMPTS)
+    changed(path, lambda instances: instances[1].update(train_trial_index=number))
+    with pytest.raises(InputError, match=r"train_trial_index"):
+        judge(path)
+
+
+@pytest.mark.parametrize("key", ["epoch", "input_tokens_cache_read"])
+def test_a_number_of_inspect_that_no_column_holds_is_named(tmp_path, judge, key):
+    path = WRITERS["inspect"](tmp_path)
+
+    def change(log):
+        sample = log["samples"][0]
+        sample.update(epoch=2**31) if key == "epoch" else sample.update(model_usage={"m": {key: 2**63}})
+
+    changed(path, change)
+    with pytest.raises(InputError, match=key):
+        judge(path)
+
+
+def test_a_log_that_plans_more_attempts_than_anybody_made_is_refused(tmp_path, judge):
+    inspect = WRITERS["inspect"](tmp_path)
+    changed(inspect, lambda log: log["eval"]["config"].update(epochs=10**12))
+    lm_eval = f.lm_eval(tmp_path / "lm", ATTEMPTS, planned=10**12)
+    for path in (inspect, lm_eval):
+        with pytest.raises(InputError, match=r"plans [0-9,]+ attempts and has \d: more than 1,000,000 would be absent"):
+            judge(path)

@@ -13,6 +13,8 @@ import msgspec
 
 MARK = "[redacted]"
 _LEAST = 8
+_MOST = 1000
+"""Credentials in one text; one with more is nothing but credentials, and is redacted whole."""
 _WORDS = r"(?:api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|private[_-]?key|secret[_-]?key|subscription[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|apikey|authorization|(?<![a-z])(?:auth|pass|pat|sig))"
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)$|APIKEY$|_PWD$", re.IGNORECASE
@@ -21,12 +23,13 @@ _ADDRESS_NAME = re.compile(r"(?:^|_)(?:URL|URI|DSN|CONNECTION_STRING|PROXY)$", r
 _STORES = r"x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|googleaccessid|awsaccesskeyid"
 _SCHEMES = r"(?:bearer|basic|token|digest|apikey|negotiate)"
 _QUOTED = r"\"[^\"]*\"|'[^']*'"
+# Every shape begins where a word begins, or with a mark that it cannot contain: a long text is gone through once.
 _SHAPES = tuple(
     re.compile(pattern, flags)
     for pattern, flags in (
         # user:password@ of an address, also where the token is the user; the password may hold anything but a slash
-        (r"[a-z][a-z0-9+.-]*://[^\s/?#:@]*:(?P<secret>[^\s/?#]+)@", re.IGNORECASE),
-        (r"[a-z][a-z0-9+.-]*://(?P<secret>[^\s/?#:@]{16,})@", re.IGNORECASE),
+        (r"[a-z0-9+.-]://[^\s/?#:@]*:(?P<secret>[^\s/?#]+)@", re.IGNORECASE),
+        (r"[a-z0-9+.-]://(?P<secret>[^\s/?#:@]{16,})@", re.IGNORECASE),
         # ?token=… of an address, and the signatures of object stores
         (
             rf"[?&;](?:[\w.-]*{_WORDS}|key|code|{_STORES})=(?P<secret>[^&\s#;\"']+)",
@@ -42,7 +45,7 @@ _SHAPES = tuple(
         (r"\bbearer\s+(?P<secret>[\w.~+/=-]{8,})", re.IGNORECASE),
         (r"\b(?:set-)?cookie[\"']?\s*:\s*[\"']?(?P<secret>[^\s\"']{4,})", re.IGNORECASE),
         # password=VALUE, "api_key": "VALUE", OPENAI_API_KEY=VALUE
-        (rf"(?<![\w-])[\w.-]*{_WORDS}[\"']?\s*[:=]\s*(?P<secret>{_QUOTED}|[^\s\"',;&{{}}\[\]]{{6,}})", re.IGNORECASE),
+        (rf"(?<![\w.-])[\w.-]*{_WORDS}[\"']?\s*[:=]\s*(?P<secret>{_QUOTED}|[^\s\"',;&{{}}\[\]]{{6,}})", re.IGNORECASE),
         # what services give out
         (r"(?P<secret>\b(?:sk|rk|pk)[-_](?:ant-|proj-|live_|test_|or-)?[A-Za-z0-9_-]{16,})", 0),
         (
@@ -52,7 +55,7 @@ _SHAPES = tuple(
         (r"(?P<secret>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b)", 0),
         (r"(?P<secret>\bAIza[\w-]{30,})", 0),
         (r"(?P<secret>\bya29\.[\w.-]{16,})", 0),
-        (r"(?P<secret>\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)", 0),
+        (r"(?<![\w-])(?>[\w-]*?\b(?=eyJ))(?P<secret>eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)", 0),
         (r"(?P<secret>-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$))", 0),
     )
 )
@@ -106,7 +109,13 @@ def secrets_of_url(url: str | None) -> list[str]:
 
 def redacted(text: str) -> str:
     """A text for people or for a file of a run, without the credentials in it and those of the environment."""
-    return Redactor([*secrets_in(text), *secrets_of_environment()]).text(text)
+    return _without(text, secrets_of_environment())
+
+
+def _without(text: str, known: Iterable[str]) -> str:
+    """A text without the credentials in it and those that are known."""
+    secrets = secrets_in(text)
+    return MARK if len(secrets) > _MOST else Redactor([*secrets, *known]).text(text)
 
 
 def redacted_value(value: T) -> T:
@@ -120,7 +129,7 @@ class _Plain:
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return Redactor([*secrets_in(value), *self._secrets]).text(value)
+            return _without(value, self._secrets)
         if isinstance(value, dict):
             return {key: self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):

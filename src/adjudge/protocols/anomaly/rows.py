@@ -89,7 +89,7 @@ def read_flights(path: Path, columns: Columns) -> Flights:
     table, notes = read_table(path, columns.rename, flight=columns.flight)
     for name in (columns.flight, columns.time, *([columns.shift] if columns.shift else [])):
         need_column(table, name, path, "--flight-column, --time-column, --shift-column or --column name them.")
-    names, code = flight_codes(table.column(columns.flight), path)
+    names, code = flight_codes(table.column(columns.flight), columns.flight, path)
     time = seconds(table.column(columns.time), columns, path, code, notes)
     wanted = [name for name in table.column_names if name not in {columns.flight, columns.time, columns.shift}]
     if columns.features is not None:
@@ -136,9 +136,11 @@ def mixed_condition(flight: str, column: str) -> str:
     return f"flight {flight} has more than one value of {column!r}; a condition holds for a whole flight"
 
 
-def flight_codes(column: pa.ChunkedArray, path: Path) -> tuple[list[str], NDArray[np.int32]]:
+def flight_codes(column: pa.ChunkedArray, name: str, path: Path) -> tuple[list[str], NDArray[np.int32]]:
     """The distinct normal ids and, for each row, which it is."""
-    if not pa.types.is_dictionary(column.type):
+    if pa.types.is_binary(column.type):
+        column = words_of(column, name, path)
+    elif not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     whole = column.combine_chunks()
     if whole.null_count:
@@ -288,6 +290,14 @@ def _read_file(path: Path, rename: Mapping[str, str]) -> tuple[pa.Table, list[st
     return table.rename_columns([back.get(name, name) for name in table.column_names]), notes
 
 
+def words_of(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+    """A column as dictionary-encoded words; bytes are an error that names the column."""
+    try:
+        return column if pa.types.is_dictionary(column.type) else pc.cast(column, pa.string()).dictionary_encode()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(f"column {name!r} is {column.type}, expected words", file=str(path)) from None
+
+
 def _read_csv(path: Path, notes: list[str]) -> pa.Table:
     """A CSV file; another delimiter than a comma, and a decimal comma, are told by the first two lines and noted."""
     from pyarrow import csv as arrow_csv
@@ -305,7 +315,19 @@ def _read_csv(path: Path, notes: list[str]) -> pa.Table:
         convert = arrow_csv.ConvertOptions(decimal_point=decimal)
         told = f"was read with the delimiter {_DELIMITERS[delimiter]}"
         notes.append(told + (" and a decimal comma" if decimal == "," else ""))
-    return arrow_csv.read_csv(path, parse_options=arrow_csv.ParseOptions(delimiter=delimiter), convert_options=convert)
+    table = arrow_csv.read_csv(path, parse_options=arrow_csv.ParseOptions(delimiter=delimiter), convert_options=convert)
+    bytes_of = [field.name for field in table.schema if pa.types.is_binary(field.type)]
+    if bytes_of:
+        line = _first_no_text(table.column(bytes_of[0])) + 2
+        hint = "Save the file as UTF-8."
+        raise InputError(f"column {bytes_of[0]!r} holds text that is not UTF-8.", file=str(path), line=line, hint=hint)
+    return table
+
+
+def _first_no_text(column: pa.ChunkedArray) -> int:
+    """The row of the first cell that is not UTF-8."""
+    cells = (cell.decode(errors="replace").encode() == cell for cell in column.fill_null(b"").to_pylist())
+    return next(row for row, is_text in enumerate(cells) if not is_text)
 
 
 SPLITS = (TRAIN, VAL, TEST)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
@@ -25,6 +24,7 @@ from adjudge.protocols.anomaly.rows import (
     numbers,
     read_table,
     seconds,
+    words_of,
 )
 
 _CLEAN = frozenset({"", "none", "clean", "normal", "nan", "null"})
@@ -47,7 +47,7 @@ def read_scores(path: Path, splits: Splits, columns: Columns) -> tuple[ScoreTabl
         need_column(table, name, path, f"{_EXPECTED}; --column OURS=THEIRS names others.")
     # Each column leaves the table once it is read, so that a long file is in memory hardly more than once.
     label = labels(table.column(columns.label), columns.label, path)
-    flights, code = flight_codes(table.column(columns.flight), path)
+    flights, code = flight_codes(table.column(columns.flight), columns.flight, path)
     score = numbers(table.column("score"), "score", path)
     bad = np.flatnonzero(~np.isfinite(score))
     if bad.size:
@@ -56,7 +56,7 @@ def read_scores(path: Path, splits: Splits, columns: Columns) -> tuple[ScoreTabl
     time = seconds(table.column(columns.time), columns, path, code, notes)
     table = table.drop_columns(["score", columns.time, columns.flight, columns.label])
     changed = _changes(code)
-    attacks, attack_code = _words(table, "attack")
+    attacks, attack_code = _words(table, "attack", path)
     clean = np.array([name is None or name.lower() in _CLEAN for name in attacks] + [True])
     changed |= _changes(attack_code)
     sizes: dict[str, Floats] = {}
@@ -65,8 +65,8 @@ def read_scores(path: Path, splits: Splits, columns: Columns) -> tuple[ScoreTabl
         values[clean[attack_code]] = np.nan
         changed |= _changes(np.nan_to_num(values, nan=-np.inf))
         sizes[name] = values
-    names, split_code = _words(table, "split")
-    conditions, condition_code = _words(table, columns.shift or "")
+    names, split_code = _words(table, "split", path)
+    conditions, condition_code = _words(table, columns.shift or "", path)
     del table
     mixed = np.flatnonzero(_changes(condition_code) & ~changed)
     if mixed.size:
@@ -146,13 +146,10 @@ def _changes(values: NDArray[np.generic]) -> NDArray[np.bool_]:
     return changed
 
 
-def _words(table: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int32]]:
+def _words(table: pa.Table, name: str, path: Path) -> tuple[list[str | None], NDArray[np.int32]]:
     """A column of words as codes; all −1 where there is none."""
     if name not in table.column_names:
         return [], np.broadcast_to(np.int32(-1), table.num_rows)
-    column = table.column(name)
-    if not pa.types.is_dictionary(column.type):
-        column = pc.cast(column, pa.string()).dictionary_encode()
-    column = column.unify_dictionaries().combine_chunks()
+    column = words_of(table.column(name), name, path).unify_dictionaries().combine_chunks()
     words = [None if word is None else str(word) for word in column.dictionary.to_pylist()]
     return words, np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)

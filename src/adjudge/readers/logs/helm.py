@@ -21,6 +21,7 @@ from adjudge.readers.logs.record import (
     Log,
     Printed,
     Record,
+    Trial,
     content_hash,
     score_of,
     text_of,
@@ -57,7 +58,7 @@ class _Stat(msgspec.Struct):
 
 class _Instance(msgspec.Struct):
     instance_id: str
-    train_trial_index: int = 0
+    train_trial_index: Trial = 0
     stats: list[_Stat] = []
     perturbation: dict[str, Any] | None = None
 
@@ -96,7 +97,7 @@ class _Answer(msgspec.Struct):
 
 class _Request(msgspec.Struct):
     instance: _Asked
-    train_trial_index: int = 0
+    train_trial_index: Trial = 0
     output_mapping: dict[str, str] | None = None
     result: _Answer | None = None
 

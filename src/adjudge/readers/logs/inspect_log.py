@@ -28,6 +28,8 @@ from adjudge.readers.logs.record import (
     Printed,
     Record,
     Score,
+    Tokens,
+    Trial,
     content_hash,
     missing,
     score_of,
@@ -59,8 +61,8 @@ class _Score(msgspec.Struct, gc=False):
 class _Usage(msgspec.Struct, gc=False):
     """Tokens of one model."""
 
-    input_tokens_cache_read: int | None = None
-    input_tokens_cache_write: int | None = None
+    input_tokens_cache_read: Tokens | None = None
+    input_tokens_cache_write: Tokens | None = None
 
 
 _NO_USAGE = _Usage()
@@ -70,7 +72,7 @@ class _Sample(msgspec.Struct, gc=False):
     """A summary, or as much of a whole sample."""
 
     id: str | int
-    epoch: int = 1
+    epoch: Trial = 1
     input: Any = None
     choices: list[str] | None = None
     target: Any = None
@@ -191,8 +193,7 @@ def _records(samples: Iterable[_Sample], head: _Header, log: Log, scorer: str) -
     for place, sample in enumerate(samples, 1):
         seen.add(_key(sample))
         yield _record(sample, log, scorer, place, like)
-    ids = [str(name) for name in head.eval.dataset.sample_ids or ()]
-    yield from missing(ids, head.epochs, seen, like)
+    yield from missing(log.path, head.eval.dataset.sample_ids or (), head.epochs, seen, like)
 
 
 def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[str, Any]) -> Record:

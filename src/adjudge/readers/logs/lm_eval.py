@@ -141,7 +141,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
         checks = other_checks[str(sample.doc_id)]
         yield _record(sample, row, scorer, line, [checks.get(name) for name in log.checks], like)
     if log.samples is not None and all(name.isdigit() and int(name) < log.samples for name, _ in seen):
-        yield from missing((str(number) for number in range(log.samples)), 1, seen, like)
+        yield from missing(log.path, range(log.samples), 1, seen, like)
 
 
 def _record(

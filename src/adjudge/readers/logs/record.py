@@ -7,13 +7,15 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 from numpy.typing import NDArray
+
+from adjudge.errors import InputError
 
 STATUSES = ("scored", "abstained", "unparsed", "errored", "missing")
 SCORED, ABSTAINED, UNPARSED, ERRORED, MISSING = range(5)
@@ -25,6 +27,10 @@ NO_KIND = -1
 CHUNK = 8192  # records that become a table together
 TEXT_LIMIT = 2000
 MOST_CHECKS = 30
+MOST_ABSENT = 1_000_000
+"""Attempts that a log plans and does not have; each is a row of the run."""
+Trial = Annotated[int, msgspec.Meta(ge=0, lt=(1 << 31) - 1)]
+Tokens = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 NAN = math.nan
 
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
@@ -224,9 +230,15 @@ def _array(name: str, column: Sequence[Any]) -> pa.Array:
     return pa.array(column, kind)
 
 
-def missing(ids: Iterable[str], trials: int, seen: set[tuple[str, int]], like: Mapping[str, Any]) -> Iterator[Record]:
+def missing(
+    path: str, ids: Sequence[str | int], trials: int, seen: set[tuple[str, int]], like: Mapping[str, Any]
+) -> Iterator[Record]:
     """A record for every attempt that was planned and has none."""
-    for name in ids:
+    planned = len(ids) * trials
+    if planned - len(seen) > MOST_ABSENT:
+        what = f"plans {planned:,} attempts and has {len(seen):,}: more than {MOST_ABSENT:,} would be absent"
+        raise InputError(what, file=path, hint="Correct the number of samples or epochs that it plans.")
+    for name in map(str, ids):
         for trial in range(1, trials + 1):
             if (name, trial) not in seen:
                 yield Record(id=name, trial=trial, status=MISSING, error="the log has no such sample", **like)
