@@ -59,6 +59,7 @@ def test_the_command_that_reads_it_and_what_it_would_ignore(adjudge_cli, folder)
     assert "ignored: Extra (66.7 %), who (100 %)" in done.stdout
     without = adjudge_cli("describe", folder / "rows.jsonl").stdout
     assert "No command reads this as it is" in without
+    assert "Rules of your own can judge it: adjudge check init " in without
 
 
 def test_records_inside_one_object_are_pointed_at(adjudge_cli, folder):

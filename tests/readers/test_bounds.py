@@ -18,6 +18,7 @@ from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import protocol
 from adjudge.readers.blocks import blocks
 from adjudge.readers.bounds import BOUNDS, bound, raise_bounds
+from adjudge.readers.records import records
 from adjudge.readers.shape import AS_IT_IS
 from adjudge.readers.sources import open_source
 
@@ -187,6 +188,21 @@ def test_bytes_that_are_no_characters_in_a_csv_are_replaced_and_noted(tmp_path):
         (block,) = blocks(source, 0, AS_IT_IS)
     assert json.loads(block.records()[0])["label"] == "caf\ufffd"
     assert list(block.mended) == [2]
+
+
+@pytest.mark.parametrize("sign, point", [(";", "."), ("\t", "."), (",", ",")])
+def test_decimal_commas_are_read_where_no_comma_separates_cells(tmp_path, sign, point):
+    path = tmp_path / "x.csv"
+    cells = ["0,5", "-1,25", "1,5e-3", "1.234,5", "1,2,3", "a 0,5", "7"]
+    rows = [f'{number}{sign}"{cell}"' for number, cell in enumerate(cells)]
+    path.write_text("\n".join([f"id{sign}score", *rows]))
+    with open_source(str(path)) as source:
+        (block,) = blocks(source, 0, AS_IT_IS)
+        assert source.decimal_commas == (3 if point == "." else 0)
+    scores = [json.loads(record)["score"] for record in block.records()]
+    assert scores == [cell.replace(",", point) for cell in cells[:3]] + cells[3:]
+    with open_source(str(path)) as source:  # a prompt is not rewritten
+        assert [json.loads(record)["score"] for _, record in records(source)] == cells
 
 
 def test_utf_16_is_told(tmp_path):

@@ -82,6 +82,15 @@ def test_a_csv_without_a_model_is_named_after_its_file(tmp_path, judge):
     assert any("name no model" in note for note in run.metrics["notes"])
 
 
+def test_a_spreadsheet_with_decimal_commas_is_read_and_said(tmp_path, judge):
+    path = tmp_path / "scores.csv"
+    path.write_text("\ufeffid;model;score\r\nq1;m;0,5\r\nq2;m;1,0\r\nq3;m;0\r\n", encoding="utf-8")
+    run = judge(path)
+    assert run["mean_score", "m"].value == pytest.approx(0.5)
+    assert any("scores: 2 numbers with a decimal comma" in note for note in run.manifest.notes)
+    assert not adjudge.verify(run).problems
+
+
 def test_a_wide_table_has_a_column_a_model(tmp_path, judge):
     path = tmp_path / "wide.csv"
     path.write_text("id,a,b\nq1,1,0\nq2,0,\nq3,1,1\n", encoding="utf-8")

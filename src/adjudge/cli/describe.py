@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +158,9 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
             for each in readers[:_NEAR]
         ]
         blocks.append("No command reads this as it is (--column OURS=THEIRS names a key):\n  " + "\n  ".join(near))
+        blocks.append(
+            f"Rules of your own can judge it: adjudge check init {shlex.quote(description.path)} -o rules.yaml"
+        )
     return "\n\n".join(blocks) + "\n"
 
 

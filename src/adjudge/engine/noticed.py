@@ -1,4 +1,4 @@
-"""What is noticed of a role while it is read: keys that nobody reads, and characters that had to be replaced."""
+"""What is noticed of a role while it is read: keys that nobody reads, characters that had to be replaced, decimal commas."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Noticed:
     looked: int = 0
     records: int = 0
     mended: list[tuple[str, int, str]] = field(default_factory=list)
+    decimal_commas: int = 0
 
     def notice(self, block: Block, before: int, keys: Keys | None) -> None:
         """Look at a block; `before` are the records of its file that came earlier."""
@@ -42,10 +43,11 @@ class Noticed:
         self.looked += other.looked
         self.records += other.records
         self.mended += other.mended
+        self.decimal_commas += other.decimal_commas
 
     def notes(self, role: str) -> list[str]:
         """What a user should know of the role's files."""
-        return [*self._unread_note(role), *self._mended_note(role)]
+        return [*self._unread_note(role), *self._mended_note(role), *self._commas_note(role)]
 
     def _unread_note(self, role: str) -> list[str]:
         if not self.unread:
@@ -67,6 +69,13 @@ class Noticed:
         more = f" and {len(self.mended) - _LINES:,} more" if len(self.mended) > _LINES else ""
         lines = "1 line" if len(self.mended) == 1 else f"{len(self.mended):,} lines"
         return [f"{role}: {lines} held {' or '.join(kinds)}, replaced or escaped: {places}{more}"]
+
+    def _commas_note(self, role: str) -> list[str]:
+        if not self.decimal_commas:
+            return []
+        return [
+            f"{role}: {self.decimal_commas:,} numbers with a decimal comma are read with a point; commas separate no cells there"
+        ]
 
 
 def _share(count: int, total: int) -> str:

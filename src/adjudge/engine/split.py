@@ -208,6 +208,7 @@ def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tup
                 reading.shape.refuse_unseen(path)
                 raise
             before += len(block)
+        reading.noticed.decimal_commas += source.decimal_commas or 0
         while source.stream.read(1 << 20):
             pass  # the digest is that of the whole file, also under a limit
         return source.sha256, source.bytes

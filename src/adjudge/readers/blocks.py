@@ -228,6 +228,7 @@ def _in_utf8(block: Block) -> Block:
 
 def _rewritten(source: Source, file: int, shape: Shape) -> Iterator[Block]:
     """Any other format, record by record as JSON."""
+    source.decimal_commas = 0
     rows = records(source, shape)
     while block_rows := list(itertools.islice(rows, _BLOCK_ROWS)):
         yield _in_utf8(block_of(block_rows, source.name, file))

@@ -24,6 +24,7 @@ _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
 _CSV_ROWS = 2048
 _DELIMITERS = ",;\t"
+_DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)", re.ASCII)
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _NAMES = {
     "_json_lines": "JSON Lines",
@@ -141,7 +142,7 @@ def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
     text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     header = source.stream.peek(1 << 16).partition(b"\n")[0].decode("utf-8", "replace")
     reader = csv.DictReader(text, delimiter=_delimiter(header), strict=True)
-    rows = _numbered(reader, source.name)
+    rows = _numbered(reader, source)
     try:
         while True:
             with _wide_fields():
@@ -155,14 +156,28 @@ def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
         text.detach()  # a wrapper that is collected would close the source
 
 
-def _numbered(reader: csv.DictReader[str], name: str) -> Iterator[tuple[int, bytes]]:
+def _numbered(reader: csv.DictReader[str], source: Source) -> Iterator[tuple[int, bytes]]:
+    name = source.name
     _refuse_twice(reader.fieldnames or (), name)
-    for row in reader:
+    left_alone = source.decimal_commas is None or reader.reader.dialect.delimiter == ","
+    for row in reader if left_alone else _with_points(reader, source):
         if None in row or None in row.values():
             width = len(reader.fieldnames or ())
             what = f"row has another number of cells than the {width} columns of the header"
             raise InputError(what, file=name, line=reader.line_num)
         yield reader.line_num, _encoded(_nested(row, name, reader.line_num))
+
+
+def _with_points(rows: Iterable[dict[str, str]], source: Source) -> Iterator[dict[str, str]]:
+    """Rows of a file that spreadsheets write where the comma is the decimal sign: a cell that is such a number gets a point."""
+    for row in rows:
+        numbers = {
+            name: match
+            for name, cell in row.items()
+            if cell and "," in cell and (match := _DECIMAL_COMMA.fullmatch(cell))
+        }
+        source.decimal_commas = (source.decimal_commas or 0) + len(numbers)
+        yield row | {name: f"{match[1]}.{match[2]}" for name, match in numbers.items()}
 
 
 def _encoded(record: dict[str, Any]) -> bytes:

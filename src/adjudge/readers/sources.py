@@ -45,10 +45,14 @@ class _Tally(io.RawIOBase):
 
 
 class Source:
-    """An open input: `stream` gives the decompressed bytes; `bytes` and `sha256` are those of the file, once read."""
+    """An open input: `stream` gives the decompressed bytes; `bytes` and `sha256` are those of the file, once read.
+
+    `decimal_commas` counts cells of CSV such as `0,5` that are read as `0.5`; while it is None they are left as they are.
+    """
 
     def __init__(self, name: str, tally: _Tally, stream: io.BufferedReader[Any], *, compressed: bool) -> None:
         self.name, self._tally, self.stream, self.compressed = name, tally, stream, compressed
+        self.decimal_commas: int | None = None
 
     @property
     def bytes(self) -> int:
