@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjudge.protocols.triage.batch import ABSTAINED, ANSWERS, ERRORED, MISSING, UNPARSED
+from adjudge.protocols.triage.metrics import Rate, rates
 from adjudge.protocols.triage.words import Classes
 
 DATASET_COLUMNS = ("label",)
+_BUCKETS = {ABSTAINED: "abstained", ERRORED: "errored", UNPARSED: "unparsed", MISSING: "missing"}
 Outcome = dict[str, Any]
 
 
 def comparable(classes: Classes, bins: int) -> list[Outcome]:
-    """How `compare` computes every metric of a configuration from its records."""
-    return [
+    """How `compare` computes every metric of a configuration from its records; rates that are not written here follow from their cells."""
+    outcomes = [
         *_over_all(classes),
         *_among_the_answered(classes),
         *_of_confidences(classes, bins),
         *_shares_on_request(classes),
     ]
+    names = {outcome["name"] for outcome in outcomes}
+    return outcomes + [_of_cells(name, rate, classes) for name, rate in rates(classes).items() if name not in names]
 
 
 def _over_all(classes: Classes) -> list[Outcome]:
@@ -139,6 +144,21 @@ def _shares_on_request(classes: Classes) -> list[Outcome]:
         for kind, words in (("coverage", {"answer": list(classes)}), ("abstain_rate", {"bucket": "abstained"}))
     ]
     return [*(_rate(name, {"bucket": bucket}, None, on_request=True) for name, bucket in buckets.items()), *by_class]
+
+
+def _of_cells(name: str, rate: Rate, classes: Classes) -> Outcome:
+    """A rate by the cells that it counts, each a label with a class that was answered or a bucket without an answer."""
+
+    def words(cells: tuple[int, ...]) -> list[Any]:
+        pairs = ((classes[cell // ANSWERS], cell % ANSWERS) for cell in cells)
+        return [
+            {"where": {"label": label, "bucket": _BUCKETS[answer]}}
+            if answer in _BUCKETS
+            else _cell(label, classes[answer])
+            for label, answer in pairs
+        ]
+
+    return {**_ratio(name, words(rate.hits), words(rate.base)), "on_request": True}
 
 
 def _cell(label: str, answer: str) -> dict[str, Any]:
