@@ -17,6 +17,7 @@ from adjudge.errors import ConfigError, InputError, VerificationFailed
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
 from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.protocols.anomaly.example import GRAVITY, simulate, write_example
+from adjudge.protocols.anomaly.rows import Columns, read_flights
 
 CATALOG = {
     "bias": {"parameters": {"position_bias_m": 5.0}, "duration": 10.0, "seed": 1},
@@ -445,3 +446,22 @@ def test_reproduce_imports_code_only_when_told_and_names_the_file(tmp_path, monk
     assert not (tmp_path / "imported").exists()
     CliRunner().invoke(main, ["anomaly", "reproduce", str(run), "--trust-code"], standalone_mode=False)
     assert (tmp_path / "imported").exists()
+
+
+def test_a_damaged_page_of_words_is_refused(tmp_path):
+    path = tmp_path / "flights.parquet"
+    table = pa.table({"flight": ["a", "b", "c"] * 40, "t": np.arange(120.0), "x": np.arange(120.0)})
+    pq.write_table(table, path, compression="none", use_dictionary=["flight"])
+    data = path.read_bytes()
+    refused = 0
+    for place in range(4, 400):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 64]) + data[place + 1 :])
+        try:
+            damaged = pq.read_table(path, read_dictionary=["flight"]).column("flight").combine_chunks()
+        except (pa.ArrowException, OSError):
+            continue
+        if damaged.null_count == 0 and max(damaged.indices.to_pylist()) >= len(damaged.dictionary):
+            with pytest.raises(InputError, match="neither readable CSV nor Parquet"):
+                read_flights(path, Columns())
+            refused += 1
+    assert refused

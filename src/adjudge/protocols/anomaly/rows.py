@@ -272,6 +272,7 @@ def _read_file(path: Path, rename: Mapping[str, str]) -> tuple[pa.Table, list[st
 
             words = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
             table = pq.read_table(path, read_dictionary=words)
+            table.validate(full=True)  # a damaged page may name words that its dictionary does not have
         else:
             table = _read_csv(path, notes)
         names = table.column_names
