@@ -13,8 +13,7 @@ from adjudge.provenance.texts import SLOTS
 
 @pytest.mark.parametrize("memory, files", [(1 << 30, 0), (4000, 3), (0, 5)])
 def test_rows_come_back_by_slot_in_their_order(tmp_path, monkeypatch, memory, files):
-    monkeypatch.setattr(module, "MEMORY_PIECE", 900)
-    monkeypatch.setattr(module, "FILE_PIECE", 900)
+    monkeypatch.setattr(module, "PIECE", 900)
     random = np.random.default_rng(3)
     spool = Spool(tmp_path, "rows", memory)
     numbers, slots = np.arange(1000), random.integers(0, SLOTS, 1000).astype(np.int16)

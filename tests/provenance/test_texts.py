@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -20,6 +22,14 @@ def test_bytes_are_those_of_the_texts_wherever_the_column_begins(before, texts, 
     encoded = [None if text is None else text.encode() for text in texts]
     assert lengths.tolist() == [-1 if text is None else len(text) for text in encoded]
     assert bytes(data) == b"".join(text for text in encoded if text is not None)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=90), max_size=20))
+def test_slots_of_short_and_long_texts_are_those_of_their_crc(texts):
+    assert slots_of(pa.chunked_array([texts], pa.string())).tolist() == [
+        zlib.crc32(text.encode()) >> 24 for text in texts
+    ]
 
 
 def test_a_slot_is_the_first_byte_of_the_crc():

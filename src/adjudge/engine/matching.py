@@ -46,7 +46,7 @@ class IdDigest:
 
     def close(self) -> None:
         """No more ids of this partition come."""
-        ids = _ascending(pa.chunked_array(self._ids, pa.string()))
+        ids = self._ids[0] if len(self._ids) == 1 else _ascending(pa.chunked_array(self._ids, pa.string()))
         if len(ids):
             lengths, texts = bytes_of(ids)
             digest = hashlib.sha256(lengths.tobytes())

@@ -72,7 +72,7 @@ def citation_problems(samples: pa.Table, evidence: Evidence) -> list[str]:
     beyond[-1] = 0xFF << (width - 8 * (size - 1)) & 0xFF
     not_passed = _packed(evidence.outcome != PASS)
     bucket, words = _words(samples, "bucket")
-    passed = np.isin(bucket, [place for place, word in enumerate(words) if word == "passed"])
+    passed = np.array([*(word == "passed" for word in words), False])[bucket]
     wrong = {
         "cites no evidence": ~cited.any(axis=1),
         "cites an atom that does not exist": (cited & beyond).any(axis=1),

@@ -241,7 +241,7 @@ class ReadRange:
 def read_range(job: Range) -> ReadRange:
     """Read the lines of a range into a file of the scratch folder."""
     item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
-    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", file_piece=RANGE_BYTES)
+    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", piece=RANGE_BYTES)
     reading = Reading(item, Shape(), spool)
     lines = before = 0
     with _opened(job.path, job.start, job.end) as stream:

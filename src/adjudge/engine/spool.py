@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adjudge.provenance.texts import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
-MEMORY_PIECE, FILE_PIECE = 2_000_000, 8_000_000  # bytes: about a block as it is, and enough for a file
+PIECE = 8_000_000  # bytes: some blocks, so that a partition is put together from few tables
 MEMORY_BYTES = 60_000_000
 """Of one role, in memory; what comes then goes to files."""
 
@@ -71,7 +71,7 @@ class Spool:
     folder: Path
     name: str
     memory: int = 0
-    file_piece: int = field(default_factory=lambda: FILE_PIECE)
+    piece: int = field(default_factory=lambda: PIECE)
     pieces: list[Piece] = field(default_factory=list)
     rows: int = 0
     _tables: list[pa.Table] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Spool:
         self._slots.append(slots)
         self._bytes += table.nbytes
         self.rows += table.num_rows
-        if self._bytes > (MEMORY_PIECE if self.memory > 0 else self.file_piece):
+        if self._bytes > self.piece:
             self.close()
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BufferedIOBase
@@ -50,10 +50,14 @@ class Block:
         """The JSON of every record."""
         return self.data.split(b"\n") if len(self.lines) else []
 
-    def some_records(self, rows: Iterable[int]) -> list[bytes]:
+    def some_records(self, rows: Sequence[int]) -> list[bytes]:
         """The JSON of some records."""
-        edges = [-1, *self.breaks.tolist(), len(self.data)]
-        return [self.data[edges[row] + 1 : edges[row + 1]] for row in rows]
+        place = np.array(rows, dtype=np.intp)
+        edges = np.concatenate([[-1], self.breaks, [len(self.data)]])
+        return [
+            self.data[low + 1 : high]
+            for low, high in zip(edges[place].tolist(), edges[place + 1].tolist(), strict=True)
+        ]
 
     @cached_property
     def breaks(self) -> NDArray[np.int64]:

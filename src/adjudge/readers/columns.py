@@ -39,10 +39,11 @@ class ColumnReader:
         self._words = {name: set(known) for name, known in words.items()}
         self._narrow: msgspec.json.Decoder[Any] | None = None
 
-    def read(self, block: Block) -> dict[str, tuple[Any, ...]]:
+    def read(self, block: Block) -> dict[str, list[Any]]:
         """The values of every field that some record of the block has, in the order of the records."""
         rows = self._rows(block)
-        columns = dict(zip(rows[0].__struct_fields__, zip(*map(astuple, rows), strict=True), strict=True))
+        values, names = list(chain.from_iterable(map(astuple, rows))), rows[0].__struct_fields__
+        columns = {name: values[place :: len(names)] for place, name in enumerate(names)}
         return {
             field.name: columns[field.name]
             for field in self._fields.values()
@@ -98,5 +99,5 @@ class ColumnReader:
         return msgspec.json.Decoder(narrow)
 
 
-def _all_none(column: tuple[Any, ...]) -> bool:
+def _all_none(column: list[Any]) -> bool:
     return column[0] is None and column.count(None) == len(column)

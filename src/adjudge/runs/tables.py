@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from adjudge.errors import RunError
 from adjudge.runs.new_file import NewFile
 
-COUNTED = ("part", "row", "sample")
-"""Columns of numbers that count up within a batch: stored as differences, and with their bounds, by which a reader
+COUNTED = ("part", "row", "sample", "line")
+"""Columns of numbers that count up within a batch, or nearly: stored as differences, and with their bounds, by which a reader
 skips the batches that do not have what it looks for."""
 
 HASHES = ("input_hash",)

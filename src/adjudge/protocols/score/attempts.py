@@ -160,10 +160,10 @@ def merged(partials: Sequence[Partial]) -> Attempts:
     offsets = np.cumsum([0, *(partial.items for partial in partials)])
     for name in partials[0].columns if partials else ():
         parts = []
+        where = {word: code for code, word in enumerate(words.get(name, ()))}
         for place, partial in enumerate(partials):
             column = partial.columns[name]
             if name in words:
-                where = {word: code for code, word in enumerate(words[name])}
                 translate = np.array([*(where[word] for word in partial.words[name]), -1], dtype=np.int32)
                 column = translate[column]
             elif name == "item":

@@ -17,6 +17,7 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import one_array
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import Group, ungrouped
+from adjudge.provenance.texts import bytes_of
 from adjudge.readers.logs.record import MISSING, NO_KIND, TYPES
 
 _NUMBERED = re.compile(r"#\d+$")
@@ -74,7 +75,7 @@ def sample_names(items: pa.ChunkedArray, trials: NDArray[np.int32]) -> pa.Array:
     """The name of every attempt: the item, with its trial where it is not the first or the item's own name looks so."""
     names = one_array(items)
     numbered = trials != 1
-    if pc.any(pc.match_substring(names, "#")).as_py() and pc.any(pc.match_substring_regex(names, r"#\d+$")).as_py():
+    if b"#" in bytes(bytes_of(names)[1]):
         numbered |= np.array([bool(_NUMBERED.search(name)) for name in names.to_pylist()])
     if not numbered.any():
         return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from adjudge.protocols.base import Role
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import id_name, keyed
 from adjudge.protocols.score.truth import Label, number_of, trial_of
+from adjudge.provenance.texts import bytes_of
 from adjudge.readers.blocks import Block
 from adjudge.readers.columns import ColumnReader
 from adjudge.readers.logs.formats import read_log
@@ -336,12 +338,10 @@ def _names(values: Sequence[Any]) -> pa.Array:
 
 def _texts(values: Sequence[Any]) -> pa.Array:
     """A column of texts of bounded length."""
-    try:
+    with suppress(pa.ArrowTypeError, pa.ArrowInvalid):
         texts = pa.array(values, pa.string())
-    except (pa.ArrowTypeError, pa.ArrowInvalid):
-        return pa.array([text_of(value) for value in values], pa.string())
-    if pc.max(pc.binary_length(texts)).as_py() <= TEXT_LIMIT or pc.max(pc.utf8_length(texts)).as_py() <= TEXT_LIMIT:
-        return texts
+        if bytes_of(texts)[0].max() <= TEXT_LIMIT:
+            return texts
     return pa.array([text_of(value) for value in values], pa.string())
 
 

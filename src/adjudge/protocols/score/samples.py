@@ -80,8 +80,6 @@ def table_of(
 def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
     """What the log says beside the number, for `explain`."""
     table = rows.table
-    file = column_of(table, "file").fill_null(len(files)).to_numpy()
-    names = pa.array([*files, None], pa.string())
     return pa.table(
         {
             "response": column_of(table, "answer"),
@@ -92,7 +90,7 @@ def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
             "meta": column_of(table, "meta"),
             "cache_read": column_of(table, "cache_read"),
             "cache_write": column_of(table, "cache_write"),
-            "file": names.take(pa.array(file)).dictionary_encode(),
+            "file": pa.DictionaryArray.from_arrays(column_of(table, "file"), pa.array(files, pa.string())),
             "line": column_of(table, "line"),
         }
     )
