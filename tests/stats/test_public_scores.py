@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from adjudge.stats import confusion, ranking
+from adjudge.stats import confusion, ranked, ranking
+from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 
 pytestmark = pytest.mark.realdata
 DATA = Path(os.environ.get("ADJUDGE_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -32,13 +33,11 @@ def series():
 
 def test_nab_confusion_at_the_published_threshold(series):
     published, scores, anomalous = series
-    flagged = (scores >= published["threshold"]).astype(int)
-    table = confusion.table(anomalous.astype(int), flagged, ("normal", "anomaly"))
-    counts = {"TN": table.counts[0, 0], "FP": table.counts[0, 1], "FN": table.counts[1, 0], "TP": table.counts[1, 1]}
-    assert counts == {name: published[name] for name in counts}
+    answers = np.zeros((2, 5), dtype=int)
+    np.add.at(answers, (anomalous.astype(int), (scores >= published["threshold"]).astype(int)), 1)
+    assert answers[:, :2].tolist() == [[published["TN"], published["FP"]], [published["FN"], published["TP"]]]
+    table = confusion.Confusion(("normal", "anomaly"), answers)
     tp, fp, fn = (published[name] for name in ("TP", "FP", "FN"))
-    assert confusion.precision(table, "anomaly").value == tp / (tp + fp)
-    assert confusion.recall(table, "anomaly").value == tp / (tp + fn)
     f1 = confusion.f1(table, "anomaly", seed=1, stream="f1")
     assert f1.value == pytest.approx(2 * tp / (2 * tp + fp + fn), abs=1e-15)
 
@@ -47,10 +46,9 @@ def test_heavily_tied_scores_rank_as_in_scikit_learn(series):
     _, scores, anomalous = series
     assert np.unique(scores).size < scores.size / 2
     assert ranking.auroc(scores, anomalous).value == pytest.approx(metrics.roc_auc_score(anomalous, scores), abs=1e-12)
-    average = ranking.average_precision(scores, anomalous).value
+    rows = RankedRows.of(scores, anomalous, np.arange(scores.size) // 1000, scores.size // 1000 + 1)
+    average = ranked.average_precision(rows, seed=1, stream="ap", resamples=5).value
     assert average == pytest.approx(metrics.average_precision_score(anomalous, scores), abs=1e-12)
     fpr, tpr, _ = metrics.roc_curve(anomalous, scores, drop_intermediate=False)
-    blocks = np.arange(scores.size) // 1000
-    for clusters in (None, blocks):
-        recall = ranking.recall_at_fpr(scores, anomalous, 0.01, clusters=clusters, seed=1, stream="r").value
-        assert recall == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-12)
+    recall = ranked.recall_at_fpr(Curve.of(*rows.falling, rows.m), 0.01, seed=1, stream="r").value
+    assert recall == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-12)

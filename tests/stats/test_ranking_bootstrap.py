@@ -146,15 +146,24 @@ def test_clusters_that_differ_widen_the_interval(measure, method):
     place = np.repeat(np.arange(25), 40)
     positive = random.random(1000) < 0.5
     scores = random.normal(size=1000) + positive * (1 + random.normal(size=25)[place])
-    arguments = (scores, positive, 0.1) if measure == "recall_at_fpr" else (scores, positive)
-    function = getattr(ranking, measure)
-    plain = function(*arguments, seed=1, stream="m")
-    clustered = function(*arguments, clusters=place, seed=1, stream="m", method=method)
+
+    def estimate(clusters, **asked):
+        rows = rb.RankedRows.of(scores, positive, clusters, int(clusters.max()) + 1)
+        if measure == "recall_at_fpr":
+            return ranked.recall_at_fpr(rb.Curve.of(*rows.falling, rows.m), 0.1, seed=1, stream="m", **asked)
+        return getattr(ranked, measure)(rows, seed=1, stream="m", **asked)
+
+    plain, clustered = estimate(np.arange(1000), resamples=300), estimate(place, method=method)
     assert clustered.value == pytest.approx(plain.value, abs=1e-12)
     assert clustered.low < clustered.value < clustered.high
     assert clustered.high - clustered.low > 1.3 * (plain.high - plain.low)
+
+
+def test_clusters_may_have_names():
+    scores, positive, place = make((200, 12, 30, 5))
     names = np.array([f"flight {k}" for k in place])
-    assert function(*arguments, clusters=names, seed=1, stream="m", method=method).value == clustered.value
+    one, other = (ranking.auroc(scores, positive, clusters=clusters, seed=1) for clusters in (place, names))
+    assert one.value == other.value
 
 
 def test_few_clusters_are_enumerated():

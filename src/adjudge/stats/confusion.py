@@ -8,7 +8,7 @@ taken over `all` rows, where no answer is a wrong answer, or over the `answered`
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Unpack
 
@@ -23,21 +23,10 @@ from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
 
-ABSTAINED, ERRORED, MISSING = -1, -2, -3
 NO_ANSWER = ("abstained", "errored", "missing")
 Over = Literal["all", "answered"]
 Mask = npt.NDArray[np.bool_]
 """Some of the cells of a table."""
-
-
-def encode(values: Sequence[Hashable], labels: Sequence[str], extra: Mapping[Hashable, int] | None = None) -> IntArray:
-    """Positions in the declared label space; `extra` maps what is no label, such as None, to ABSTAINED or MISSING."""
-    codes: dict[Hashable, int] = {label: place for place, label in enumerate(labels)}
-    codes.update(extra or {})
-    try:
-        return np.array([codes[value] for value in values], dtype=np.int64)
-    except KeyError as unknown:
-        raise StatsError(f"label {unknown.args[0]!r} is not one of {', '.join(labels)}") from None
 
 
 @dataclass(frozen=True)
@@ -76,67 +65,6 @@ class Confusion:
             return self.labels.index(label)
         except ValueError:
             raise StatsError(f"label {label!r} is not one of {', '.join(self.labels)}") from None
-
-    def merge(self, other: Confusion) -> Confusion:
-        """The table of two parts of the data over the same labels (and the same clusters, in the same order)."""
-        if self.labels != other.labels or (self.by_cluster is None) != (other.by_cluster is None):
-            raise StatsError("confusion tables over different labels or clusters cannot be added")
-        if self.by_cluster is None or other.by_cluster is None:
-            return Confusion(self.labels, self.counts + other.counts)
-        _checks.same_length(len(self.by_cluster), len(other.by_cluster), "by_cluster")
-        return Confusion(self.labels, self.counts + other.counts, self.by_cluster + other.by_cluster)
-
-
-def table(
-    truth: npt.ArrayLike, answer: npt.ArrayLike, labels: Sequence[str], *, clusters: npt.ArrayLike | None = None
-) -> Confusion:
-    """Count codes from `encode`: truths 0 … K-1, answers 0 … K-1 or ABSTAINED, ERRORED, MISSING."""
-    k = len(labels)
-    if k < 2 or len(set(labels)) != k:
-        raise StatsError(f"the label space {tuple(labels)} needs at least two different labels")
-    rows, columns = np.asarray(truth, dtype=np.int64), np.asarray(answer, dtype=np.int64)
-    _checks.same_length(rows.size, columns.size, "answer")
-    if rows.size and (rows.min() < 0 or rows.max() >= k):
-        raise StatsError(f"truth holds a code outside 0 … {k - 1}")
-    if columns.size and (columns.min() < MISSING or columns.max() >= k):
-        raise StatsError(f"answer holds a code outside {MISSING} … {k - 1}")
-    width = k + len(NO_ANSWER)
-    cell = rows * width + np.where(columns < 0, k - 1 - columns, columns)
-    if clusters is None:
-        return Confusion(tuple(labels), np.bincount(cell, minlength=k * width).reshape(k, width))
-    groups = np.asarray(clusters)
-    _checks.same_length(rows.size, groups.size, "clusters")
-    names, place = np.unique(groups, return_inverse=True)
-    by_cluster = np.bincount(place * (k * width) + cell, minlength=names.size * k * width).reshape(-1, k, width)
-    return Confusion(tuple(labels), by_cluster.sum(axis=0), by_cluster)
-
-
-def accuracy(confusion: Confusion, *, over: Over = "all", level: float = 0.95) -> Estimate:
-    """The share of right answers."""
-    seen = confusion.over(over)
-    right = np.eye(len(seen.labels), seen.counts.shape[1], dtype=bool)
-    return _rate(seen, right, seen.mask(), f"no rows {_rows(over)}", level)
-
-
-def recall(confusion: Confusion, label: str, *, over: Over = "all", level: float = 0.95) -> Estimate:
-    """The share of a class's rows that were given its label."""
-    seen, why = confusion.over(over), f"no rows of class {label!r} {_rows(over)}"
-    return _rate(seen, seen.mask(label, label), seen.mask(label), why, level)
-
-
-def precision(confusion: Confusion, label: str, *, level: float = 0.95) -> Estimate:
-    """The share of the rows given a label that have it; null when the label was never given."""
-    right, why = confusion.mask(label, label), f"the label {label!r} was never given"
-    return _rate(confusion, right, confusion.mask(answer=label), why, level)
-
-
-def coverage(confusion: Confusion, *, truth: str | None = None, level: float = 0.95) -> Estimate:
-    """The share of rows (of one true class) that were answered with a label."""
-    rows = confusion.mask(truth)
-    answered = np.arange(rows.shape[1]) < len(confusion.labels)
-    return _rate(
-        confusion, rows & answered, rows, ("no rows" if truth is None else f"no rows of class {truth!r}"), level
-    )
 
 
 def f1(

@@ -39,17 +39,11 @@ class Placements(NamedTuple):
         return (n * self.squares() - self.total() ** 2) / (n * (n - 1))
 
 
-def placements(column: FloatArray, positive: BoolArray, *, by_row: bool = False) -> tuple[Placements, Placements]:
-    """Per positive 2 · (negatives below) + ties, per negative 2 · (positives above) + ties.
-
-    By rising score, which is faster, or in the order of the rows.
-    """
-    ups, downs = by_class(column, positive)
-    sorted_ups, sorted_downs = np.sort(ups), np.sort(downs)
-    if not by_row:
-        ups, downs = sorted_ups, sorted_downs
-    up = np.searchsorted(sorted_downs, ups, side="left") + np.searchsorted(sorted_downs, ups, side="right")
-    down = np.searchsorted(sorted_ups, downs, side="left") + np.searchsorted(sorted_ups, downs, side="right")
+def placements(column: FloatArray, positive: BoolArray) -> tuple[Placements, Placements]:
+    """Per positive 2 · (negatives below) + ties, per negative 2 · (positives above) + ties, by rising score."""
+    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
+    up = np.searchsorted(downs, ups, side="left") + np.searchsorted(downs, ups, side="right")
+    down = np.searchsorted(ups, downs, side="left") + np.searchsorted(ups, downs, side="right")
     return Placements(up.astype(np.int64)), Placements((2 * ups.size - down).astype(np.int64))
 
 
