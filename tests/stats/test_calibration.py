@@ -10,7 +10,6 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from adjudge.errors import StatsError
 from adjudge.stats.calibration import (
     MAY_BE_CALIBRATED,
     brier,
@@ -65,15 +64,16 @@ def test_brier_and_log_loss_equal_scikit_learn(rows):
     assert ours == pytest.approx(sklearn_log_loss(correct, inner, labels=[False, True]), abs=1e-12)
 
 
-@given(DECIMALS | ROWS, st.sampled_from(["equal_width", "equal_mass"]), st.randoms(use_true_random=False))
+@given(DECIMALS | ROWS, st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_row_order_changes_no_bit(rows, scheme, random):
+def test_row_order_changes_no_bit(rows, random):
     confidence, correct = rows
     order = random.sample(range(correct.size), correct.size)
     moved = (confidence[order], correct[order])
-    assert ece(*moved, scheme=scheme, seed=1, resamples=60) == ece(*rows, scheme=scheme, seed=1, resamples=60)
+    assert ece(*moved, seed=1, resamples=60) == ece(*rows, seed=1, resamples=60)
+    assert ece_value(*moved, scheme="equal_mass") == ece_value(*rows, scheme="equal_mass")
     assert brier(*moved, seed=1, resamples=60) == brier(*rows, seed=1, resamples=60)
-    assert reliability_table(*moved, scheme=scheme) == reliability_table(*rows, scheme=scheme)
+    assert reliability_table(*moved) == reliability_table(*rows)
 
 
 def test_brier_estimate_has_the_value():
@@ -114,15 +114,11 @@ def test_ece_by_cluster_is_wider():
     assert by_cluster.high - by_cluster.low > 1.3 * (rows.high - rows.low)
 
 
-def test_log_loss_of_a_wrong_certainty_is_null_unless_clipped():
+def test_log_loss_of_a_wrong_certainty_is_null():
     estimate = log_loss([1.0, 0.5], [0, 1], seed=0)
     assert estimate.value is None
     assert "1 rows" in estimate.why
-    clipped = log_loss([1.0, 0.5], [0, 1], clip=1e-6, seed=0)
-    assert clipped.value == pytest.approx((-math.log(1e-6) + math.log(2)) / 2, rel=1e-9)
     assert log_loss([1.0, 0.0], [1, 0], seed=0).value == 0.0
-    with pytest.raises(StatsError, match="clip"):
-        log_loss([0.5], [1], clip=0.5, seed=0)
 
 
 def test_no_rows_is_null():
@@ -149,9 +145,6 @@ def test_reliability_table_by_cluster_is_wider():
     plain = reliability_table(confidence, correct)[5].accuracy
     clustered = reliability_table(confidence, correct, clusters=np.repeat(np.arange(8), 5))[5].accuracy
     assert clustered.high - clustered.low > plain.high - plain.low
-    table = reliability_table(confidence, correct, scheme="equal_mass", bins=2)
-    assert [row.n for row in table] == [0, 40]
-    assert (table[1].low, table[1].high) == (0.5, 0.5)
 
 
 def test_ece_of_calibrated_answers_reaches_down_to_zero():

@@ -125,8 +125,6 @@ def test_risk_coverage_curve():
     ]
     assert curve[0].risk.high > 0.5
     assert curve[-1].coverage == 1.0
-    band = risk_coverage([0.9, 0.8, 0.8, 0.7], [1, 0, 1, 0], simultaneous=True)
-    assert all(wide.risk.high > narrow.risk.high for wide, narrow in zip(band[:-1], curve[:-1], strict=True))
 
 
 def test_risk_coverage_of_many_rows_is_thinned():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import Drawing, Resampling, Statistic, statistic_of_counts
+from adjudge.stats.bootstrap import Resampling
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
@@ -82,18 +82,17 @@ def cohen_kappa(
 def cohen_kappa_bootstrap(
     matrix: npt.ArrayLike,
     *,
-    weights: Weights | Disagreement = "unweighted",
     seed: int,
     stream: str = "cohen_kappa",
     level: float = 0.95,
     **resampling: Unpack[Resampling],
 ) -> Estimate:
-    """Cohen's κ with a bootstrap interval: items resampled from matrix[k, k], or clusters from matrix[m, k, k]."""
-    cells, table = _cells(matrix)
-    v = disagreement(len(table), weights)
+    """Cohen's κ with a bootstrap interval over items."""
+    table = _square(matrix)
+    v = disagreement(len(table), "unweighted")
     exact = _kappa_exact(table, v)
+    n = int(table.sum())
     if exact is None:
-        n = int(table.sum())
         return Estimate.null(ONE_LABEL if n else "no items", n=n, level=_checks.level(level))
     k = len(table)
 
@@ -101,10 +100,14 @@ def cohen_kappa_bootstrap(
         counts = flat.reshape(-1, k, k)
         expected = np.einsum("ri,ij,rj->r", counts.sum(axis=2), v, counts.sum(axis=1))
         observed = counts.sum(axis=(1, 2)) * np.einsum("rij,ij->r", counts, v)
-        return _one_minus_ratio(observed, expected)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(expected != 0, 1.0 - observed / expected, np.nan))
 
-    chance = _chance(table, v)
-    return _bootstrap(cells, kappa, float(exact), chance, seed=seed, stream=stream, level=level, **resampling)
+    estimate = multinomial_cells(
+        table.ravel(), kappa, value=float(exact), seed=seed, stream=stream, level=level, **resampling
+    )
+    chance = 1.0 - float(table.sum(axis=1) @ v.astype(np.float64) @ table.sum(axis=0)) / (n * n)
+    return zero_width(estimate, int(np.trace(table)), n, chance)
 
 
 def gwet_ac1(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -213,34 +216,6 @@ def _square(matrix: npt.ArrayLike) -> IntArray:
     return table
 
 
-def _cells(matrix: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-    """The counts as given, [k, k] or [m, k, k], and their sum."""
-    counts = _checks.counts(matrix, "confusion matrix")
-    if counts.ndim == 3:
-        return counts, _square(counts.sum(axis=0))
-    return counts, _square(counts)
-
-
-def _bootstrap(
-    cells: IntArray,
-    function: Statistic,
-    value: float,
-    chance: float,
-    *,
-    level: float,
-    **drawing: Unpack[Drawing],
-) -> Estimate:
-    """A statistic of the matrix from resampled items, cells[k, k], or clusters, cells[m, k, k]."""
-    if cells.ndim == 2:
-        table = cells
-        estimate = multinomial_cells(cells.ravel(), function, value=value, level=level, **drawing)
-    else:
-        table = cells.sum(axis=0)
-        by_cluster = cells.reshape(len(cells), -1)
-        estimate = statistic_of_counts(by_cluster, function, n=int(cells.sum()), value=value, level=level, **drawing)
-    return zero_width(estimate, int(np.trace(table)), int(table.sum()), chance)
-
-
 def _kappa_exact(table: IntArray, v: IntArray) -> Fraction | None:
     counts, weights = table.astype(object), v.astype(object)
     row, column = counts.sum(axis=1), counts.sum(axis=0)
@@ -248,12 +223,6 @@ def _kappa_exact(table: IntArray, v: IntArray) -> Fraction | None:
     if expected == 0:
         return None
     return 1 - Fraction(int(counts.sum()) * int((weights * counts).sum()), expected)
-
-
-def _chance(table: IntArray, v: IntArray) -> float:
-    n = int(table.sum())
-    expected = float(table.sum(axis=1) @ v.astype(np.float64) @ table.sum(axis=0)) / (n * n)
-    return 1.0 - expected / max(1, int(v.max()))
 
 
 def _ac1_chance(table: IntArray) -> tuple[FloatArray, float]:
@@ -267,11 +236,6 @@ def _ac1_exact(table: IntArray) -> Fraction:
     shares = [Fraction(int(count), 2 * n) for count in table.sum(axis=0) + table.sum(axis=1)]
     chance = sum((share * (1 - share) for share in shares), Fraction(0)) / (q - 1)
     return (Fraction(int(np.trace(table)), n) - chance) / (1 - chance)
-
-
-def _one_minus_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(bottom != 0, 1.0 - top / bottom, np.nan))
 
 
 def _delta_interval(table: IntArray, value: float, chance: float, gradient: FloatArray, level: float) -> Estimate:

@@ -13,12 +13,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.errors import StatsError
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import Drawing, Resampling, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.confidence_bins import Closed, Scheme, Tally, assign, columns, cut, edges
+from adjudge.stats.confidence_bins import Closed, Scheme, Tally, assign, columns, cut, edges, equal_width
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.resampling import generator
@@ -31,10 +30,10 @@ MAY_BE_CALIBRATED = "perfectly calibrated answers could give this value too; the
 
 
 class ReliabilityRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One bin: its edges (for equal mass the least and largest confidence in it), its rows, what they keep."""
+    """One bin: its edges, its rows, what they keep."""
 
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     n: int
     mean_confidence: float | None
     accuracy: Estimate
@@ -59,8 +58,6 @@ def ece(  # noqa: PLR0913 -- the options of a measure, by name
     correct: npt.ArrayLike,
     *,
     bins: int = 10,
-    scheme: Scheme = "equal_width",
-    closed: Closed = "left",
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
     seed: int,
@@ -73,12 +70,12 @@ def ece(  # noqa: PLR0913 -- the options of a measure, by name
     ECE = Σ (n_b/n)·|accuracy_b − mean confidence_b| (Naeini, Cooper, Hauskrecht 2015, AAAI). The absolute value makes
     it too high on small samples, and no resample falls to 0 though the truth may be 0. Where the value is one that
     perfectly calibrated answers would give with probability 1 − level or more, the interval therefore reaches down to
-    0, and a warning says so. Equal-mass bins stay those of the whole sample.
+    0, and a warning says so.
     """
     level = _checks.level(level)
     common: dict[str, Any] = {"seed": seed, "stream": stream, "level": level, **resampling}
     rows = _rows(confidence, correct, clusters, tally)
-    where = assign(rows.confidence, bins, scheme, closed, rows.counts)
+    where = equal_width(rows.confidence, bins)
     value = _ece_value(rows, where, bins)
     if value is None:
         return Estimate.null(NO_ROWS, level=level)
@@ -118,11 +115,10 @@ def brier(
     return mean(errors**2, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
 
 
-def log_loss(  # noqa: PLR0913 -- the options of a measure, by name
+def log_loss(
     confidence: npt.ArrayLike,
     correct: npt.ArrayLike,
     *,
-    clip: float = 0.0,
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
     seed: int,
@@ -130,30 +126,17 @@ def log_loss(  # noqa: PLR0913 -- the options of a measure, by name
     level: float = 0.95,
     **resampling: Unpack[Resampling],
 ) -> Estimate:
-    """The mean of −ln(probability given to what happened), with a bootstrap interval.
-
-    Null where full confidence was wrong, since the loss is then infinite; `clip` keeps confidences within [clip, 1 −
-    clip] instead, as a stated choice.
-    """
+    """The mean of −ln(probability given to what happened), with a bootstrap interval; null where one is infinite."""
     rows = _rows(confidence, correct, clusters, tally)
     level = _checks.level(level)
     if rows.counts.size == 0:
         return Estimate.null(NO_ROWS, level=level)
-    if not 0.0 <= clip < 0.5:
-        raise StatsError(f"clip {clip!r} is not in [0, 0.5)")
-    c = np.clip(rows.doubles(), clip, 1.0 - clip)
+    c = rows.doubles()
     certain = int(rows.counts[c == 1.0 - rows.correct].sum())
     if certain:
         return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=rows.n, level=level)
-    return mean(
-        _losses(c, rows.correct),
-        clusters=clusters,
-        counts=rows.counts,
-        seed=seed,
-        stream=stream,
-        level=level,
-        **resampling,
-    )
+    losses = _losses(c, rows.correct)
+    return mean(losses, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
 
 
 def brier_and_log_loss(tally: Tally, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> tuple[Estimate, Estimate]:
@@ -183,21 +166,18 @@ def _losses(c: FloatArray, y: npt.NDArray[Any]) -> FloatArray:
     return losses
 
 
-def reliability_table(  # noqa: PLR0913 -- the options of a measure, by name
+def reliability_table(
     confidence: npt.ArrayLike,
     correct: npt.ArrayLike,
     *,
     bins: int = 10,
-    scheme: Scheme = "equal_width",
-    closed: Closed = "left",
     clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
     tally: Tally | None = None,
 ) -> list[ReliabilityRow]:
     """What each bin promises and keeps: rows, mean confidence, accuracy with Wilson's interval; nulls in empty bins."""
     rows = _rows(confidence, correct, clusters, tally)
     c, y = rows.doubles(), rows.correct
-    where = assign(rows.confidence, bins, scheme, closed, rows.counts)
+    where = equal_width(rows.confidence, bins)
     size, hits = (_in_bins(where, bins, part).tolist() for part in (rows.counts, rows.counts * y))
     promised = exact.group_totals(c, where, bins, rows.counts)
     groups = None
@@ -207,17 +187,16 @@ def reliability_table(  # noqa: PLR0913 -- the options of a measure, by name
     bounds = edges(bins).tolist()
     table: list[ReliabilityRow] = []
     for b in range(bins):
-        wide = scheme == "equal_width"
-        inside = where == b if groups is not None or not wide else None
         if groups is not None and size[b]:
+            inside = where == b
             of = groups[inside]
-            accuracy = cluster_wilson(np.bincount(of, weights=y[inside]).astype(np.int64), np.bincount(of), level=level)
+            accuracy = cluster_wilson(np.bincount(of, weights=y[inside]).astype(np.int64), np.bincount(of))
         else:
-            accuracy = wilson(hits[b], size[b], level=level)
+            accuracy = wilson(hits[b], size[b])
         table.append(
             ReliabilityRow(
-                low=bounds[b] if wide else float(c[inside].min()) if size[b] else None,
-                high=bounds[b + 1] if wide else float(c[inside].max()) if size[b] else None,
+                low=bounds[b],
+                high=bounds[b + 1],
                 n=size[b],
                 mean_confidence=exact.rounded(promised[b], size[b]) if size[b] else None,
                 accuracy=accuracy,

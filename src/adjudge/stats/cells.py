@@ -26,7 +26,7 @@ def multinomial_cells(
     level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
-    """A statistic of independent rows in cells: counts[k], or counts[h, k] resampled within each stratum h."""
+    """A statistic of independent rows in cells: counts[k]."""
     return several_of_cells(cells, [(function, value)], why_null=why_null, level=level, **drawing)[0]
 
 
@@ -39,34 +39,30 @@ def several_of_cells(
     **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """As `multinomial_cells`, several statistics from the same resamples, each with its value where the caller has it."""
-    table = np.atleast_2d(_checks.counts(cells, "cells"))
+    table = _checks.counts(cells, "cells")
     level = _checks.level(level)
     n = int(table.sum())
-    totals = table.sum(axis=0).astype(np.float64)
+    totals = table.astype(np.float64)
     if n == 0:
         return [Estimate.null("no rows", level=level) for _ in functions]
-    table = table[table.sum(axis=1) > 0]
     values = [one(function(totals[None, :])) if value is None else value for function, value in functions]
     wanted = [(function, value) for (function, _), value in zip(functions, values, strict=True) if value is not None]
     if n <= ENUMERATE_UP_TO:
-        stratum, cell = (np.repeat(index.ravel(), table.ravel()) for index in np.indices(table.shape))
-        rows = np.eye(table.shape[1])[cell]
+        rows = np.eye(table.size)[np.repeat(np.arange(table.size), table)]
         estimates = [
-            statistic_of_counts(rows, function, value=value, strata=stratum, unit="row", level=level, **drawing)
+            statistic_of_counts(rows, function, value=value, unit="row", level=level, **drawing)
             for function, value in wanted
         ]
     else:
-        design = "stratified row" if len(table) > 1 else "row"
         replicates = _replicates(table, [function for function, _ in wanted], drawing)
         method, resamples = drawing.get("method", "expanded"), drawing.get("resamples", RESAMPLES)
-        name = f"{design} bootstrap, {NAMES[method]}, {resamples} resamples"
+        name = f"row bootstrap, {NAMES[method]}, {resamples} resamples"
         estimates = [
             interval_of(
                 Estimate(value=value, level=level, n=n, method=name, seed=drawing["seed"], warnings=few(n, "row")),
                 values_of_resamples,
                 method,
                 units=n,
-                strata=len(table),
                 jackknife=partial(_leave_one_out, function, totals),
             )
             for (function, value), values_of_resamples in zip(wanted, replicates, strict=True)
@@ -86,20 +82,12 @@ def _replicates(table: IntArray, functions: Sequence[Statistic], drawing: Drawin
     if not functions:
         return []
     random, resamples = generator(drawing["seed"], drawing["stream"]), drawing.get("resamples", RESAMPLES)
-    rows = max(1, CELLS_AT_ONCE // table.shape[1])
+    rows = max(1, CELLS_AT_ONCE // table.size)
+    used = np.flatnonzero(table)
+    size = int(table.sum())
     chunks: list[list[FloatArray]] = []
     for start in range(0, resamples, rows):
-        drawn = _draw_cells(random, table, min(rows, resamples - start))
+        drawn = np.zeros((min(rows, resamples - start), table.size))
+        drawn[:, used] = random.multinomial(size, table[used] / size, size=len(drawn))
         chunks.append([function(drawn) for function in functions])
     return [np.concatenate(chunks_of_one) for chunks_of_one in zip(*chunks, strict=True)]
-
-
-def _draw_cells(random: np.random.Generator, table: IntArray, rows: int) -> FloatArray:
-    if len(table) == 1 and table.all():
-        return random.multinomial(table.sum(), table[0] / table.sum(), size=rows).astype(np.float64)
-    drawn = np.zeros((rows, table.shape[1]))
-    for stratum in table:
-        used = np.flatnonzero(stratum)
-        size = int(stratum.sum())
-        drawn[:, used] += random.multinomial(size, stratum[used] / size, size=rows)
-    return drawn

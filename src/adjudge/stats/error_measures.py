@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
+from adjudge.stats._checks import FloatArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.quantiles import binomial_cdf
@@ -35,20 +37,8 @@ def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted:
         return Estimate.null("no values", level=level, method=method)
     ordered = column if is_sorted else np.sort(column)
     below, above = _order_places(n, q, (1.0 - level) / 2.0)
-    warnings: list[str] = []
-    if below < 1:
-        warnings.append(f"{n} values are too few for a lower end of the {q:g} quantile at this level")
-    if above > n:
-        warnings.append(f"{n} values are too few for an upper end of the {q:g} quantile at this level")
-    return Estimate(
-        value=float(ordered[order_statistic(n, q) - 1]),
-        low=float(ordered[below - 1]) if below >= 1 else None,
-        high=float(ordered[above - 1]) if above <= n else None,
-        level=level,
-        n=n,
-        method=method,
-        warnings=tuple(warnings),
-    )
+    value = float(ordered[order_statistic(n, q) - 1])
+    return _with_ends(Estimate(value=value, level=level, n=n, method=method), ordered, q, below, above)
 
 
 def cluster_quantile(values: npt.ArrayLike, clusters: npt.ArrayLike, q: float, *, level: float = 0.95) -> Estimate:
@@ -76,18 +66,21 @@ def cluster_quantile(values: npt.ArrayLike, clusters: npt.ArrayLike, q: float, *
     hits = below + np.round(ties * (place - below.sum()) / ties.sum()).astype(np.int64)
     share = cluster_wilson(hits, sizes, level=level)
     low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
-    warnings = list(share.warnings)
-    for missing, end in ((low < 1, "a lower"), (high > n, "an upper")):
-        if missing:
-            warnings.append(f"{n} values are too few for {end} end of the {q:g} quantile at this level")
-    return Estimate(
-        value=value,
+    method = f"order statistics at {share.method.partition(', ')[2]}"
+    estimate = Estimate(value=value, level=share.level, n=n, method=method, warnings=share.warnings)
+    return _with_ends(estimate, ordered, q, low, high)
+
+
+def _with_ends(estimate: Estimate, ordered: FloatArray, q: float, low: int, high: int) -> Estimate:
+    """The estimate of a quantile with the ordered values at two ranks as its ends; a rank outside is no end, and said."""
+    n = ordered.size
+    missing = [end for end, outside in (("a lower", low < 1), ("an upper", high > n)) if outside]
+    few = (f"{n} values are too few for {end} end of the {q:g} quantile at this level" for end in missing)
+    return msgspec.structs.replace(
+        estimate,
         low=float(ordered[low - 1]) if low >= 1 else None,
         high=float(ordered[high - 1]) if high <= n else None,
-        level=share.level,
-        n=n,
-        method=f"order statistics at {share.method.partition(', ')[2]}",
-        warnings=tuple(warnings),
+        warnings=(*estimate.warnings, *few),
     )
 
 

@@ -41,42 +41,34 @@ def pairs_needed(difference: float, discordant: float, *, alpha: float = 0.05, p
     return Estimate(value=float(math.ceil(_pairs(delta, psi, alpha, power) - 1e-9)), method=method)
 
 
-def detectable_mean(n: int, spread: float, *, paired: bool = True, alpha: float = 0.05, power: float = 0.8) -> Estimate:
-    """The smallest mean difference a t test finds: of n paired differences, or between two groups of n.
-
-    `spread` is the standard deviation of the differences (paired) or within the groups.
-    """
+def detectable_mean(n: int, spread: float, *, alpha: float = 0.05, power: float = 0.8) -> Estimate:
+    """The smallest mean of n paired differences of this standard deviation that a t test finds."""
     rows = _checks.count(n, "n")
     _spread(spread)
     _rates(alpha, power)
-    method = "paired t" if paired else "two-sample t"
     if rows < 2:
-        return Estimate.null("a t test needs two samples", n=rows, method=method)
+        return Estimate.null("a t test needs two samples", n=rows, method="paired t")
     high = spread / math.sqrt(rows)
-    while _t_power(high, rows, spread, paired, alpha) < power:
+    while _t_power(high, rows, spread, alpha) < power:
         high *= 2.0
-    return Estimate(
-        value=_solve(lambda d: power - _t_power(d, rows, spread, paired, alpha), high), n=rows, method=method
-    )
+    value = _solve(lambda d: power - _t_power(d, rows, spread, alpha), high)
+    return Estimate(value=value, n=rows, method="paired t")
 
 
-def rows_needed_mean(
-    difference: float, spread: float, *, paired: bool = True, alpha: float = 0.05, power: float = 0.8
-) -> Estimate:
-    """How many samples (in each group, if not paired) a t test needs to find this mean difference."""
+def rows_needed_mean(difference: float, spread: float, *, alpha: float = 0.05, power: float = 0.8) -> Estimate:
+    """How many paired differences a t test needs to find this mean."""
     _spread(spread)
     _rates(alpha, power)
-    method = "paired t" if paired else "two-sample t"
     delta = abs(difference)
     if delta == 0.0:
-        return Estimate.null("no number of samples finds a difference of 0", method=method)
+        return Estimate.null("no number of samples finds a difference of 0", method="paired t")
     low, high = 1, 2
-    while _t_power(delta, high, spread, paired, alpha) < power:
+    while _t_power(delta, high, spread, alpha) < power:
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _t_power(delta, middle, spread, paired, alpha) >= power else (middle, high)
-    return Estimate(value=float(high), method=method)
+        low, high = (low, middle) if _t_power(delta, middle, spread, alpha) >= power else (middle, high)
+    return Estimate(value=float(high), method="paired t")
 
 
 def _pairs(delta: float, psi: float, alpha: float, power: float) -> float:
@@ -84,12 +76,10 @@ def _pairs(delta: float, psi: float, alpha: float, power: float) -> float:
     return (za * math.sqrt(psi) + zb * math.sqrt(max(psi - delta * delta, 0.0))) ** 2 / (delta * delta)
 
 
-def _t_power(delta: float, n: int, spread: float, paired: bool, alpha: float) -> float:
+def _t_power(delta: float, n: int, spread: float, alpha: float) -> float:
     from scipy.special import nctdtr, stdtrit
 
-    freedom, shift = (
-        (n - 1, delta / spread * math.sqrt(n)) if paired else (2 * n - 2, delta / spread * math.sqrt(n / 2))
-    )
+    freedom, shift = n - 1, delta / spread * math.sqrt(n)
     edge = float(stdtrit(freedom, 1.0 - alpha / 2.0))
     # SciPy gives NaN for some values below 1e-9, all at shifts above 7.
     missed, far = (float(nctdtr(freedom, shift, at)) for at in (edge, -edge))

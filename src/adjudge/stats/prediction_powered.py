@@ -20,13 +20,8 @@ from adjudge.stats.quantiles import student_quantile
 FEW_LABELS = 30
 
 
-def ppi_mean(
-    labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike, *, level: float = 0.95, share: bool = True
-) -> Estimate:
-    """The mean truth: `labels` and `judged` of the labelled samples, and the judge's `others` without a label.
-
-    A `share` is kept between 0 and 1.
-    """
+def ppi_mean(labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The share of truths: `labels` and `judged` of the labelled samples, and the judge's `others` without a label."""
     truth, verdict = _checks.column(labels, "labels"), _checks.column(judged, "judged")
     rest = _checks.column(others, "others")
     _checks.same_length(truth.size, verdict.size, "judged")
@@ -42,8 +37,7 @@ def ppi_mean(
     value = tuning * _mean(rest) + _mean(truth - tuning * verdict)
     variance = _variance(truth - tuning * verdict) / n + tuning**2 * _variance(rest) / total
     half = student_quantile(n - 1.0, 0.5 + level / 2.0) * math.sqrt(variance)
-    ends = (value, value - half, value + half)
-    value, low, high = (min(1.0, max(0.0, end)) for end in ends) if share else ends
+    value, low, high = (min(1.0, max(0.0, end)) for end in (value, value - half, value + half))
     few = (f"only {n} labelled samples: an interval over fewer than {FEW_LABELS} is a rough guide",)
     return Estimate(
         value=value,

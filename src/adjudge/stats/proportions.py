@@ -33,7 +33,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95, design_effect: float 
     method = "wilson" if design_effect == 1.0 else f"wilson, design effect {design_effect:.6g}"
     if trials == 0:
         return Estimate.null("no trials", level=level, method=method)
-    low, high = _score_interval(hits, trials, normal_quantile(0.5 + level / 2.0), trials / design_effect)
+    low, high = share_interval(hits / trials, trials / design_effect, normal_quantile(0.5 + level / 2.0))
     return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method=method)
 
 
@@ -60,8 +60,8 @@ def newcombe_paired_difference(both: int, only_a: int, only_b: int, neither: int
         return Estimate.null("no pairs", level=level, method=method)
     z = normal_quantile(0.5 + level / 2.0)
     p, q = (e + f) / n, (e + g) / n
-    low_a, high_a = _score_interval(e + f, n, z, n)
-    low_b, high_b = _score_interval(e + g, n, z, n)
+    low_a, high_a = share_interval(p, n, z)
+    low_b, high_b = share_interval(q, n, z)
     phi = _pair_correlation(e, f, g, h)
     down_a, up_a, down_b, up_b = p - low_a, high_a - p, q - low_b, high_b - q
     below = math.sqrt(max(0.0, down_a**2 - 2.0 * phi * down_a * up_b + up_b**2))
@@ -115,7 +115,7 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
     effect = design_effect(x, sizes)
     z = normal_quantile(0.5 + level / 2.0)
     t = student_quantile(max(effective_number(sizes) - 1.0, 1.0), 0.5 + level / 2.0)
-    low, high = _score_interval(hits, n, z, n / effect * (z / t) ** 2)
+    low, high = share_interval(hits / n, n / effect * (z / t) ** 2, z)
     return Estimate(
         value=hits / n,
         low=low,
@@ -152,10 +152,6 @@ def share_interval(share: float, effective: float, z: float) -> tuple[float, flo
     low = 0.0 if share == 0.0 else max(0.0, (centre - half) / scale)
     high = 1.0 if share == 1.0 else min(1.0, (centre + half) / scale)
     return low, high
-
-
-def _score_interval(hits: int, trials: int, z: float, effective: float) -> tuple[float, float]:
-    return share_interval(hits / trials, effective, z)
 
 
 def _pair_correlation(e: int, f: int, g: int, h: int) -> float:

@@ -195,15 +195,9 @@ def risk_coverage(
     correct: npt.ArrayLike,
     *,
     points: int = 101,
-    level: float = 0.95,
-    simultaneous: bool = False,
     blocks: Blocks | None = None,
 ) -> list[CurvePoint]:
-    """The curve at up to `points` thresholds spread evenly over coverage, each with Wilson's interval.
-
-    Pointwise by default. `simultaneous` makes it a band that holds at all points at once (each point at level
-    1 − (1 − level)/points, Bonferroni).
-    """
+    """The curve at up to `points` thresholds spread evenly over coverage, each with Wilson's interval (pointwise)."""
     if points < 1:
         raise StatsError(f"{points} points; at least one is needed")
     blocks = blocks or Blocks.partial(confidence, correct)
@@ -213,13 +207,12 @@ def risk_coverage(
     n = int(ends[-1])
     wanted = np.ceil(np.arange(1, points + 1) * n / points)
     chosen = np.unique(np.searchsorted(ends, wanted))
-    each = 1.0 - (1.0 - _checks.level(level)) / chosen.size if simultaneous else level
     return [
         CurvePoint(
             threshold=float(blocks.confidence[at]),
             answered=int(ends[at]),
             coverage=int(ends[at]) / n,
-            risk=wilson(int(errors[at]), int(ends[at]), level=each),
+            risk=wilson(int(errors[at]), int(ends[at])),
         )
         for at in chosen.tolist()
     ]
