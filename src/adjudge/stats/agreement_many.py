@@ -5,7 +5,6 @@ Both work on a table of whole counts: one row an item, one column a label, how m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, Unpack
 
@@ -20,7 +19,7 @@ from adjudge.stats.bootstrap import Resampling
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 
-Metric = Literal["nominal", "ordinal", "interval"]
+Metric = Literal["nominal", "ordinal"]
 
 
 def fleiss_kappa(
@@ -72,7 +71,6 @@ def krippendorff_alpha(
     counts: npt.ArrayLike,
     *,
     metric: Metric = "nominal",
-    values: Sequence[float] | None = None,
     seed: int,
     stream: str = "krippendorff_alpha",
     level: float = 0.95,
@@ -80,9 +78,9 @@ def krippendorff_alpha(
 ) -> Estimate:
     """Krippendorff's α = 1 − Do/De, with a bootstrap interval over the items that have two ratings or more.
 
-    `metric` is how far two labels are apart: nominal (equal or not), ordinal (by the ranks between them; the label
-    space is in order) or interval (squared difference of `values`, by default 0, 1, 2, …) (Krippendorff 2011,
-    Computing Krippendorff's Alpha-Reliability). Null when all pairable ratings are one label (De = 0).
+    `metric` is how far two labels are apart: nominal (equal or not) or ordinal (by the ranks between them; the label
+    space is in order) (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability). Null when all pairable ratings
+    are one label (De = 0).
     """
     table = _table(counts)
     level = _checks.level(level)
@@ -90,8 +88,6 @@ def krippendorff_alpha(
     if len(table) == 0:
         return Estimate.null("no item has two ratings", level=level)
     k = table.shape[1]
-    scale = np.arange(k, dtype=np.float64) if values is None else _checks.column(values, "values")
-    _checks.same_length(k, scale.size, "values")
     patterns, repeats = np.unique(table, axis=0, return_counts=True)
     raters = patterns.sum(axis=1)
     # The coincidences of one item: n_c·(n_k − [c = k]) / (m − 1).
@@ -102,7 +98,7 @@ def krippendorff_alpha(
 
     def alpha(drawn: FloatArray) -> FloatArray:
         observed = (drawn @ flat).reshape(-1, k, k)
-        return _alpha(observed, drawn @ patterns.astype(np.float64), metric, scale)
+        return _alpha(observed, drawn @ patterns.astype(np.float64), metric)
 
     value = float(alpha(repeats[None, :].astype(np.float64))[0])
     n = int(repeats.sum())
@@ -113,19 +109,17 @@ def krippendorff_alpha(
     return zero_width(estimate, _unanimous(patterns, repeats), n, float((share**2).sum()))
 
 
-def _alpha(observed: FloatArray, margins: FloatArray, metric: Metric, scale: FloatArray) -> FloatArray:
+def _alpha(observed: FloatArray, margins: FloatArray, metric: Metric) -> FloatArray:
     """1 − (n − 1)·Σ o δ² / Σ n n δ² for each resample's coincidences (rows, k, k) and label totals (rows, k)."""
     k = margins.shape[1]
     if metric == "nominal":
         distance = np.broadcast_to(1.0 - np.eye(k), observed.shape)
-    elif metric == "interval":
-        distance = np.broadcast_to(np.subtract.outer(scale, scale) ** 2, observed.shape)
     elif metric == "ordinal":
         # δ = Σ of the totals from c to k, less half of both ends = the difference of mid-ranks.
         rank = np.cumsum(margins, axis=1) - margins / 2.0
         distance = (rank[:, :, None] - rank[:, None, :]) ** 2
     else:
-        raise StatsError(f"metric {metric!r} is not one of nominal, ordinal, interval")
+        raise StatsError(f"metric {metric!r} is not one of nominal, ordinal")
     total = margins.sum(axis=1)
     disagreed = (total - 1.0) * (observed * distance).sum(axis=(1, 2))
     expected = np.einsum("rc,rck,rk->r", margins, distance, margins)

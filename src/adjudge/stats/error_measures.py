@@ -21,7 +21,7 @@ from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.quantiles import binomial_cdf
 
 
-def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted: bool = False) -> Estimate:
+def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95) -> Estimate:
     """The smallest value that at least a share q of the column does not exceed, with an order-statistic interval.
 
     The interval [x_(l), x_(u)] covers the true quantile with probability P(l ≤ Binomial(n, q) < u), whatever the
@@ -35,7 +35,7 @@ def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95, is_sorted:
     n = column.size
     if n == 0:
         return Estimate.null("no values", level=level, method=method)
-    ordered = column if is_sorted else np.sort(column)
+    ordered = np.sort(column)
     below, above = _order_places(n, q, (1.0 - level) / 2.0)
     value = float(ordered[order_statistic(n, q) - 1])
     return _with_ends(Estimate(value=value, level=level, n=n, method=method), ordered, q, below, above)
@@ -98,20 +98,10 @@ def order_statistic(n: int, q: float) -> int:
     return min(max(math.ceil(n * q * (1.0 - 4e-16)), 1), n)
 
 
-def exceedance(
-    values: npt.ArrayLike, limit: float, *, clusters: npt.ArrayLike | None = None, level: float = 0.95
-) -> Estimate:
+def exceedance(values: npt.ArrayLike, limit: float, *, level: float = 0.95) -> Estimate:
     """The share of values above the limit (a value at the limit does not exceed it), with Wilson's interval."""
     column = _checks.column(values, "values")
-    over = column > limit
-    if clusters is None:
-        return wilson(int(over.sum()), column.size, level=level)
-    labels = np.asarray(clusters)
-    _checks.same_length(column.size, labels.size, "clusters")
-    _, place = np.unique(labels, return_inverse=True)
-    return cluster_wilson(
-        np.bincount(place[over], minlength=place.max(initial=-1) + 1), np.bincount(place), level=level
-    )
+    return wilson(int((column > limit).sum()), column.size, level=level)
 
 
 def _order_places(n: int, q: float, tail: float) -> tuple[int, int]:

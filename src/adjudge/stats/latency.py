@@ -1,7 +1,7 @@
 """Time until detection when some are never detected: the Kaplan–Meier restricted mean.
 
 A miss is censored at the end of its window: it was not detected until then, and nothing more is known. Kaplan and
-Meier 1958, JASA 53:457-481; restricted mean up to a horizon with Greenwood's variance (Klein and Moeschberger 2003, section 4.5).
+Meier 1958, JASA 53:457-481; restricted mean up to the latest time with Greenwood's variance (Klein and Moeschberger 2003, section 4.5).
 """
 
 from __future__ import annotations
@@ -52,27 +52,23 @@ def restricted_mean(
     times: npt.ArrayLike,
     detected: npt.ArrayLike,
     *,
-    horizon: float | None = None,
     clusters: npt.ArrayLike | None = None,
     seed: int = 0,
     stream: str = "restricted_mean",
     level: float = 0.95,
     **resampling: Unpack[bootstrap.Resampling],
 ) -> Estimate:
-    """The mean time until detection or the horizon, whichever is first: the area under the curve up to the horizon.
+    """The mean time until detection or the latest time, whichever is first: the area under the curve up to it.
 
-    The default horizon is the latest time. Clusters are resampled when given, else the variance is Greenwood's.
+    Clusters are resampled when given, else the variance is Greenwood's.
     """
     level = _checks.level(level)
     column, flags = _columns(times, detected)
     if column.size == 0:
         return Estimate.null("no times", level=level, method="kaplan-meier restricted mean")
-    end = float(column.max()) if horizon is None else float(horizon)
-    if not (math.isfinite(end) and end > 0):
-        raise StatsError(f"horizon {end!r} is not a positive time")
-    if end > column.max() and not flags[column == column.max()].all():
-        why = f"the horizon {end:g} lies beyond the latest time {column.max():g}, where some are still undetected"
-        return Estimate.null(why, n=column.size, level=level, method="kaplan-meier restricted mean")
+    end = float(column.max())
+    if end == 0.0:
+        raise StatsError("the latest time is 0; a mean up to it has no area")
     curve = survival(column, flags)
     edges = np.append(curve.times[curve.times < end], end)
     widths = np.diff(edges, prepend=0.0)
@@ -103,7 +99,7 @@ def _by_cluster(
     _checks.same_length(column.size, clusters.size, "clusters")
     names, group = np.unique(clusters, return_inverse=True)
     steps = edges.size
-    # Times from the horizon on leave after the last step that matters.
+    # The latest times leave after the last step that matters.
     place = np.searchsorted(edges[:-1], column)
     events = np.bincount((group * steps + place)[detected], minlength=names.size * steps).reshape(-1, steps)
     leaving = np.bincount(group * steps + place, minlength=names.size * steps).reshape(-1, steps)

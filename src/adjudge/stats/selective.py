@@ -1,4 +1,4 @@
-"""What is the error if only the most confident answers are kept? Risk–coverage curve, AURC, E-AURC, AUGRC.
+"""What is the error if only the most confident answers are kept? Risk–coverage curve, AURC, E-AURC.
 
 Rows of equal confidence have no order, so the errors of a tie block are spread evenly over it: row order changes
 nothing.
@@ -26,18 +26,17 @@ from adjudge.stats.confidence_bins import Tally
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson
 
-Area = Literal["aurc", "e_aurc", "augrc"]
+Area = Literal["aurc", "e_aurc"]
 _ROW_BLOCKS = 512
 _CLUSTER_BLOCKS = 128
 _ROWS_OF_A_LARGE_BLOCK = 1000  # from so many rows a tie block on, harmonic numbers lose nothing and save a look at each
 
 
 class Areas(msgspec.Struct, frozen=True, kw_only=True):
-    """The three areas of one risk–coverage curve."""
+    """The areas of one risk–coverage curve."""
 
     aurc: float
     e_aurc: float
-    augrc: float
 
 
 class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,26 +101,21 @@ class Blocks:
 
     @cached_property
     def _areas(self) -> Areas | None:
-        """AURC, E-AURC and AUGRC; None without rows.
+        """AURC and E-AURC; None without rows.
 
         AURC = (1/n)·Σ_k (errors among the k most confident)/k (Geifman, Uziel, El-Yaniv 2019, ICLR). E-AURC subtracts
-        the same sum with all errors last. AUGRC is the area under the joint risk (errors among the k most
-        confident)/n by the trapezoid rule, which equals (1 − AUROC)·a(1 − a) + (1 − a)²/2 at accuracy a (Traub et al.
-        2024, NeurIPS).
+        the same sum with all errors last.
         """
         n, errors = int(self.size.sum()), int(self.wrong.sum())
         if n == 0:
             return None
-        before = np.cumsum(self.wrong) - self.wrong
         if self.size.size * _ROWS_OF_A_LARGE_BLOCK < n:
             aurc = float(area_of_counts(np.concatenate([self.size - self.wrong, self.wrong])[None, :] * 1.0, "aurc")[0])
         else:
-            aurc = self._by_row(before)
-        # Σ over the rows of a block of the errors so far, doubled to stay whole: 2·m·E + e·(m + 1).
-        doubled = int((2 * self.size * before).sum()) + int((self.wrong * (self.size + 1)).sum())
-        return Areas(aurc=aurc, e_aurc=aurc - _best(n, errors), augrc=(doubled - errors) / (2 * n * n))
+            aurc = self._by_row()
+        return Areas(aurc=aurc, e_aurc=aurc - _best(n, errors))
 
-    def _by_row(self, before: IntArray) -> float:
+    def _by_row(self) -> float:
         """AURC row by row."""
         n = int(self.size.sum())
         k = np.arange(1, n + 1, dtype=np.float64)
@@ -130,12 +124,13 @@ class Blocks:
         else:
             start = np.cumsum(self.size) - self.size
             step = np.repeat(self.wrong / self.size, self.size)
+            before = np.cumsum(self.wrong) - self.wrong
             so_far = np.repeat(before, self.size) + (k - np.repeat(start, self.size)) * step
         return float((so_far / k).sum()) / n
 
 
 def areas(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Areas | None:
-    """AURC, E-AURC and AUGRC of a column of confidences; None without rows."""
+    """AURC and E-AURC of a column of confidences; None without rows."""
     return Blocks.partial(confidence, correct).finish()
 
 
@@ -157,8 +152,8 @@ def selective_areas(
     the replicates are moved by the small difference that the blocks make to the value itself.
     """
     for area in wanted:
-        if area not in {"aurc", "e_aurc", "augrc"}:
-            raise StatsError(f"area {area!r} is not one of aurc, e_aurc, augrc")
+        if area not in {"aurc", "e_aurc"}:
+            raise StatsError(f"area {area!r} is not one of aurc, e_aurc")
     blocks = blocks or Blocks.partial(confidence, correct)
     whole = blocks.finish()
     if whole is None:
@@ -248,9 +243,6 @@ def area_of_counts(counts: FloatArray, area: Area) -> FloatArray:
     n, errors = size.sum(axis=1), wrong.sum(axis=1)
     start, before = np.cumsum(size, axis=1) - size, np.cumsum(wrong, axis=1) - wrong
     with np.errstate(divide="ignore", invalid="ignore"):
-        if area == "augrc":
-            doubled = (2.0 * size * before + wrong * (size + 1.0)).sum(axis=1) - errors
-            return np.asarray(doubled / (2.0 * n * n))
         share = np.where(size > 0, wrong / np.maximum(size, 1.0), 0.0)
         # A block begins where the one before it ends.
         sums = harmonic(np.concatenate([np.zeros((len(size), 1)), start + size], axis=1))

@@ -226,9 +226,7 @@ def _unit(vector: Floats) -> Floats:
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float64)
 
 
-def write_attacked(
-    flights: Sequence[Flight], attacks: Sequence[Attack], path: Path, *, label: str = "label", force: bool = False
-) -> int:
+def write_attacked(flights: Sequence[Flight], attacks: Sequence[Attack], path: Path, *, force: bool = False) -> int:
     """Every attack on every flight in one Parquet file, with label, attack, magnitude and seed, for use elsewhere.
 
     Rows that were labelled before stay labelled, and a column `fault` tells them from the attack.
@@ -240,8 +238,8 @@ def write_attacked(
         raise OutputError(f"{path} exists already; choose another --output, or --force to replace it")
     if not flights or not attacks:
         raise InputError("there is no flight to attack" if attacks else "the catalog holds no attack")
-    names = [name for name in flights[0].columns if name != label]
-    faults = label in flights[0].columns
+    names = [name for name in flights[0].columns if name != "label"]
+    faults = "label" in flights[0].columns
     kinds = {"flight": pa.string(), "t": pa.float64(), **dict.fromkeys(names, pa.float64()), "label": pa.int8()}
     kinds |= {"fault": pa.int8()} if faults else {}
     kinds |= {"attack": pa.string(), "magnitude": pa.float64(), "seed": pa.int64()}
@@ -250,7 +248,7 @@ def write_attacked(
         for attack in attacks:
             for flight in flights:
                 done = inject(flight, attack)
-                fault = flight.columns[label] == 1 if faults else np.zeros(flight.n, dtype=bool)
+                fault = flight.columns["label"] == 1 if faults else np.zeros(flight.n, dtype=bool)
                 values: dict[str, Any] = {
                     **done.flight.columns,
                     "flight": [flight.id] * flight.n,

@@ -95,7 +95,10 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
     return Measured(
         estimates=estimates,
         buckets=_buckets(buckets, models),
-        metrics=_flat(estimates),
+        metrics={
+            f"{named.slice.partition('=')[2]}/{named.name}" if named.slice else named.name: named.estimate.value
+            for named in estimates
+        },
         top={
             "rule_file": compiled.file.name,
             "comparable": comparable(compiled),
@@ -201,13 +204,6 @@ def _buckets(counts: Counter[tuple[str, str]], models: Sequence[str]) -> dict[st
         return {**words, "n": sum(words.values())}
 
     return {"all": row(models), **{model: row([model]) for model in models}}
-
-
-def _flat(estimates: Sequence[Named]) -> dict[str, float | int | None]:
-    return {
-        f"{named.slice.partition('=')[2]}/{named.name}" if named.slice else named.name: named.estimate.value
-        for named in estimates
-    }
 
 
 def _rule_counts(outcomes: Ints, layout: Layout) -> dict[str, dict[str, int]]:

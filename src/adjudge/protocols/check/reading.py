@@ -51,7 +51,7 @@ class _Reader(Parts):
         if self.content["adjudge"] != FORMAT:
             raise self.wrong(("adjudge",), f"is {self.content['adjudge']!r}; this version reads format {FORMAT}")
         extract = self.choice(("extract",), self.content.get("extract", "json"), ("json", "none"))
-        fields = self._fields()
+        fields = {name: self._field(name, value, ("fields", name)) for name, value in self.table(("fields",)).items()}
         meta, inputs = self._kinds("meta"), self._kinds("input")
         self.schema = assertions(self.document)
         rules = self._rules(fields)
@@ -84,9 +84,6 @@ class _Reader(Parts):
         )
 
     # fields
-
-    def _fields(self) -> dict[str, Field]:
-        return {name: self._field(name, value, ("fields", name)) for name, value in self.table(("fields",)).items()}
 
     def _field(self, name: str, value: Any, way: Way) -> Field:
         if name in RESERVED:
