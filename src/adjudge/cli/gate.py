@@ -147,12 +147,13 @@ def _require_validation(run: Run, path: Path | None, least: float, *, quiet: boo
 
 def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float | None) -> Case:
     """One look of the sequential gate; the state file is written when it was counted."""
-    from adjudge.comparisons.sequential import look, read_state, write_state
+    from adjudge.comparisons.baseline import write
+    from adjudge.comparisons.sequential import look, read_state
     from adjudge.report import numbers
     from adjudge.report.junit import Case
 
     outcome = look(str(run), str(against), read_state(path), alpha=alpha)
-    write_file(path, write_state(outcome.state))
+    write_file(path, write(outcome.state))
     state, test = outcome.state, outcome.test
     e_value = numbers.number(test.e_value) if test.e_value < 1e12 else "over 10¹²"
     name = (

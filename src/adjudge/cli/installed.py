@@ -37,8 +37,7 @@ def command(name: str) -> click.Command:
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the protocol (YAML); repeat."
     )(run_options(callback))
     spread = tuple(f"--{role.replace('_', '-')}" for role in roles)
-    protocol_command: click.Command = click.command(name, cls=_Files, spread=spread, help=f"{chosen.title}.")(callback)
-    return protocol_command
+    return click.command(name, cls=_Files, spread=spread, help=f"{chosen.title}.")(callback)
 
 
 def _setting(text: str) -> tuple[str, Any]:

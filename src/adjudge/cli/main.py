@@ -74,8 +74,7 @@ class _Commands(click.Group):
         entry = plugin(GROUP, cmd_name)
         if entry is None and cmd_name in _installed():
             return importlib.import_module("adjudge.cli.installed").command(cmd_name)  # type: ignore[no-any-return]
-        loaded: click.Command | None = None if entry is None else entry.load()
-        return loaded
+        return None if entry is None else entry.load()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing any command."""

@@ -95,9 +95,9 @@ def baseline_of(run: Run, names: Sequence[str] = ()) -> Baseline:
     )
 
 
-def write(baseline: Baseline) -> bytes:
-    """The file's bytes, readable in a diff."""
-    return msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
+def write(stored: msgspec.Struct) -> bytes:
+    """The bytes of a baseline, or of a sequential gate's state, readable in a diff."""
+    return msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n"
 
 
 def read(path: Path) -> Baseline:

@@ -217,8 +217,7 @@ class Paired:
         sides = [_by_unit(side, pairs.units) for side in (pairs.second, pairs.first)]
         if None in pairs.values or not len(sides[0]):
             return np.zeros(0)
-        difference: Floats = influence(pairs.statistic, sides[0]) - influence(pairs.statistic, sides[1])
-        return difference
+        return influence(pairs.statistic, sides[0]) - influence(pairs.statistic, sides[1])
 
     def _detectable(self, alpha: float) -> Estimate:
         n, changed = len(self.pairs.first), self._changed()

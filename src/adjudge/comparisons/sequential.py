@@ -135,8 +135,3 @@ def _count(state: State, first: System, second: System, outcome: Outcome, keys: 
         state.losses += net[item] < 0.0
         state.ties += net[item] == 0.0
     return new
-
-
-def write_state(state: State) -> bytes:
-    """The file's bytes, readable in a diff."""
-    return msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n"

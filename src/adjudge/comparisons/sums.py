@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -178,12 +179,8 @@ def _ece(sums: Floats) -> Floats:
         return np.where(sums[:, -1] > 0.0, np.abs(sums[:, :-1]).sum(axis=1) / sums[:, -1], np.nan)
 
 
-def _aurc(sums: Floats) -> Floats:
-    return np.where(sums[:, -1] > 0.0, selective.area_of_counts(sums[:, :-1], "aurc"), np.nan)
-
-
-def _e_aurc(sums: Floats) -> Floats:
-    return np.where(sums[:, -1] > 0.0, selective.area_of_counts(sums[:, :-1], "e_aurc"), np.nan)
+def _area_of_sums(area: selective.Area, sums: Floats) -> Floats:
+    return np.where(sums[:, -1] > 0.0, selective.area_of_counts(sums[:, :-1], area), np.nan)
 
 
 def _auroc(sums: Floats) -> Floats:
@@ -195,14 +192,12 @@ def _auroc(sums: Floats) -> Floats:
         return np.where(pairs > 0.0, (right * (below + wrong / 2.0)).sum(axis=1) / pairs, np.nan)
 
 
-def _area(name: str) -> Any:
-    def value(confidence: Floats, right: Any) -> float | None:
-        areas = selective.areas(confidence, right)
-        return None if areas is None else float(getattr(areas, name))
-
-    return value
+def _area(area: selective.Area, confidence: Floats, right: Any) -> float | None:
+    areas = selective.areas(confidence, right)
+    return None if areas is None else float(getattr(areas, area))
 
 
 _OF_CELLS: dict[str, Statistic] = {"ratio": _ratio, "mcc": _mcc, "balanced": _balanced}
-_CURVES: dict[str, Statistic] = {"aurc": _aurc, "e_aurc": _e_aurc, "auroc": _auroc}
-_CURVE_VALUES: dict[str, Any] = {"aurc": _area("aurc"), "e_aurc": _area("e_aurc"), "auroc": auroc_value}
+_AREAS: tuple[selective.Area, ...] = ("aurc", "e_aurc")
+_CURVES: dict[str, Statistic] = {**{area: partial(_area_of_sums, area) for area in _AREAS}, "auroc": _auroc}
+_CURVE_VALUES: dict[str, Any] = {**{area: partial(_area, area) for area in _AREAS}, "auroc": auroc_value}

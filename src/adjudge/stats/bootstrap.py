@@ -221,8 +221,7 @@ def on_grid(table: FloatArray, m: int) -> FloatArray:
     _, exponent = np.frexp(np.where(largest > 0, largest, 1.0))
     step = np.ldexp(1.0, np.maximum(exponent + math.ceil(math.log2(max(m, 2))) - 52, -exact.UNIT))
     whole = (table == np.floor(table)).all(axis=0) & (largest < 2.0**52 / m)
-    gridded: FloatArray = np.where(whole, table, np.round(table / step) * step)
-    return gridded
+    return np.where(whole, table, np.round(table / step) * step)
 
 
 def means_of_counts(

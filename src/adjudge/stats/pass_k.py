@@ -41,8 +41,7 @@ def sample_values(passed: IntArray, attempts: IntArray, k: int, which: Which) ->
     for c, n in pairs.tolist():
         ways = math.comb(n, k)
         values.append((ways - math.comb(n - c, k)) / ways if which == "any" else math.comb(c, k) / ways)
-    of_sample: FloatArray = np.array(values)[place.reshape(-1)]
-    return of_sample
+    return np.array(values)[place.reshape(-1)]
 
 
 def share_of_values(values: FloatArray, *, level: float, method: str) -> Estimate:

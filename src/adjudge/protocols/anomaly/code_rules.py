@@ -108,12 +108,13 @@ class LeakRules:
         if TEST in seen:
             mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "test"
             self.leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
-        elif VAL in seen and not self._calibrates(node, receiver):
+        elif VAL in seen and not (receiver.made_by in _CALIBRATORS or _named_by(node, _CALIBRATOR_WORDS)):
             mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "validation"
             self.leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
         elif any(TEST in value.splits for value in others):
             self.leak("code.fit_on_test", node, f"{name} is given rows of test; early stopping belongs to validation")
-        transforms = name in {"fit_transform", "fit_resample"} or self._is_transformer(node, receiver)
+        transforms = name in {"fit_transform", "fit_resample"} or receiver.made_by.endswith(_TRANSFORMERS)
+        transforms = transforms or _named_by(node, _TRANSFORMER_WORDS)
         fitted: frozenset[int] = frozenset()
         if rows is not None and not seen and rows.roots and not (node.args and _is_label_of(node.args[0])):
             scope.fits.append(Fit(node.lineno, rows.roots, transforms))
@@ -237,17 +238,15 @@ class LeakRules:
                 return
         self.leak("code.banned_column", node, f"column {name!r} is selected: {reason}")
 
-    def _calibrates(self, node: ast.Call, receiver: Value) -> bool:
-        key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
-        return receiver.made_by in _CALIBRATORS or bool(_CALIBRATOR_WORDS & set(words(key or "")))
-
-    def _is_transformer(self, node: ast.Call, receiver: Value) -> bool:
-        key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
-        return receiver.made_by.endswith(_TRANSFORMERS) or bool(_TRANSFORMER_WORDS & set(words(key or "")))
-
     def leak(self, code: str, node: ast.AST, why: str) -> None:
         """Note a leak at a node."""
         self.findings.append(CodeFinding(code, getattr(node, "lineno", 0), why))
+
+
+def _named_by(node: ast.Call, some: frozenset[str]) -> bool:
+    """Whether the object whose method is called has one of some words in its name."""
+    key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    return bool(some & set(words(key or "")))
 
 
 def _is_label_of(node: ast.expr) -> bool:

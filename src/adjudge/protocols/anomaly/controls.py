@@ -18,16 +18,12 @@ _MOST_ROWS = 5_000_000
 
 def controls(measures: Measures, auroc: Estimate) -> list[dict[str, Any]]:
     """Each control with its outcome, the estimate behind it, and the reason."""
-    options = measures.options
-    return [_permuted(), _shifted(measures, auroc, options), _random(measures.table, options)]
-
-
-def _permuted() -> dict[str, Any]:
     why = "the detector sees no labels, so exchanged attack windows cannot change what it learns"
-    return {"name": "permuted_windows", "outcome": "not_applicable", "auroc": None, "why": why}
+    permuted = {"name": "permuted_windows", "outcome": "not_applicable", "auroc": None, "why": why}
+    return [permuted, _shifted(measures, auroc), _random(measures.table, measures.options)]
 
 
-def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> dict[str, Any]:
+def _shifted(measures: Measures, auroc: Estimate) -> dict[str, Any]:
     """Windows moved by half a flight under the same scores: a detector that knows only the flight keeps its AUROC.
 
     It fails when it keeps more than half of what it had above chance.
@@ -38,7 +34,7 @@ def _shifted(measures: Measures, auroc: Estimate, options: dict[str, Any]) -> di
     attacked = measures.table.attacked
     parts = [attacked[measures.table.rows(int(index))] for index in measures.test]
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
-    moved = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **options)
+    moved = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **measures.options)
     kept = moved.value is not None and moved.value - 0.5 > (auroc.value - 0.5) / 2
     why = (
         "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"

@@ -40,8 +40,7 @@ class Scaler:
 
     def transform(self, rows: Floats) -> Floats:
         """Rows in units of train's spread."""
-        scaled: Floats = (rows - self.mean) / self.spread
-        return scaled
+        return (rows - self.mean) / self.spread
 
 
 class Trial:

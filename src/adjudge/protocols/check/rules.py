@@ -325,8 +325,7 @@ def _given(name: tuple[str, ...]) -> Callable[[CheckBatch], Mask]:
 def _over(observed: np.ndarray | None, limit: float | None, *, signed: bool) -> Mask:
     if limit is None or observed is None:
         return np.zeros((1, 0 if observed is None else observed.shape[1]), dtype=bool)
-    over: Mask = (observed if signed else np.abs(observed)) > limit
-    return over
+    return (observed if signed else np.abs(observed)) > limit
 
 
 def _nominal(limits: Limits | None, *, signed: bool) -> Bounds | None:

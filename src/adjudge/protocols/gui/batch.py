@@ -67,8 +67,7 @@ class GuiBatch:
     def _one_of(self, names: tuple[str, ...], kinds: NDArray[np.int16]) -> Mask:
         wanted = np.zeros(len(self.types) + 1, dtype=bool)
         wanted[[self.types.index(name) for name in names if name in self.types]] = True
-        chosen: Mask = wanted[kinds]
-        return chosen
+        return wanted[kinds]
 
     def places(self, row: int) -> tuple[str, str, str]:
         """The target, the boxes and the predicted point of a step, for people; empty where there is none."""

@@ -156,7 +156,7 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
             "space": config.space,
             **{
                 f"metrics_by_{name}": {
-                    where.removeprefix(f"{name}="): numbers.slice_metrics(where, estimates_of_slice)
+                    where.removeprefix(f"{name}="): _slice_metrics(estimates_of_slice)
                     for where, estimates_of_slice in slices.items()
                     if where.startswith(f"{name}=")
                 }
@@ -183,7 +183,6 @@ class Numbers:
         self.m = len(whole.episodes)
         self.click = types.index("click")
         self.som = config.dsl_mode == "som"
-        self._every = np.ones(whole.cell_kind.size, dtype=bool)
         self._columns = np.ascontiguousarray(whole.cells.T, dtype=np.float64)
         self.no_point = not whole.cells[:, PLACE["pointed"]].any()
 
@@ -233,21 +232,19 @@ class Numbers:
 
     def _steps(self, click: Mask, cells: Mask | None = None) -> dict[str, Estimate]:
         """The shares of steps; `click` are the cells of click steps."""
-        every = cells
         som = SOM if self.som else None
-        drag = self._every if cells is None else cells
         attempted = som or self._no_distance()
         return {
-            "action_type_accuracy": self.rate("right", "n", every, "no steps"),
-            "step_score": self.rate("scored", "n", every, "no steps"),
-            "fully_correct_rate": self.rate("full", "n", every, "no steps"),
+            "action_type_accuracy": self.rate("right", "n", cells, "no steps"),
+            "step_score": self.rate("scored", "n", cells, "no steps"),
+            "fully_correct_rate": self.rate("full", "n", cells, "no steps"),
             "click_hit_rate": self.rate("hits", "pairs", click, attempted),
             "click_hit_rate_all": self._hits_of_all(click),
             "bbox_hit_rate": Estimate.null("no prediction of the file has a point", method="wilson")
             if self.no_point and not self.som
             else self.rate("box_hits", "boxed", click, som or "no click step has a recorded box"),
-            "drag_hit_rate": self.rate("drag_hits", "drags", drag, som or "no recorded drag has two ends to compare"),
-            "element_accuracy": self.rate("element_right", "on_element", every, "no step has a recorded element")
+            "drag_hit_rate": self.rate("drag_hits", "drags", cells, som or "no recorded drag has two ends to compare"),
+            "element_accuracy": self.rate("element_right", "on_element", cells, "no step has a recorded element")
             if self.som
             else Estimate.null("points are judged, not elements (coordinate mode)", method="wilson"),
         }
@@ -332,13 +329,6 @@ class Numbers:
                 by_slice[f"{name}={value}"] = estimates | self._episodes(chosen)
         return by_slice
 
-    def slice_metrics(self, where: str, estimates: dict[str, Estimate]) -> dict[str, Any]:
-        """A slice as flat numbers."""
-        steps = estimates["action_type_accuracy"].n
-        episodes = {"num_episodes": estimates["episode_success_rate"].n} if "episode_success_rate" in estimates else {}
-        del where
-        return {**episodes, "num_steps": steps, **{name: estimate.value for name, estimate in estimates.items()}}
-
     def metrics(self, estimates: dict[str, Estimate]) -> dict[str, Any]:
         """The flat documented names: v1.0 first, then the keys beside them, then the intervals."""
         click = self.whole.cell_kind == self.click
@@ -360,11 +350,16 @@ class Numbers:
         }
         flat |= {name: value[name] for name in value if name not in flat}
         for name, estimate in estimates.items():
-            if estimate.low is not None and estimate.high is not None:
-                flat[f"{name}_ci"] = [estimate.low, estimate.high]
-            else:
-                flat[f"{name}_ci"] = None
+            ends = [estimate.low, estimate.high]
+            flat[f"{name}_ci"] = None if None in ends else ends
         return flat
+
+
+def _slice_metrics(estimates: dict[str, Estimate]) -> dict[str, Any]:
+    """A slice as flat numbers."""
+    episodes = {"num_episodes": estimates["episode_success_rate"].n} if "episode_success_rate" in estimates else {}
+    values = {name: estimate.value for name, estimate in estimates.items()}
+    return {**episodes, "num_steps": estimates["action_type_accuracy"].n, **values}
 
 
 _BY_TYPE = ("action_type_accuracy", "fully_correct_rate", "click_hit_rate", "bbox_hit_rate", "mean_coord_error")

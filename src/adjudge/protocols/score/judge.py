@@ -24,8 +24,7 @@ def verdicts_of(batch: ScoreBatch) -> Codes:
     """What became of every attempt, as an index into VERDICTS."""
     with np.errstate(invalid="ignore"):
         reached = np.where(np.isnan(batch.threshold), _SCORED, np.where(batch.score >= batch.threshold, 0, 1))
-    verdict: Codes = np.where(batch.status == SCORED, reached, batch.status + _SCORED).astype(np.int8)
-    return verdict
+    return np.where(batch.status == SCORED, reached, batch.status + _SCORED).astype(np.int8)
 
 
 def decided(batch: ScoreBatch, evidence: Evidence) -> dict[str, pa.Array]:
