@@ -159,8 +159,9 @@ def _store(finding: Finding, slots: slice, evidence: Evidence) -> None:
     evidence.outcome[slots] = failed
     if failed.any():
         evidence.severity[slots] = np.where(finding.critical, _CRITICAL, _WARNING) * failed
-        for (slot, sample), text in finding.details.items():
-            evidence.reasons.put(slots.start + slot, np.array([sample]), text)
+        if finding.details:
+            positions, samples_of_texts = np.array(list(finding.details)).T
+            evidence.reasons.put_each(slots.start + positions, samples_of_texts, finding.details.values())
         for slot, samples, text in finding.shared:
             evidence.reasons.put(slots.start + slot, samples, text)
     evidence.observed[slots] = np.nan if finding.observed is None else finding.observed

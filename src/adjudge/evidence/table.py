@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -59,6 +59,10 @@ class Reasons:
         """Give some atoms of one position the same reason."""
         if samples.size:
             self._writable()[position, samples] = self._code(text)
+
+    def put_each(self, positions: NDArray[np.intp], samples: NDArray[np.intp], texts: Iterable[str]) -> None:
+        """Give some atoms a reason each."""
+        self._writable()[positions, samples] = [self._code(text) for text in texts]
 
     def put_all(self, positions: slice, text: str) -> None:
         """Give all atoms of some positions the same reason."""

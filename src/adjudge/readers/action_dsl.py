@@ -39,13 +39,14 @@ _PAIRS = (("x", "y"), ("end_x", "end_y"))
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _STATE = re.compile(r"^[ \t]*State[ \t]*:[ \t]*(?=\{)", re.IGNORECASE | re.MULTILINE)
 _JSON = json.JSONDecoder()
+_LENIENT_JSON = json.JSONDecoder(strict=False)  # line ends and tabs may stand in a string as they are
 _PLAIN = re.compile(
     rf"""(?:[^(]*[ \n]action:|\s*action\s*:)?\s*(?:
       ({"|".join(POINTING)})\s*\(\s*(?:x\s*=\s*{_NUMBER}\s*,\s*y\s*=\s*{_NUMBER}|\[\s*(\d+)\s*\])\s*\)
-    | (type|select|open|answer|key|scroll)\s*\(\s*(?:\[\s*(\d+)\s*\]\s*,\s*)?(text\s*=\s*)?"([^"\\]*)"\s*\)
+    | (type|select|open|answer|key|scroll)\s*\(\s*(?:\[\s*(\d+)\s*\]\s*,\s*)?(text\s*=\s*)?("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*\)
     | ({"|".join(ALONE)})\s*\(\s*\)
     )\s*""",
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
+    re.VERBOSE | re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 
 
@@ -88,7 +89,7 @@ def parse_plain(text: str) -> Action | None:
     match = _PLAIN.fullmatch(text)
     if match is None:
         return None
-    pointing, x, y, mark, spoken, element, keyword, words, alone = match.groups()
+    pointing, x, y, mark, spoken, element, keyword, quoted, alone = match.groups()
     if x is not None:
         across, down = float(x), float(y)
         return Action(pointing.lower(), across, down) if math.isfinite(across) and math.isfinite(down) else None
@@ -97,7 +98,7 @@ def parse_plain(text: str) -> Action | None:
     name = spoken.lower()
     if name in {"key", "scroll"} and (element is not None or keyword is not None):
         return None
-    return Action(name, argument=words, element=element)
+    return Action(name, argument=_unescaped(quoted), element=element)
 
 
 def tokenize(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
@@ -278,7 +279,11 @@ def _unescaped(quoted: str) -> str:
     body = quoted[1:-1]
     if "\\" not in body:
         return body
-    return _ESCAPE.sub(_character, body).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        text: str = _LENIENT_JSON.decode(quoted)
+    except ValueError:  # single quotes, or escapes that JSON does not have
+        text = _ESCAPE.sub(_character, body)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _character(match: re.Match[str]) -> str:

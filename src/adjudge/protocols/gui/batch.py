@@ -69,12 +69,14 @@ class GuiBatch:
         wanted[[self.types.index(name) for name in names if name in self.types]] = True
         return wanted[kinds]
 
-    def places(self, row: int) -> tuple[str, str, str]:
-        """The target, the boxes and the predicted point of a step, for people; empty where there is none."""
-        first, last = self._box_edges[row], self._box_edges[row + 1]
-        boxes = "; ".join(shown_numbers(box, "[]") for box in self.boxes[first:last].tolist())
-        target, point = self.target[:2, row].tolist(), self.point[:2, row].tolist()
-        return shown_numbers(target, "()"), boxes, shown_numbers(point, "()")
+    def places(self, rows: Ints) -> Iterator[tuple[str, str, str]]:
+        """The target, the boxes and the predicted point of some steps, for people; empty where there is none."""
+        boxes, edges = self.boxes.tolist(), self._box_edges
+        targets, points = self.target[:2, rows].T.tolist(), self.point[:2, rows].T.tolist()
+        for row, target, point in zip(rows.tolist(), targets, points, strict=True):
+            of_step = boxes[edges[row] : edges[row + 1]]
+            shown_boxes = "; ".join([shown_numbers(box, "[]") for box in of_step])
+            yield shown_numbers(target, "()"), shown_boxes, shown_numbers(point, "()")
 
     @cached_property
     def _box_edges(self) -> list[int]:

@@ -219,15 +219,10 @@ def _misses(samples: pa.Table, batch: GuiBatch, evidence: Evidence) -> list[Miss
     failed = evidence.outcome[evidence.layout.positions_of("gui.click_hit")[0]] == FAIL
     rows = np.flatnonzero(failed & batch.is_kind(POINTING))
     names, scenarios = samples.column("sample"), samples.column("scenario")
-    farthest = rows[np.argsort(-batch.distance[0, rows], kind="stable")][:LISTED].tolist()
+    farthest = rows[np.argsort(-batch.distance[0, rows], kind="stable")][:LISTED]
     return [
-        Miss(
-            float(batch.distance[0, row]),
-            names[row].as_py(),
-            scenarios[row].as_py(),
-            *batch.places(row),
-        )
-        for row in farthest
+        Miss(float(batch.distance[0, row]), names[row].as_py(), scenarios[row].as_py(), *places)
+        for row, places in zip(farthest.tolist(), batch.places(farthest), strict=True)
     ]
 
 

@@ -202,7 +202,8 @@ class RowReader:
 
     def spoken(self, texts: Sequence[str]) -> pa.Table:
         """The actions that texts spell."""
-        parsed = [parse(text, (*self.types, *OTHER_NAMES)) for text in texts]
+        known = (*self.types, *OTHER_NAMES)
+        parsed = [parse(text, known) for text in texts]
         actions = [_NO_ACTION if isinstance(answer, Unparsed) else answer for answer in parsed]
         notes = [
             f"{answer.why} (characters {answer.start} to {answer.end})" if isinstance(answer, Unparsed) else None

@@ -182,10 +182,10 @@ def _click_hit(context: GuiContext) -> Rule:
 def _where(batch: GuiBatch, failed: Mask, slot: int) -> dict[tuple[int, int], str]:
     """What a missed click aimed at and where it went, for every step that failed."""
     details = {}
-    for row in np.flatnonzero(failed[slot] & (batch.status != UNMATCHED)).tolist():
-        target, boxes, point = batch.places(row)
+    rows = np.flatnonzero(failed[slot] & (batch.status != UNMATCHED))
+    for row, (target, boxes, point) in zip(rows.tolist(), batch.places(rows), strict=True):
         named = (("the point is", point), ("the target", target), ("the box", boxes))
-        details[slot, row] = ", ".join(f"{what} {place}" for what, place in named if place)
+        details[slot, row] = ", ".join([f"{what} {place}" for what, place in named if place])
     return details
 
 
