@@ -11,6 +11,7 @@ from tests.report.test_explore import is_number
 
 import adjudge
 from adjudge.cli.compare import held, sides
+from adjudge.comparisons import comparison
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import protocol
 from adjudge.report import compared, explore, html, side_by_side
@@ -377,12 +378,42 @@ def test_a_hostile_pair_of_runs_shows_text_only(browser, tmp_path):
         assert untroubled(browser)
 
 
-def test_more_models_than_can_be_held_against_each_other_are_refused(tmp_path):
-    lines = [json.dumps({"id": "q", "model": f"m{place}", "score": 1}) for place in range(65)]
+def test_more_models_than_can_be_held_against_each_other_are_folded(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "_MOST_SYSTEMS", 4)
+    monkeypatch.setattr(side_by_side, "PAIRS", 5)
+    lines = [
+        json.dumps({"id": f"q{number}", "model": f"m{place}", "score": int(number < 2 * place)})
+        for place in range(7)
+        for number in range(12)
+    ]
     (tmp_path / "scores.jsonl").write_text("\n".join(lines))
     run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
-    with pytest.raises(ConfigError, match=r"65 systems .* at most 64 .* RUN::MODEL"):
-        held([str(run.path)])
+    specs = [str(run.path)]
+    document = held(specs)
+    assert [system["name"] for system in document["systems"]] == ["m0", "m4", "m5", "m6"]  # the first, and the best
+    assert document["folded"] == [{"name": f"m{place}", "value": place / 6} for place in (3, 2, 1)]
+    assert len(document["pairs"]) == 6
+    assert document["tests"] == 21  # of all seven: the data chose which six are tested
+    assert document["notes"][0].startswith(
+        "4 of 7 systems are held against each other: the first and those with the best"
+    )
+    first = document["pairs"][2]["metrics"][0]
+    assert first["p_holm"] == pytest.approx(21 * first["p"])
+    page = side_by_side.render(document, sides(specs)).decode()
+    shown = html.block_of(page.encode())
+    assert len(shown["pairs"]) == 5
+    assert ("m6", "m5") not in {(pair["b"], pair["a"]) for pair in shown["pairs"]}
+    assert shown["notes"][0].startswith("The page lists 5 of 6 pairs")
+    assert [row["label"] for row in shown["buckets"]["rows"]] == ["m0", "m4", "m5", "m6"]
+
+
+def test_many_models_are_not_folded_by_latency_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "_MOST_SYSTEMS", 2)
+    lines = [json.dumps({"id": "q", "model": f"m{place}", "score": 1}) for place in range(3)]
+    (tmp_path / "scores.jsonl").write_text("\n".join(lines))
+    run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
+    with pytest.raises(ConfigError, match=r"3 systems, and by latency alone at most 2"):
+        held([str(run.path)], metrics=["latency_seconds"])
 
 
 def test_of_too_many_samples_flips_come_first_and_others_are_drawn(browser, pages, monkeypatch, tmp_path):

@@ -50,3 +50,11 @@ def test_a_null_is_not_a_test():
 def test_p_out_of_range_is_refused(bad):
     with pytest.raises(StatsError, match="between 0 and 1"):
         holm([0.5, bad])
+
+
+@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
+def test_untested_hypotheses_count_as_tests_that_found_nothing(adjust):
+    p_values = [0.001, None, 0.004, 0.03, 0.0002]
+    alone, among_others = adjust(p_values), adjust(p_values, untested=7)
+    assert among_others == pytest.approx(adjust([*p_values, *[1.0] * 7])[:5])
+    assert among_others[0] > alone[0]

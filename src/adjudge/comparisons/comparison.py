@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from adjudge.comparisons.guard import (
 )
 from adjudge.comparisons.outcomes import EVERY, PASSED, Outcome, chosen, equal_rows, holds, plain
 from adjudge.comparisons.paired import Compared, Paired, Pairs, Settings, pair
-from adjudge.comparisons.rankings import Ranking, rankings
+from adjudge.comparisons.rankings import Folded, Ranking, foremost, rankings
 from adjudge.comparisons.sums import summed
 from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, samples_of, select
 from adjudge.errors import ConfigError, NotComparable
@@ -84,6 +85,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     tests: int
     systems: list[dict[str, Any]]
+    folded: list[Folded]
     pairs: list[PairOfSystems]
     rankings: list[Ranking]
 
@@ -120,11 +122,6 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
     chosen_systems = select(runs, model=model, model_a=model_a, model_b=model_b)
     factor = None if factor is None else named_factor(chosen_systems, factor)
     groups = grouped(chosen_systems, factor)
-    if (largest := max(map(len, groups))) > _MOST_SYSTEMS:
-        raise ConfigError(
-            f"there are {largest:,} systems to compare with each other, and at most {_MOST_SYSTEMS} can be: "
-            "name those that matter, as in RUN::MODEL"
-        )
     systems = [system for group in groups for system in group]
     guards = [examine(group, factor=factor) for group in groups]
     guard = combined(guards)
@@ -138,6 +135,10 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
     for name in settings.margins:
         if name not in {*(outcome.name for outcome in outcomes), LATENCY}:
             raise ConfigError(f"a margin is given for {name!r}, which is not compared")
+    groups, folded, untested_pairs = _folded(groups, guards, outcomes)
+    if folded:
+        systems = [system for group in groups for system in group]
+        notes = [_folding(len(systems), len(folded), outcomes[0].title), *notes]
     pairs = [
         _Pair(first, second, group_guard, outcomes, settings, force=force, latency=with_latency)
         for group, group_guard in zip(groups, guards, strict=True)
@@ -152,8 +153,10 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
             raise NotComparable([f"latency is not comparable: {why}" for why in dict.fromkeys(refused)])
     tested = [paired for item in pairs for paired in item.paired]
     p_values = [paired.tests[0].p for paired in tested]
-    corrected = dict(zip(map(id, tested), zip(holm(p_values), benjamini_hochberg(p_values), strict=True), strict=True))
-    count = sum(p is not None for p in p_values)
+    untested = untested_pairs * max(len(item.paired) for item in pairs)
+    adjusted = zip(holm(p_values, untested=untested), benjamini_hochberg(p_values, untested=untested), strict=True)
+    corrected = dict(zip(map(id, tested), adjusted, strict=True))
+    count = sum(p is not None for p in p_values) + untested
     settled = [item.settle(corrected, count, evidence=evidence) for item in pairs]
     return Comparison(
         schema_version=SCHEMA_VERSION,
@@ -173,10 +176,40 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
         samples=samples_of(guard.keys),
         tests=count,
         systems=[system.describe() for system in systems],
+        folded=folded,
         pairs=settled,
         rankings=rankings(systems, outcomes, p_of_pairs(settled), guard.keys, alpha)
         if len(systems) > 2 and len(groups) == 1
         else [],
+    )
+
+
+def _folded(
+    groups: Sequence[list[System]], guards: Sequence[Guard], outcomes: Sequence[Outcome]
+) -> tuple[list[list[System]], list[Folded], int]:
+    """Every group without the systems beyond the most that are held against each other; these; and how many pairs they are in."""
+    largest = max(map(len, groups))
+    if largest > _MOST_SYSTEMS and not outcomes:
+        raise ConfigError(
+            f"there are {largest:,} systems, and by latency alone at most {_MOST_SYSTEMS} are compared: "
+            "name those that matter, as in RUN::MODEL"
+        )
+    kept_groups, folded = [], []
+    for group, guard in zip(groups, guards, strict=True):
+        kept, others = (
+            foremost(group, outcomes[0], guard.keys, _MOST_SYSTEMS) if len(group) > _MOST_SYSTEMS else (group, [])
+        )
+        kept_groups.append(kept)
+        folded += others
+    untested = sum(comb(len(group), 2) for group in groups) - sum(comb(len(kept), 2) for kept in kept_groups)
+    return kept_groups, folded, untested
+
+
+def _folding(kept: int, folded: int, metric: str) -> str:
+    return (
+        f"{kept:,} of {kept + folded:,} systems are held against each other: the first and those with the best {metric}. "
+        f"The {folded:,} others stand under `folded` in the JSON (`--json`); their pairs count as tests, "
+        "since the data chose. Name others as RUN::MODEL"
     )
 
 

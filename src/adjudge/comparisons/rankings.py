@@ -68,6 +68,27 @@ def rankings(
     return listed
 
 
+class Folded(msgspec.Struct, frozen=True, kw_only=True):
+    """A system that is not held against the others, because too many are better; `value` is its first metric."""
+
+    name: str
+    value: float | None
+
+
+def foremost(
+    systems: Sequence[System], outcome: Outcome, keys: Sequence[str], most: int
+) -> tuple[list[System], list[Folded]]:
+    """The best systems by an outcome in the order given, the first of all always among them; and the others, best first."""
+    wholes = _wholes(outcome, [system.table(sorted(outcome.columns()), keys) for system in systems])
+    values = [None if whole is None or np.isnan(whole) else float(whole) for whole in wholes]
+    up = 1.0 if outcome.higher_is_better else -1.0
+    badness = [np.inf if value is None else -up * value for value in values]
+    best_first = sorted(range(1, len(systems)), key=lambda place: badness[place])
+    kept = sorted([0, *best_first[: most - 1]])
+    folded = [Folded(name=systems[place].name, value=values[place]) for place in best_first[most - 1 :]]
+    return [systems[place] for place in kept], folded
+
+
 def _wholes(outcome: Outcome, tables: Sequence[pa.Table]) -> list[float | None]:
     """The outcome of each system over the samples on which all have it."""
     use = np.all([outcome.inside(table) for table in tables], axis=0)

@@ -28,7 +28,7 @@ from adjudge.runs.pick import hold
 from adjudge.runs.run import Run
 
 SCHEMA = "adjudge-comparison/1"
-FLIPS = 24
+FLIPS, PAIRS = 24, 40
 _ASSETS = ("compare.css", "report.js", *EXPLORER, "differences.js", "compare.js")
 _INSTRUMENT = {
     "config": "configuration",
@@ -41,6 +41,8 @@ _INSTRUMENT = {
 
 def render(comparison: Mapping[str, Any], sides: Sequence[Side]) -> bytes:
     """The page."""
+    held = {system["name"] for system in comparison.get("systems", [])}
+    sides = [side for side in sides if not held or side.name in held]
     shown = block(comparison, sides)
     if not comparison["pairs"]:
         return page("comparison.html.j2", shown, packed="")
@@ -58,7 +60,7 @@ def render(comparison: Mapping[str, Any], sides: Sequence[Side]) -> bytes:
 
 def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any]:
     """Everything the page shows, as plain JSON data."""
-    pairs = comparison["pairs"]
+    pairs = _farthest(comparison["pairs"])
     by_name = {side.name: side for side in sides}
     each = max(1, FLIPS // max(1, len(pairs)))
     shown = {
@@ -69,7 +71,7 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
         "sentence": sentence(comparison),
         "verdict": pairs[0]["verdict"] if len(pairs) == 1 else "none",
         "reasons": comparison["reasons"],
-        "notes": comparison.get("notes", []),
+        "notes": [*_pairs_folded(len(comparison["pairs"])), *comparison.get("notes", [])],
         "same": _same(sides),
         "varied": [{"factor": name, "values": values} for name, values in comparison.get("varied", {}).items()],
         "settings": _settings(comparison) if pairs else [],
@@ -81,6 +83,23 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
     }
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
     return plain
+
+
+def _farthest(pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The pairs that the page has room for, in their order: those that differ most by the first metric."""
+
+    def nearness(place: int) -> float:
+        value = pairs[place]["metrics"][0]["difference"]["value"]
+        return 0.0 if value is None else -abs(value)
+
+    return [pairs[place] for place in sorted(sorted(range(len(pairs)), key=nearness)[:PAIRS])]
+
+
+def _pairs_folded(pairs: int) -> list[str]:
+    if pairs <= PAIRS:
+        return []
+    listed = f"The page lists {PAIRS} of {numbers.count(pairs)} pairs, those that differ most by the first metric"
+    return [f"{listed}; all are in `adjudge compare … --json`, and the flips of all in the table of samples"]
 
 
 def title(sides: Sequence[Side]) -> str:

@@ -118,27 +118,29 @@ def _letter(i: int) -> str:
     return text
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
+def holm(p_values: Sequence[float | None], *, untested: int = 0) -> list[float | None]:
     """Holm's step-down adjusted p values, in the order given; a null stays null and is not counted as a test.
 
     adjusted₍ᵢ₎ = max over j ≤ i of min(1, (m−j+1)·p₍ⱼ₎) (Holm 1979, Scand J Statist 6:65-70). Rejecting where
     adjusted ≤ α keeps the chance of any false rejection at or below α, whatever the dependence between the tests.
+    `untested` hypotheses of the family, those that the data chose not to test, count as tests with p = 1.
     """
     tested, p, order = _sorted(p_values)
-    scale = np.arange(p.size, 0, -1)
+    scale = np.arange(p.size, 0, -1) + untested
     adjusted = np.minimum(np.maximum.accumulate(p * scale), 1.0)
     return _restore(len(p_values), tested, order, adjusted)
 
 
-def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+def benjamini_hochberg(p_values: Sequence[float | None], *, untested: int = 0) -> list[float | None]:
     """Benjamini–Hochberg step-up adjusted p values, in the order given; a null stays null and is not counted as a test.
 
     adjusted₍ᵢ₎ = min over j ≥ i of min(1, m·p₍ⱼ₎/j) (Benjamini & Hochberg 1995, J R Statist Soc B 57:289-300).
     Rejecting where adjusted ≤ α keeps the expected share of false rejections at or below α for independent tests.
+    `untested` hypotheses count as tests with p = 1.
     """
     tested, p, order = _sorted(p_values)
     # p / (rank/m), not p·m/rank: the last factor is then exactly 1, and the largest p stays itself.
-    scale = np.arange(1, p.size + 1) / p.size
+    scale = np.arange(1, p.size + 1) / (p.size + untested)
     adjusted = np.minimum(np.minimum.accumulate((p / scale)[::-1])[::-1], 1.0)
     return _restore(len(p_values), tested, order, adjusted)
 
