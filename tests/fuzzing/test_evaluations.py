@@ -68,6 +68,16 @@ ONCE_BROKEN = {
         "rules.yaml",
         "adjudge: 1\x85fields: {n: number}\x85unknown: 3",
     ),
+    "a slice by a key of meta that is not declared": (
+        "check-invoices",
+        "invoices.yaml",
+        "adjudge: 1\nfields: {total: number}\nmeta: {vendor: text}\nslices: [meta.vendo]\nrules: {R1: total > 0}\n",
+    ),
+    "a seed beyond 64 bits": (
+        "anomaly-detector",
+        "catalog.json",
+        '{"noise": {"seed": 1000000000000000000000000000000}}',
+    ),
     "metrics of a HELM run that are numbers": (
         "score-helm",
         "run_spec.json",

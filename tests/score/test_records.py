@@ -244,3 +244,21 @@ def test_a_file_without_any_score_is_refused_with_its_keys(write, judge, key, pr
 @pytest.mark.parametrize("told", [{"score": None}, {"error": "timeout"}, {"status": "abstained"}])
 def test_a_file_that_says_why_there_is_no_score_is_read(write, judge, told):
     assert judge(write([{"id": "a", **told}])).metrics["buckets"]["all"]["passed"] == 0
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\x1f", "\x00x"])
+def test_names_may_end_in_any_character(write, judge, odd):
+    records = [
+        {"id": f"q{number}{end}", "model": f"m{other}", "task": f"t{another}", "score": number % 2}
+        for end, other, another in (("", "", ""), (odd, "", ""), ("", odd, ""), ("", "", odd))
+        for number in range(3)
+    ]
+    run = judge(write(records))
+    assert run.metrics["buckets"]["m"] == {
+        **dict.fromkeys(run.metrics["buckets"]["m"], 0),
+        "passed": 3,
+        "failed": 6,
+        "n": 9,
+    }
+    assert run.metrics["buckets"][f"m{odd}"]["missing"] == 3  # the ids with the odd end; nobody else has the odd task
+    assert not adjudge.verify(run).problems

@@ -29,8 +29,10 @@ def yaml_of(text: str, where: str | Path) -> Any:
 
     try:
         _refuse_deep(where, yaml.parse(text, Loader=yaml.SafeLoader))
-        _refuse_twice(where, yaml.compose(text, Loader=yaml.SafeLoader))
-        return yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        _refuse_twice(where, root)
+        return None if root is None else loader.construct_document(root)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}:{mark.line + 1}" if mark else where

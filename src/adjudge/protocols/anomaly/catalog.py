@@ -252,8 +252,12 @@ def _seeds(entry: Mapping[str, Any], where: str, seed_of_all: Any) -> Sequence[i
     seeds = entry.get("seeds", [entry.get("seed", seed_of_all)])
     if seeds == [None]:
         return [None]
-    if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) and seed >= 0 for seed in seeds):
-        raise ConfigError(f"{where}: seeds are {seeds!r}, expected whole numbers from 0")
+    if (
+        not isinstance(seeds, list)
+        or not seeds
+        or not all(isinstance(seed, int) and 0 <= seed < 2**63 for seed in seeds)
+    ):
+        raise ConfigError(f"{where}: seeds are {seeds!r}, expected whole numbers from 0 and below 2**63")
     return seeds
 
 

@@ -348,7 +348,12 @@ class _Reader(Parts):
         """A slice, cluster, sequence or order: meta.KEY, input.KEY, a field, `id`."""
         text = self.text(way, value)
         block, dot, key = text.partition(".")
-        if (dot and key and block in {"meta", "input"}) or text in fields or text == "id":
+        if text in fields or text == "id":
+            return text
+        if dot and key and block in {"meta", "input"}:
+            declared = self.content.get(block) or {}
+            if declared and key not in declared:
+                raise self.wrong(way, f"is {text!r}, and `{block}` declares no {key!r}{near(key, declared)}")
             return text
         known = [*fields, "meta.KEY", "input.KEY"]
         raise self.wrong(way, f"is {text!r}, expected meta.KEY, input.KEY or a field{near(text, known)}")

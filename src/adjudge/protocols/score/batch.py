@@ -95,11 +95,12 @@ def _filled(table: pa.Table, groups: Sequence[Group], partition: Partition) -> p
     codes_of: dict[tuple[str, str, int], list[int]] = {}
     for place, group in enumerate(of_code):
         codes_of.setdefault((group.model, group.task, group.trial), []).append(place)
-    task_of_item = np.empty(len(items.dictionary), dtype=object)
-    task_of_item[item] = np.array([group.task for group in of_code], dtype=object)[code]
+    tasks = {task: place for place, task in enumerate(dict.fromkeys(task for _, task, _ in wanted))}
+    task_of_item = np.empty(len(items.dictionary), dtype=np.int32)
+    task_of_item[item] = np.array([tasks.get(group.task, -1) for group in of_code])[code]
     absent = []
     for name, text in sorted(wanted.items()):
-        missing = task_of_item == name[1]
+        missing = task_of_item == tasks[name[1]]
         missing[item[np.isin(code, codes_of.get(name, []))]] = False
         absent.append(_missing(items.dictionary.filter(pa.array(missing)), text))
     slot = np.empty(len(items.dictionary), dtype=np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +13,8 @@ from numpy.typing import NDArray
 from adjudge.protocols.common.columns import one_array
 from adjudge.readers.logs.record import NUMBER, SCORED
 
-_SEPARATOR = "\x1f"
+_NAMES = msgspec.json.Decoder(tuple[str, str, int, bool, bool])
 _SLASH = pa.scalar("/", pa.string())
-_GRADED, _FILL = "g", "f"
 _IN_KEY_OR_GROUP = ("id", "model", "task", "trial")
 
 
@@ -33,13 +33,12 @@ class Group(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Group:
         """The group behind its name."""
-        model, task, trial, flags = text.split(_SEPARATOR)
-        return cls(model, task, int(trial), _GRADED in flags, _FILL in flags)
+        return cls(*_NAMES.decode(text))
 
     @property
     def name(self) -> str:
         """All of it as text, for the engine, which collects the names of groups over all input."""
-        return _SEPARATOR.join((self.model, self.task, str(self.trial), _GRADED * self.graded + _FILL * self.fill))
+        return msgspec.json.encode(self).decode()
 
 
 def item_name(task: str, sample: str) -> str:
