@@ -138,7 +138,7 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
     groups, folded, untested_pairs = _folded(groups, guards, outcomes)
     if folded:
         systems = [system for group in groups for system in group]
-        notes = [_folding(len(systems), len(folded), outcomes[0].title), *notes]
+        notes = [_folding(len(systems), len(folded), outcomes[0].title or outcomes[0].name), *notes]
     pairs = [
         _Pair(first, second, group_guard, outcomes, settings, force=force, latency=with_latency)
         for group, group_guard in zip(groups, guards, strict=True)
