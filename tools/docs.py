@@ -214,8 +214,8 @@ def _ours(command: object) -> bool:
 def rule_reference() -> str:
     """docs/rules.md: every rule of our protocols."""
     from adjudge.protocols.base import names, protocol
+    from adjudge.protocols.flight.config import load
     from adjudge.protocols.flight.fields import TASKS
-    from adjudge.protocols.flight.library import load
     from adjudge.protocols.flight.rules import FlightContext, build
 
     flight = build(FlightContext(TASKS["M3"], load("ga-light/1+kinematics").library))

@@ -29,8 +29,7 @@ from adjudge.errors import (
 
 if TYPE_CHECKING:
     from adjudge.api import Comparison, Run, compare, evaluate, load_run, verify
-    from adjudge.stats.estimate import Estimate
-    from adjudge.stats.metric import Metric
+    from adjudge.stats.estimate import Estimate, Metric
 
 __all__ = [
     "AdjudgeError",
@@ -55,7 +54,7 @@ __all__ = [
     "verify",
 ]
 
-_ELSEWHERE = {"Estimate": "adjudge.stats.estimate", "Metric": "adjudge.stats.metric"}
+_ELSEWHERE = {"Estimate": "adjudge.stats.estimate", "Metric": "adjudge.stats.estimate"}
 
 
 def __getattr__(name: str) -> Any:

@@ -28,9 +28,9 @@ from adjudge.errors import ConfigError, OutputError, RunError, VerificationFaile
 from adjudge.plugins import plugin
 from adjudge.protocols.base import protocol as installed_protocol
 from adjudge.readers import memory
-from adjudge.readers.remote import is_url
-from adjudge.runs.frame import Frame, rows_as_table
+from adjudge.readers.sources import is_url
 from adjudge.runs.query import as_table
+from adjudge.runs.run import Frame, rows_as_table
 from adjudge.runs.run import Run as RunFolder
 from adjudge.stats.estimate import Estimate
 from adjudge.verdict.gates import Gate
@@ -125,7 +125,7 @@ class Run(RunFolder):
             kind = Path(path).suffix.removeprefix(".").lower()
             if kind not in ENDINGS:
                 raise ConfigError(f"{path}: the ending names no format; expected one of {', '.join(ENDINGS)}")
-            from adjudge.runs.new_file import write_whole
+            from adjudge.runs.tables import write_whole
 
             write_whole(Path(path), render([self], kind, chart))
         return Text(render([self], "txt").decode().rstrip("\n"))

@@ -7,7 +7,7 @@ and imports from here alone. What each is for stands in its docstring; docs/exte
 from __future__ import annotations
 
 from adjudge.errors import ConfigError, InputError, ProtocolViolation
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant, rule_sets
 from adjudge.evidence.table import Evidence
@@ -16,11 +16,9 @@ from adjudge.protocols.base import Input, Judged, Measured, Named, Packaged, Par
 from adjudge.protocols.common.plan import BatchPlan, RulePlan, configured
 from adjudge.provenance.canonical import digest
 from adjudge.readers.blocks import Block
-from adjudge.runs.panel import Panel
-from adjudge.runs.section import Column, Section
+from adjudge.runs.section import Column, Panel, Section
 from adjudge.stats.bootstrap import mean, ratio_of_sums
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, count, share
+from adjudge.stats.estimate import Estimate, Metric, count, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.verdict.agent import Attribution, EvaluatorAgent, Judgement
 from adjudge.verdict.checklist import Item, ItemStatus

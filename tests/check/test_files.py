@@ -21,7 +21,7 @@ from adjudge.protocols.check.lint import lint
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.report.sarif import sarif
-from adjudge.runs.schemas import published
+from adjudge.runs.section import published
 
 
 @pytest.fixture(scope="module")

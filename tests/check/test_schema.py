@@ -22,7 +22,7 @@ from adjudge.protocols.check.plan import CheckPlan
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.sandbox import ABSENT, BROKEN, FAILED, OTHER, PASSED, Sandbox
 from adjudge.protocols.check.values import as_json
-from adjudge.runs.schemas import published
+from adjudge.runs.section import published
 
 from .conftest import atoms_of
 

@@ -153,7 +153,7 @@ def test_a_signal_during_the_imports_ends_the_program_without_a_word(number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_code_that_a_library_composes_has_its_own_exit_code(tmp_path, number):
     composed = f"start._command = lambda: exec('import os; os.kill(os.getpid(), {int(number)})')"
-    loaded = "from adjudge.cli import start\nimport adjudge.provenance.redact, adjudge.report.untrusted"
+    loaded = "from adjudge.cli import start\nimport adjudge.provenance.redact, adjudge.report.numbers"
     (tmp_path / "probe.py").write_text(f"{loaded}\n{composed}\nstart.run()\n")
     words = [sys.executable, "-m", "probe"]  # as `python -m adjudge`; the console script ends in another way
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -182,7 +182,7 @@ def test_what_else_cannot_be_raised_is_printed():
 
 def test_an_error_that_cannot_be_put_into_words_is_exit_4():
     unloadable = (
-        "import sys\nfrom adjudge.cli import start\nsys.modules['adjudge.report.untrusted'] = None\n"
+        "import sys\nfrom adjudge.cli import start\nsys.modules['adjudge.report.numbers'] = None\n"
         "def _broken(): raise ImportError('failed to map segment from shared object')\nstart._command = _broken\n"
     )
     done = call(first=unloadable)

@@ -11,7 +11,7 @@ import unicodedata
 
 import pytest
 
-from adjudge.report.untrusted import json_line, spreadsheet
+from adjudge.report.numbers import json_line, spreadsheet
 
 EVIL = "m\x1b[2J\x1b]0;owned\x07\x9b31m\u202eend\u2028\u2066\ufeff"
 FORMULA = "=cmd|' /C calc'!A0"

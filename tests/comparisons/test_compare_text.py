@@ -10,8 +10,8 @@ import pytest
 from adjudge.comparisons.comparison import compare
 from adjudge.provenance.canonical import pretty
 from adjudge.report.comparison import text
+from adjudge.report.numbers import WIDTH
 from adjudge.report.sentence import sentence
-from adjudge.report.table import WIDTH
 
 
 def shown(comparison):

@@ -8,7 +8,7 @@ import pytest
 
 from adjudge.engine import spool as module
 from adjudge.engine.spool import Spool
-from adjudge.provenance.texts import SLOTS
+from adjudge.provenance.canonical import SLOTS
 
 
 @pytest.mark.parametrize("memory, files", [(1 << 30, 0), (4000, 3), (0, 5)])

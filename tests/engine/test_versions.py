@@ -18,8 +18,7 @@ from adjudge.evidence.rule import Limits, Rule, RuleSet, Slot, rule_sets
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.base import Named, protocol
 from adjudge.provenance.canonical import file_digest
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import share
+from adjudge.stats.estimate import Estimate, share
 
 OLD = Path(__file__).parent / "old_runs"
 RUNS = sorted(path.parent for path in OLD.glob("*/*/manifest.json"))

@@ -9,7 +9,7 @@ import pytest
 
 import adjudge
 from adjudge.engine import split as splitting
-from adjudge.runs.new_file import NewFile
+from adjudge.runs.tables import NewFile
 
 OLD, NEW = 2, 3
 

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge.evidence.atoms import atoms
-from adjudge.evidence.citations import unpack_citations
+from adjudge.evidence.atoms import atoms, unpack_citations
 from adjudge.evidence.graph import only_rules
 from adjudge.protocols.base import Partition
+from adjudge.protocols.flight.config import DEFAULT, load
 from adjudge.protocols.flight.fields import TASKS
 from adjudge.protocols.flight.judge import DIMENSIONS
-from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.plan import FlightPlan
 from adjudge.readers.blocks import block_of
-from adjudge.verdict.agent_table import stored_reasons, stored_statuses
+from adjudge.verdict.adjudicator import stored_reasons, stored_statuses
 
 
 @pytest.fixture(scope="module")

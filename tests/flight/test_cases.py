@@ -6,8 +6,8 @@ import json
 import pytest
 
 import adjudge
+from adjudge.protocols.flight.config import DEFAULT, load
 from adjudge.protocols.flight.fields import FIELDS
-from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.plan import FlightPlan
 
 STATE = dict(

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 import adjudge
 from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError
+from adjudge.protocols.flight.config import DEFAULT, check, load
 from adjudge.protocols.flight.fields import FIELDS, GROUND_SPEED, ROLL
-from adjudge.protocols.flight.library import DEFAULT, check, load
-from adjudge.protocols.flight.shown import state_in_question
-from adjudge.readers.refusals import failed_call
+from adjudge.protocols.flight.references import state_in_question
+from adjudge.readers.extract import failed_call
 
 STATE = dict(
     zip(

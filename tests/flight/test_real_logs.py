@@ -7,8 +7,8 @@ import pytest
 
 import adjudge
 from adjudge.protocols.flight.baselines import predict
+from adjudge.protocols.flight.config import DEFAULT, load
 from adjudge.protocols.flight.fields import AIRSPEED
-from adjudge.protocols.flight.library import DEFAULT, load
 from adjudge.protocols.flight.make_tasks import make_tasks
 
 pytestmark = pytest.mark.realdata

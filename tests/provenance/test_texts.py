@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.provenance.texts import bytes_of, slots_of
+from adjudge.provenance.canonical import bytes_of, slots_of
 
 TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=20)
 

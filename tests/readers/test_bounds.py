@@ -17,10 +17,8 @@ from adjudge.cli.yaml_files import read_yaml
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import protocol
 from adjudge.readers.blocks import blocks
-from adjudge.readers.bounds import BOUNDS, bound, raise_bounds
-from adjudge.readers.records import records
-from adjudge.readers.shape import AS_IT_IS
-from adjudge.readers.sources import open_source
+from adjudge.readers.records import AS_IT_IS, records
+from adjudge.readers.sources import BOUNDS, bound, open_source, raise_bounds
 
 FORMATS = (Path(__file__).parent.parent.parent / "docs" / "formats.md").read_text()
 

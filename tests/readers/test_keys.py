@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.readers.keys import Keys, merged, tree_of, unread_keys
+from adjudge.readers.blocks import Keys, merged, tree_of, unread_keys
 
 
 class Inner(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.readers.refusals import abstains, failed_call, without_answer
+from adjudge.readers.extract import abstains, failed_call, without_answer
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from adjudge.errors import ConfigError, InputError
-from adjudge.readers.shape import columns_of, shape_of
+from adjudge.readers.records import columns_of, shape_of
 
 
 def applied(record, json_path=None, role="results", **columns):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from adjudge.readers.wording import in_words
+from adjudge.readers.settings import in_words
 
 
 class Inner(msgspec.Struct):

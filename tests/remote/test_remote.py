@@ -10,7 +10,7 @@ import pytest
 
 import adjudge
 from adjudge.protocols.base import protocol
-from adjudge.readers.remote import file_name, is_url
+from adjudge.readers.sources import file_name, is_url
 
 SMALL = (
     "from adjudge.engine import split\n"

@@ -3,8 +3,8 @@
 import pytest
 
 import adjudge
-from adjudge.report.answer import answer
 from adjudge.report.data import failure_modes
+from adjudge.report.view import answer
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.report.columns import CHARACTERS, plain, rounded
+from adjudge.report.explore import CHARACTERS, plain, rounded
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from adjudge.engine.metrics import metrics_of
 from adjudge.protocols.base import names, protocol
 from adjudge.report import eee, view
 from adjudge.runs.run import Run
-from adjudge.stats.metric import declaration, headline
+from adjudge.stats.estimate import declaration, headline
 
 OURS = [name for name in names() if protocol(name).package.startswith("adjudge.")]
 

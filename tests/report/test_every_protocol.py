@@ -11,7 +11,7 @@ from adjudge.cli.compare import held, sides
 from adjudge.errors import OutputError
 from adjudge.report import eee, html, latex, side_by_side, view
 from adjudge.report.samples import rendered
-from adjudge.runs.schemas import published
+from adjudge.runs.section import published
 
 PROTOCOLS = ("anomaly", "consistency", "flight", "gui", "score", "stability", "triage")
 

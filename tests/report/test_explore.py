@@ -16,8 +16,8 @@ import adjudge
 from adjudge.evidence.atoms import atoms
 from adjudge.protocols.base import protocol
 from adjudge.report import data, explore, html
-from adjudge.report.chosen import chosen, mixed
 from adjudge.report.explain import explain
+from adjudge.report.explore import chosen, mixed
 
 PROTOCOLS = ("anomaly", "check", "consistency", "flight", "gui", "score", "stability", "triage")
 

@@ -11,8 +11,8 @@ import pytest
 import adjudge
 from adjudge.protocols.base import protocol
 from adjudge.report import explore, html
-from adjudge.report.chosen import chosen
 from adjudge.report.explain import explain
+from adjudge.report.explore import chosen
 
 TITLES = {
     "anomaly": ["Score over time", "At the threshold"],

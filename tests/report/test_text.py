@@ -6,9 +6,8 @@ import pytest
 
 from adjudge.errors import RunError
 from adjudge.report.explain import explain
-from adjudge.report.table import table
+from adjudge.report.numbers import line, table, terminal
 from adjudge.report.text import summary
-from adjudge.report.untrusted import line, terminal
 
 
 def test_summary_fits_the_page_and_says_what_counts(flight_run):

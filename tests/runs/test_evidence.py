@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.rule import Layout
 from adjudge.evidence.table import SCHEMA, Evidence, Reasons
 from adjudge.evidence.vocabulary import NOT_APPLICABLE, OUTCOMES, PASS, SEVERITIES, Outcome
 from adjudge.runs.tables import TableFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from adjudge.provenance.canonical import file_digest
-from adjudge.runs.new_file import NewFile
+from adjudge.runs.tables import NewFile
 
 
 def test_size_and_digest_are_those_of_the_file(tmp_path: Path) -> None:

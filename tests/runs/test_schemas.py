@@ -10,12 +10,12 @@ from adjudge.protocols.base import names, protocol
 from adjudge.protocols.check import reading
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
-from adjudge.protocols.flight.shown import SOURCES
+from adjudge.protocols.flight.references import SOURCES
 from adjudge.protocols.gui import schemas as gui
 from adjudge.protocols.triage.batch import MODEL, TIMES
 from adjudge.protocols.triage.judge import VERDICTS
 from adjudge.report import eee
-from adjudge.runs.schemas import published, schemas
+from adjudge.runs.section import published, schemas
 from adjudge.verdict.agent import DECISIONS
 
 FLIGHT, TRIAGE, CHECK, GUI, EEE, RUNS, AGENTS = (

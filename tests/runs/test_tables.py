@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from adjudge.errors import RunError
 from adjudge.provenance.canonical import file_digest
-from adjudge.runs.new_file import NewFile
-from adjudge.runs.tables import StoredBatches, TableFile, one_batch
+from adjudge.runs.tables import NewFile, StoredBatches, TableFile, one_batch
 
 
 def written(path: Path, *batches: pa.RecordBatch | pa.Table) -> pq.ParquetFile:

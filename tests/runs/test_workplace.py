@@ -13,8 +13,8 @@ from adjudge.engine.evaluate import Options, evaluate
 from adjudge.errors import OutputError
 from adjudge.protocols.base import protocol
 from adjudge.protocols.flight.generate import generate
-from adjudge.runs.new_file import whole_file, write_whole
-from adjudge.runs.workplace import Workplace
+from adjudge.runs.tables import whole_file, write_whole
+from adjudge.runs.writer import Workplace
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_force_through_a_link_replaces_the_run_behind_it(config, tmp_path):
 
 def test_what_a_dead_process_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
     code = (
-        "import pathlib, sys, time; from adjudge.runs.workplace import Workplace;"
+        "import pathlib, sys, time; from adjudge.runs.writer import Workplace;"
         "w = Workplace(pathlib.Path(sys.argv[1])); w.open(); w.run.mkdir(); print(w.folder, flush=True); time.sleep(60)"
     )
     killed, living = (

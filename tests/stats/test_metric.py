@@ -2,7 +2,7 @@
 
 import pytest
 
-from adjudge.stats.metric import Metric, count, declaration, headline, share, stored
+from adjudge.stats.estimate import Metric, count, declaration, headline, share, stored
 
 METRICS = (
     share("recall_*", "recall of {}", headline=True),

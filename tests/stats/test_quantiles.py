@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from adjudge.stats.quantiles import binomial_cdf, normal_cdf, normal_quantile, student_quantile
+from adjudge.stats.proportions import binomial_cdf, normal_cdf, normal_quantile, student_quantile
 
 SHARES = st.floats(1e-5, 1 - 1e-5)
 
@@ -52,6 +52,6 @@ def test_a_published_value():
 
 @pytest.mark.parametrize("freedom, loaded", [(5000.0, False), (50.0, True)])
 def test_scipy_is_loaded_where_the_expansion_would_not_do(freedom, loaded):
-    program = f"import sys; from adjudge.stats.quantiles import student_quantile as t; t({freedom}, 0.9); print('scipy' in sys.modules)"
+    program = f"import sys; from adjudge.stats.proportions import student_quantile as t; t({freedom}, 0.9); print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(loaded)

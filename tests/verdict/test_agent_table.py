@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjudge.verdict.agent_table import (
+from adjudge.verdict.adjudicator import (
     agent_table,
     deliberation_lists,
     reason_lists,
@@ -12,7 +12,7 @@ from adjudge.verdict.agent_table import (
     stored_reasons,
     stored_statuses,
 )
-from adjudge.verdict.attribution import Reasons
+from adjudge.verdict.checklist import Reasons
 from adjudge.verdict.checks import CheckedReason, Quote
 from adjudge.verdict.deliberation import Deliberation
 from verdict.evidence import atom

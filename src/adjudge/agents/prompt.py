@@ -13,7 +13,7 @@ import msgspec
 from adjudge.evidence.atoms import Atom, plain
 from adjudge.provenance.canonical import digest
 from adjudge.readers.extract import Extractor
-from adjudge.runs.schemas import schema
+from adjudge.runs.section import schema
 from adjudge.verdict.agent import Attribution, Judgement
 from adjudge.verdict.checks import Refusal
 from adjudge.verdict.deliberation import Case, Question

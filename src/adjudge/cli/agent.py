@@ -39,8 +39,7 @@ def validate(run: Path, reference: Path | None, output: Path | None, as_json: bo
     from adjudge.report import numbers
     from adjudge.runs.run import Run
     from adjudge.runs.writer import REPORT, VALIDATION, add_to_run
-    from adjudge.stats.estimate import Estimate
-    from adjudge.stats.metric import SHARE
+    from adjudge.stats.estimate import SHARE, Estimate
 
     loaded = open_intact(run, unverified=unverified)
     labels = [] if reference is None else read_labels(reference)

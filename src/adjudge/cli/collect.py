@@ -286,7 +286,7 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
-    from adjudge.runs.new_file import write_whole
+    from adjudge.runs.tables import write_whole
     from adjudge.runs.writer import METRICS
 
     config: dict[str, Any] = {"results": [[str(output)]]}

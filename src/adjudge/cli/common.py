@@ -32,7 +32,7 @@ def options(*flags: Callable[[F], F]) -> Callable[[F], F]:
 
 def place(text: str) -> str | Path:
     """A folder as a path, and a URL as it is: as a path it would lose a slash."""
-    from adjudge.readers.remote import is_url
+    from adjudge.readers.sources import is_url
 
     return text if is_url(text) else Path(text)
 
@@ -65,7 +65,7 @@ class Spread(click.Command):
 
     def spread_out(self, args: list[str]) -> list[str]:
         """Repeat the flag before every further word; a URL with `*` becomes the files it names."""
-        from adjudge.readers.remote import is_url, matching
+        from adjudge.readers.sources import is_url, matching
 
         words: list[str] = []
         flag: str | None = None
@@ -97,7 +97,7 @@ class ProtocolGroup(Spread, click.Group):
 
 
 def _raise_bounds(ctx: click.Context, parameter: click.Parameter, settings: tuple[str, ...]) -> None:
-    from adjudge.readers.bounds import raise_bounds
+    from adjudge.readers.sources import raise_bounds
 
     del ctx, parameter
     raise_bounds(settings)
@@ -234,7 +234,7 @@ def print_json(value: Any) -> None:
 
 def write_file(path: Path, data: bytes) -> None:
     """A file, whole or not at all; one that cannot be written is an OutputError."""
-    from adjudge.runs.new_file import write_whole
+    from adjudge.runs.tables import write_whole
 
     write_whole(path, data)
 
@@ -250,7 +250,7 @@ def put(path: Path | None, data: bytes) -> None:
 def say(text: str, *, err: bool = True) -> None:
     """Print a message for people; nothing that came from outside moves their cursor or hides in it."""
     from adjudge.provenance.redact import redacted
-    from adjudge.report.untrusted import terminal
+    from adjudge.report.numbers import terminal
 
     click.echo(terminal(redacted(text) if err else text), err=err)
 

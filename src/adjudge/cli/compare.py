@@ -86,7 +86,7 @@ def compare(
     from adjudge.provenance.canonical import pretty
     from adjudge.report.comparison import text
     from adjudge.report.render import COMPARISONS, render_comparison
-    from adjudge.runs.new_file import write_whole
+    from adjudge.runs.tables import write_whole
 
     del keep  # the runs are there already
     refuse_altered_runs(runs, unverified=unverified)

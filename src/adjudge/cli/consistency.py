@@ -117,7 +117,7 @@ def _writable(path: Path) -> None:
 def _copy(run: Path, tsv: Path | None) -> None:
     if tsv is not None:
         from adjudge.protocols.consistency.metrics import TSV
-        from adjudge.runs.new_file import write_whole
+        from adjudge.runs.tables import write_whole
 
         if not (run / TSV).is_file():
             raise ConfigError("--tsv: only pairs have a table of disagreements; raters have none")

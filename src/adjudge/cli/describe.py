@@ -27,7 +27,7 @@ _NEAR = 3
 def describe(files: tuple[str, ...], columns: tuple[str, ...], json_path: str | None, as_json: bool) -> int:
     """Say what FILES are: format, records, keys with types and examples, the command that reads them, ignored keys."""
     from adjudge.readers.describe import describe as look
-    from adjudge.readers.shape import columns_of, shape_of
+    from adjudge.readers.records import columns_of, shape_of
 
     documents = []
     for path in files:
@@ -66,7 +66,7 @@ def _log_title(path: str) -> str | None:
 def _readers(description: Description) -> list[dict[str, Any]]:
     """The roles that could read the file, best first: what they need and is missing, and what they would ignore."""
     from adjudge.protocols.base import names, protocol
-    from adjudge.readers.keys import Keys, unread_keys
+    from adjudge.readers.blocks import Keys, unread_keys
 
     chosen = []
     for name in names():
@@ -115,8 +115,7 @@ def _document(description: Description, readers: list[dict[str, Any]]) -> dict[s
 
 def _text(description: Description, readers: list[dict[str, Any]]) -> str:
     from adjudge.report import numbers
-    from adjudge.report.table import WIDTH, table
-    from adjudge.report.untrusted import line
+    from adjudge.report.numbers import WIDTH, line, table
 
     size = numbers.size(description.size)
     if description.other == description.looked:
@@ -166,7 +165,7 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
 
 def _perhaps(reader: dict[str, Any], description: Description) -> str:
     """The flags that may do: a missing key is a word of exactly one key of the file."""
-    from adjudge.report.untrusted import line
+    from adjudge.report.numbers import line
 
     flags = []
     for missing in reader["missing"]:

@@ -13,7 +13,7 @@ import click
 from adjudge.cli.common import PATH, say
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.errors import ConfigError
-from adjudge.runs.new_file import whole_file
+from adjudge.runs.tables import whole_file
 
 if TYPE_CHECKING:
     from adjudge.runs.run import Run
@@ -84,7 +84,7 @@ def _line(record: dict[str, Any], *, shown: bool) -> bytes:
     """A record as a line of JSON; on a terminal nothing in it can move the cursor."""
     import msgspec
 
-    from adjudge.report.untrusted import json_line
+    from adjudge.report.numbers import json_line
 
     data = msgspec.json.encode(record)
     return (json_line(data.decode()).encode() if shown else data) + b"\n"

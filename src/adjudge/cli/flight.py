@@ -159,7 +159,7 @@ def library() -> None:
 @click.argument("name", default="ga-light/1")
 def library_show(name: str) -> int:
     """Print a built-in library (or a file, checked) as YAML, ready to copy and edit."""
-    from adjudge.protocols.flight.library import BUILT_IN, built_in_text, load
+    from adjudge.protocols.flight.config import BUILT_IN, built_in_text, load
 
     if name in BUILT_IN or not Path(name).is_file():
         click.echo(built_in_text(name), nl=False)
@@ -173,7 +173,7 @@ def library_show(name: str) -> int:
 @click.argument("name", default="ga-light/1")
 def library_check(name: str) -> int:
     """Check a library and print its version: 16 hex digits over its content."""
-    from adjudge.protocols.flight.library import load
+    from adjudge.protocols.flight.config import load
     from adjudge.provenance.canonical import short
 
     loaded = load(name)

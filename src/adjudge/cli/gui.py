@@ -161,7 +161,7 @@ def migrate(file: str, output: Path | None) -> int:
 def validate(files: tuple[str, ...], strict: bool) -> int:
     """Check evaluation files: shape, bounds, nulls, and that every rate is a whole number over its n."""
     from adjudge.protocols.gui.evalfile import deprecated, load, metrics_of, problems, shape
-    from adjudge.report.table import table
+    from adjudge.report.numbers import table
 
     rows, bad = [], False
     for path in files:

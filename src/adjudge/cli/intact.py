@@ -29,7 +29,7 @@ def open_intact(path: str | Path, *, unverified: bool) -> Run:
 
 def refuse_altered_runs(words: Sequence[str], *, unverified: bool) -> None:
     """Hold every run that words such as RUN or RUN::MODEL name to its manifest."""
-    from adjudge.readers.remote import is_url
+    from adjudge.readers.sources import is_url
     from adjudge.runs.run import Run
     from adjudge.runs.shapes import refuse_altered
 

@@ -31,7 +31,7 @@ def query(run: str, sql: str, shape: str) -> int:
       adjudge query RUN "select rule, count(*) from evidence where outcome = 'fail' group by 1 order by 2 desc"
     """
     import adjudge
-    from adjudge.report.untrusted import json_line, line, spreadsheet, terminal
+    from adjudge.report.numbers import json_line, line, spreadsheet, terminal
     from adjudge.runs.query import query as ask
 
     names, rows = ask(adjudge.load_run(run), sql)

@@ -94,7 +94,7 @@ def _put(target: Path | None, data: bytes) -> None:
     if target is None:
         print_bytes(data)
         return
-    from adjudge.runs.new_file import write_whole
+    from adjudge.runs.tables import write_whole
 
     write_whole(target, data)
     say(f"{target}: {len(data):,} bytes")

@@ -13,7 +13,7 @@ from adjudge.errors import ConfigError
 def schema(name: str | None) -> int:
     """Print the JSON Schema NAME, or the names there are."""
     from adjudge.protocols.base import names, protocol
-    from adjudge.runs.schemas import published, schemas
+    from adjudge.runs.section import published, schemas
 
     known = schemas() | published("adjudge.report")
     for each in sorted(names(), key=lambda each: each != "flight"):

@@ -150,7 +150,7 @@ def _judged(error: BaseException) -> tuple[int, str]:
 
 def _say(text: str) -> None:
     from adjudge.provenance.redact import redacted
-    from adjudge.report.untrusted import terminal
+    from adjudge.report.numbers import terminal
 
     if text:
         with suppress(OSError):  # nobody listens

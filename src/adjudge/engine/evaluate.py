@@ -1,11 +1,13 @@
-"""From files to a run: split, judge every partition, measure, gate, write."""
+"""From files to a run: split, judge every partition (here or in a worker), measure, gate, write."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,18 +15,107 @@ from typing import Any
 
 import pyarrow as pa
 
-from adjudge.engine.metrics import Counted, metrics_document, verdict_word
-from adjudge.engine.plans import MOST_PARTIALS, Recipe, recipe, rule_versions
-from adjudge.engine.runner import Pool, Runner, Serial
-from adjudge.engine.split import Split, Wanted, split
-from adjudge.engine.work import Done, Job, work, written
+from adjudge.engine.matching import Matching
+from adjudge.engine.metrics import Counted, agent_problems, metrics_document, verdict_word
+from adjudge.engine.promises import problems_of
+from adjudge.engine.runner import MOST_PARTIALS, Pool, Recipe, Runner, Serial, plan_of, recipe, rule_versions
+from adjudge.engine.split import Part, Split, Wanted, raw_rows, split
 from adjudge.errors import ConfigError, PromiseBroken
-from adjudge.protocols.base import Plan, Protocol
-from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest, environment
+from adjudge.protocols.base import Judged, Partition, Plan, Protocol
+from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest, RunFile, environment
 from adjudge.provenance.redact import redacted_value
-from adjudge.readers.shape import columns_of
-from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, RunWriter
+from adjudge.readers.records import columns_of
+from adjudge.runs.tables import StoredBatches
+from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, PartWriter, RunWriter
+from adjudge.verdict.adjudicator import AGENT_TABLE
 from adjudge.verdict.gates import Gate
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs."""
+
+    recipe: Recipe
+    part: int
+    parts: dict[str, Part]
+    groups: tuple[str, ...]
+    files: tuple[str, ...]
+    limited: bool
+    folder: Path
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a worker gives back: samples batch by batch, what each batch adds to the numbers, the files it has written.
+
+    `held` is the file that samples from another process are in; nobody needs it once they are taken from it.
+    """
+
+    samples: Iterable[pa.RecordBatch]
+    partials: list[Any]
+    files: list[RunFile]
+    rows: int
+    counted: Counted
+    held: Path | None = None
+
+
+def work(job: Job, plan: Plan | None = None) -> Done:
+    """Judge one partition, write its evidence and outputs, and return the rest; without a `plan`, for another process."""
+    job_plan = plan or plan_of(job.recipe)
+    tables = {role: part.table() for role, part in job.parts.items()}
+    partition = Partition(
+        rows={role: raw_rows(tables[role]) for role, part in job.parts.items() if part.raw},
+        tables={role: tables[role] for role, part in job.parts.items() if not part.raw},
+        groups=job.groups,
+        files=job.files,
+        limited=job.limited,
+    )
+    keys = {role: tables[role].column("key") for role, part in job.parts.items() if part.matched}
+    limited = [role for role, part in job.parts.items() if part.limited] if job.limited else []
+    done = written(job_plan, job_plan.judge(partition), job.folder, job.part)
+    done.counted.matching = Matching.of(keys, limited)
+    done.counted.read_ids.add_like(job.part, keys.values(), done.counted.ids)
+    if plan is not None or not done.rows:
+        return done
+    # A partition may be judged twice where a worker was lost.
+    path = job.scratch / f"samples-{job.part:05d}.{socket.gethostname()}.{os.getpid()}"
+    return replace(done, samples=StoredBatches.of(done.samples, path), held=path)
+
+
+def written(plan: Plan, batches: Iterable[Judged], folder: Path, part: int) -> Done:
+    """Write the evidence and outputs of a partition and return the rest."""
+    writer = PartWriter(folder, part)
+    partials: list[Any] = []
+    counted = Counted()
+    try:
+        for judged in batches:
+            broken = problems_of(judged.samples, judged.evidence)
+            if broken:
+                raise PromiseBroken(broken)
+            counted.tally.add(judged.samples, judged.evidence)
+            counted.ids.add(part, judged.samples.column(plan.key_column))
+            _count_judge(plan, judged, counted)
+            writer.add(judged.samples, judged.evidence, judged.outputs, judged.tables)
+            partials.append(plan.partial(judged.samples, judged.evidence, judged.batch))
+    finally:
+        files = writer.close()
+    counted.ids.close()
+    return Done(writer.samples, partials, files, writer.rows, counted)
+
+
+def _count_judge(plan: Plan, judged: Judged, counted: Counted) -> None:
+    """Hold what an agent other than the rules answered to the promises, and count it."""
+    adjudicator = plan.adjudicator
+    if adjudicator is None or adjudicator.by_rules:
+        return
+    answers = judged.outputs.column("response").to_pylist()
+    table = judged.tables[AGENT_TABLE]
+    broken = list(agent_problems(judged.samples, judged.evidence, table, adjudicator, answers))
+    if broken:
+        raise PromiseBroken(broken)
+    counted.judges.add(judged.samples, judged.evidence, judged.tables)
+
 
 Report = Callable[[Path], tuple[bytes, str]]
 """From a whole run folder to report.html and the digest of the data block it embeds; the CLI wires the report room in."""

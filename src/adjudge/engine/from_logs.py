@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adjudge.engine.evaluate import Options, evaluate
 from adjudge.protocols.base import protocol
-from adjudge.readers.remote import is_url
+from adjudge.readers.sources import is_url
 from adjudge.runs.writer import MANIFEST
 
 SEPARATOR = "::"

@@ -1,21 +1,237 @@
-"""metrics.json: the flat metrics, every estimate, buckets and gates; no time in it."""
+"""metrics.json: the flat metrics, every estimate, buckets and gates; no time in it.
+
+What an agent did is counted beside them, and held to its rules when a run is written and when it is verified.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.engine import judges, matching
-from adjudge.engine.judges import JudgeTally
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adjudge.engine import matching
 from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.promises import Tally
-from adjudge.evidence.layout import Layout
-from adjudge.protocols.base import Measured, Plan, Protocol
+from adjudge.evidence.rule import Layout
+from adjudge.evidence.table import Evidence
+from adjudge.protocols.base import Measured, Named, Plan, Protocol
 from adjudge.provenance.manifest import SCHEMA_VERSION
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, declaration, headline, stored
+from adjudge.runs.section import Column, Section
+from adjudge.stats.agreement import cohen_kappa, percent_agreement
+from adjudge.stats.estimate import Estimate, Metric, count, declaration, headline, share, stored
+from adjudge.stats.proportions import wilson
+from adjudge.verdict.adjudicator import AGENT_TABLE, TRANSCRIPTS, Adjudicator
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, rule_verdicts
+from adjudge.verdict.checks import REFUSALS, stands_in
+from adjudge.verdict.deliberation import AGENT, NOT_ASKED
 from adjudge.verdict.gates import Gate, judge
+
+METRICS: tuple[Metric, ...] = (
+    share(
+        "agent_agreement",
+        "agreement with the rules",
+        better=None,
+        formula="same verdict as the rules ÷ verdicts of the agent",
+    ),
+    Metric(
+        "agent_kappa",
+        "κ with the rules",
+        low=-1.0,
+        high=1.0,
+        formula="(agreement − chance agreement) ÷ (1 − chance agreement) over eligible and ineligible",
+        interval="by the delta method",
+        null="where agent and rules give one and the same verdict throughout",
+    ),
+    share(
+        "agent_stricter",
+        "stricter than the rules",
+        formula="ineligible where the rules say eligible ÷ verdicts of the agent",
+    ),
+    share("agent_unanimous", "unanimous votes", formula="samples with equal votes ÷ samples that were voted on"),
+    count("agent_refused", "refused to the rules", formula="samples whose verdict is the rules' own after refusals"),
+    count("agent_refused.*", "refused answers: {}", formula="answers of the agent that were refused for this reason"),
+    count("agent_quotes_unverified", "quotes that are not there", formula="quotes that do not stand in the raw answer"),
+)
+"""What the engine measures of every agent but the rules."""
+
+_METHOD = "counted"
+_EXAMPLES = 12
+
+
+@dataclass
+class JudgeTally:
+    """Counts over all samples that an agent was asked about."""
+
+    asked: int = 0
+    verdicts: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    """(rules say eligible, agent says eligible) → samples, of verdicts that are the agent's."""
+    refused: Counter[str] = field(default_factory=Counter)
+    to_the_rules: int = 0
+    voted: int = 0
+    unanimous: int = 0
+    unverified: int = 0
+    answers: int = 0
+    tokens: Counter[str] = field(default_factory=Counter)
+    stricter: list[tuple[str, str, str]] = field(default_factory=list)
+    """Examples: sample, model, the agent's first reason."""
+
+    def add(self, samples: pa.Table, evidence: Evidence, tables: Mapping[str, pa.Table]) -> None:
+        """Count one batch."""
+        rules = rule_verdicts(evidence).eligible.tolist()
+        names = samples.select(["sample", "model", "verdict"]).to_pylist()
+        for row, name, by_rules in zip(tables[AGENT_TABLE].to_pylist(), names, rules, strict=True):
+            if row["decided_by"] == NOT_ASKED:
+                continue
+            self.asked += 1
+            self.refused.update(row["refused"] or ())
+            self.unverified += [*(row["quotes_verified"] or ()), *(row["reason_verified"] or ())].count(False)
+            votes = row["votes"] or ()
+            self.voted += len(votes) > 1
+            self.unanimous += len(votes) > 1 and len(set(votes)) == 1
+            if row["decided_by"] != AGENT:
+                self.to_the_rules += 1
+                continue
+            eligible = name["verdict"] == ELIGIBLE
+            self.verdicts[by_rules, eligible] += 1
+            if by_rules and not eligible and len(self.stricter) < _EXAMPLES:
+                words = next((text for text in row["reason_words"] or () if text), "")
+                self.stricter.append((name["sample"], name["model"], words))
+        if TRANSCRIPTS in tables:
+            transcripts = tables[TRANSCRIPTS]
+            self.answers += transcripts.num_rows
+            for name in ("prompt_tokens", "completion_tokens"):
+                self.tokens[name] += sum(transcripts.column(name).drop_null().to_pylist())
+
+    def merge(self, other: JudgeTally) -> None:
+        """Add the counts of a later partition."""
+        for name in ("asked", "to_the_rules", "voted", "unanimous", "unverified", "answers"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.verdicts.update(other.verdicts)
+        self.refused.update(other.refused)
+        self.tokens.update(other.tokens)
+        self.stricter = (self.stricter + other.stricter)[:_EXAMPLES]
+
+    @property
+    def matrix(self) -> NDArray[np.int64]:
+        """Verdicts counted: rows the rules', columns the agent's, eligible first."""
+        return np.array([[self.verdicts[rules, agent] for agent in (True, False)] for rules in (True, False)])
+
+    def estimates(self) -> list[Named]:
+        """Agreement with the rules, and what was refused; nothing where nobody was asked."""
+        if not self.asked:
+            return []
+        n = int(self.matrix.sum())
+        no_verdicts = "the agent gave no verdict that passed the checks"
+        counted = {
+            "agent_refused": self.to_the_rules,
+            **{f"agent_refused.{reason}": self.refused[reason] for reason in REFUSALS if self.refused[reason]},
+            "agent_quotes_unverified": self.unverified,
+        }
+        estimates = {
+            "agent_agreement": percent_agreement(self.matrix) if n else Estimate.null(no_verdicts),
+            "agent_kappa": cohen_kappa(self.matrix) if n else Estimate.null(no_verdicts),
+            "agent_stricter": wilson(int(self.verdicts[True, False]), n) if n else Estimate.null(no_verdicts),
+            **({"agent_unanimous": wilson(self.unanimous, self.voted)} if self.voted else {}),
+            **{name: Estimate(value=float(value), n=self.asked, method=_METHOD) for name, value in counted.items()},
+        }
+        return [Named(name, "", estimate) for name, estimate in estimates.items()]
+
+    def sections(self, document: Mapping[str, Any]) -> list[Section]:
+        """The judge: who judged, agreement with the rules, refusals, votes, and what it was stricter about."""
+        if not self.asked:
+            return []
+        rows: list[list[Any]] = [["samples it was asked about", None, self.asked]]
+        if self.answers:
+            rows += [["answers", None, self.answers], ["tokens", None, sum(self.tokens.values())]]
+        for name, _, estimate in self.estimates():
+            metric = declaration(METRICS, name)
+            if metric is not None and not name.startswith("agent_refused."):
+                shown = (estimate, None) if metric.unit else (None, _number(estimate))
+                rows.append([metric.title, *shown])
+        refused: list[list[Any]] = [
+            [REFUSALS[reason], self.refused[reason]] for reason in REFUSALS if self.refused[reason]
+        ]
+        (both, stricter), (laxer, neither) = self.matrix.tolist()
+        return [
+            Section(
+                "judge",
+                f"The judge: {document['agent']}",
+                ["", Column("share", "%"), "number"],
+                rows,
+                note=_NOTE,
+            ),
+            Section(
+                "judge_confusion",
+                "Verdicts of rules and judge",
+                ["rules say", f"judge: {ELIGIBLE}", f"judge: {INELIGIBLE}"],
+                [[ELIGIBLE, both, stricter], [INELIGIBLE, laxer, neither]],
+            ),
+            Section(
+                "judge_refused",
+                "Answers of the judge that were refused",
+                ["why", "answers"],
+                refused,
+                empty="No answer was refused.",
+            ),
+            Section(
+                "judge_stricter",
+                "Where the judge was stricter than the rules",
+                ["sample", "model", "the judge's words"],
+                [list(row) for row in self.stricter],
+                terminal=3,
+                empty="Nowhere.",
+            ),
+        ]
+
+
+def _number(estimate: Estimate) -> Estimate | int | None:
+    """A count as a count, anything else with its interval."""
+    return int(estimate.value or 0) if estimate.method == _METHOD else estimate
+
+
+_NOTE = (
+    "Its answers were checked: citations that exist, quotes that stand in the answer, never laxer than a failed critical "
+    "rule. What it thinks is its own; its agreement with people is told by `adjudge agent validate`."
+)
+
+
+def agent_problems(
+    samples: pa.Table, evidence: Evidence, table: pa.Table, adjudicator: Adjudicator, answers: Sequence[str | None]
+) -> Iterator[str]:
+    """Which promises about an agent one batch breaks, each with the sample that does."""
+    by_rules = rule_verdicts(evidence).eligible.tolist()
+    width, items = evidence.layout.width, len(adjudicator.items)
+    names = samples.select(["sample", "model", "verdict"]).to_pylist()
+    if table.num_rows != len(names):
+        yield f"the agent's table has {table.num_rows} rows for {len(names)} samples"
+        return
+    for index, (row, name) in enumerate(zip(table.to_pylist(), names, strict=True)):
+        positions = [*(row["reason_atoms"] or ()), *(row["reason_worst"] or ()), *(row["item_atoms"] or ())]
+        quotes = zip(
+            [*(row["quotes"] or ()), *(row["reason_quotes"] or ())],
+            [*(row["quotes_verified"] or ()), *(row["reason_verified"] or ())],
+            strict=True,
+        )
+        wrong = {
+            "is eligible against a failed critical atom": name["verdict"] == ELIGIBLE and not by_rules[index],
+            f"has statuses of {len(row['status'])} items, the checklist has {items}": len(row["status"]) != items,
+            "has reasons that cite atoms which do not exist": not all(0 <= place < width for place in positions),
+            "counts atoms of its reasons that it does not name": sum(row["reason_sizes"] or ())
+            != len(row["reason_atoms"] or ()),
+            "marks a quote otherwise than the raw answer says": any(
+                quote is not None and verified != stands_in(quote, answers[index]) for quote, verified in quotes
+            ),
+            "gives words to a reason whose quote is not there": any(
+                verified is False and words is not None
+                for verified, words in zip(row["reason_verified"] or (), row["reason_words"] or (), strict=False)
+            ),
+        }
+        yield from (f"{name['model']}/{name['sample']} {what}" for what, broken in wrong.items() if broken)
 
 
 @dataclass
@@ -50,7 +266,7 @@ def verdict_word(passed: bool | None) -> str | None:
 
 def metrics_of(chosen: Protocol) -> Sequence[Metric]:
     """The metrics of a protocol, and those that the engine adds to every run."""
-    return (*chosen.metrics(), *matching.METRICS, *judges.METRICS)
+    return (*chosen.metrics(), *matching.METRICS, *METRICS)
 
 
 def metrics_document(

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.evidence.citations import pack_citations
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.atoms import pack_citations
+from adjudge.evidence.rule import Layout
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, NOT_APPLICABLE, PASS
 

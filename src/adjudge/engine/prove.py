@@ -19,7 +19,7 @@ from adjudge.errors import ConfigError
 from adjudge.protocols.base import Plan, protocol
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
-from adjudge.readers.remote import file_name
+from adjudge.readers.sources import file_name
 from adjudge.runs.run import Run
 from adjudge.runs.signature import SIGNATURE, manifest_digest, signature_problem
 from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, REPORT

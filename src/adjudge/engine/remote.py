@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from adjudge.errors import AdjudgeError, InputError, OutputError, RunError
-from adjudge.readers.remote import is_url, located, said
+from adjudge.readers.sources import is_url, located, said
 from adjudge.runs.writer import MANIFEST
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.agents.validation import stored_again
-from adjudge.engine.judges import JudgeTally, agent_problems
-from adjudge.evidence.citations import pack_citations
+from adjudge.engine.metrics import JudgeTally, agent_problems
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Plan
 from adjudge.provenance.canonical import pretty

@@ -1,14 +1,25 @@
-"""Where jobs run: here, or in a pool of processes. Whoever does the work, results come in the order of the jobs."""
+"""Where jobs run: here, or in a pool of processes. Whoever does the work, results come in the order of the jobs.
+
+A worker makes the plan again from its configuration; so does whoever verifies, by the versions at hand or others.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from adjudge.errors import InstrumentError
+import msgspec
+
+from adjudge.errors import ConfigError, InstrumentError
+from adjudge.evidence.rule import rule_sets
+from adjudge.protocols.base import Plan, Protocol, protocol
+from adjudge.provenance.canonical import canonical
+from adjudge.provenance.manifest import Manifest, environment
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -57,7 +68,7 @@ class Pool(Runner):
         self.workers = workers
         method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
         if method == "forkserver":
-            _start_server(["adjudge.engine.work", f"adjudge.protocols.{protocol}.plan"])
+            _start_server(["adjudge.engine.evaluate", f"adjudge.protocols.{protocol}.plan"])
         self._pool = ProcessPoolExecutor(workers, get_context(method), initializer=_as_worker)
 
     def map(self, work: Callable[[J], R], jobs: Iterable[J]) -> Iterator[R]:
@@ -119,3 +130,52 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+MOST_PARTIALS = 12
+"""Of batches, at a time; a plan folds them then."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What crosses to a worker instead of a plan."""
+
+    protocol: str
+    config: bytes
+
+
+def recipe(name: str, plan: Plan) -> Recipe:
+    """The recipe of a plan."""
+    return Recipe(name, canonical(plan.config))
+
+
+@lru_cache(maxsize=2)
+def plan_of(recipe: Recipe) -> Plan:
+    """The plan of a recipe, made once a process."""
+    return protocol(recipe.protocol).plan(msgspec.json.decode(recipe.config))
+
+
+def rule_versions(name: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """The versions of the rule sets of a run by name; none where a protocol has its rules elsewhere."""
+    try:
+        sets = rule_sets(name, tuple(config.get("rules") or ()))
+    except ConfigError:
+        return {}
+    return {rules.name: rules.version for rules in sets}
+
+
+def made_by_another(manifest: Manifest, chosen: Protocol) -> str | None:
+    """What made a run, in words, where it is not what is installed here; None where it is."""
+    parts = []
+    if manifest.environment.get("adjudge") != (ours := environment()["adjudge"]):
+        parts.append(f"adjudge {manifest.environment.get('adjudge', 'unknown')} (here {ours})")
+    if manifest.protocol_version != chosen.version:
+        parts.append(f"{chosen.name} {manifest.protocol_version} (here {chosen.version})")
+    if manifest.rule_versions:
+        ours_by_name = rule_versions(chosen.name, manifest.config)
+        parts += [
+            f"rules {name} {version} (here {ours_by_name.get(name, 'not installed')})"
+            for name, version in manifest.rule_versions.items()
+            if ours_by_name.get(name) != version
+        ]
+    return ", ".join(parts) or None

@@ -18,23 +18,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.engine.noticed import Noticed
-from adjudge.engine.plans import Recipe, plan_of
-from adjudge.engine.runner import Runner
+from adjudge.engine.matching import Noticed
+from adjudge.engine.runner import Recipe, Runner, plan_of
 from adjudge.engine.spool import MEMORY_BYTES, Piece, Spool, slot_range, together
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
-from adjudge.provenance.canonical import file_digest
+from adjudge.provenance.canonical import SLOTS, file_digest, slots_of
 from adjudge.provenance.manifest import InputFile
 from adjudge.provenance.redact import redacted
-from adjudge.provenance.texts import SLOTS, slots_of
-from adjudge.readers import remote
-from adjudge.readers.blocks import Block, blocks, blocks_of_lines
-from adjudge.readers.bounds import beyond, bound
-from adjudge.readers.keys import Keys
-from adjudge.readers.records import is_json_lines
-from adjudge.readers.shape import Shape, shape_of
-from adjudge.readers.sources import open_source
+from adjudge.readers import sources
+from adjudge.readers.blocks import Block, Keys, blocks, blocks_of_lines
+from adjudge.readers.records import Shape, is_json_lines, shape_of
+from adjudge.readers.sources import beyond, bound, open_source
 
 ROWS_A_PARTITION = 25_000
 FEW_GROUPS, ROWS_A_GROUP, MOST_ROWS = 500, 32, 1 << 16
@@ -157,7 +152,7 @@ def split(
             digest, size = _in_ranges(itertools.islice(results, len(ranges)), path, reading)
         else:
             digest, size = _at_once(reading, path, number, asked.limit if reading.item.limited else None)
-        cut.inputs.append(InputFile(role=reading.item.role, name=remote.file_name(path), bytes=size, sha256=digest))
+        cut.inputs.append(InputFile(role=reading.item.role, name=sources.file_name(path), bytes=size, sha256=digest))
     _close(cut, readings, asked)
     return cut
 
@@ -255,8 +250,8 @@ def read_range(job: Range) -> ReadRange:
 
 def _opened(path: str, start: int, end: int) -> io.BufferedIOBase:
     """Some bytes of a file as a stream."""
-    if remote.is_url(path):
-        data = remote.fetch(path, start, end)
+    if sources.is_url(path):
+        data = sources.fetch(path, start, end)
         if len(data) != end - start:
             raise InputError("changed while it was being read; run again", file=path)
         return io.BytesIO(data)
@@ -307,7 +302,7 @@ def _in_ranges(ranges: Iterable[ReadRange], path: str, reading: Reading) -> tupl
 
 
 def _digest(path: str) -> str:
-    if not remote.is_url(path):
+    if not sources.is_url(path):
         return file_digest(Path(path))
     with open_source(path) as source:
         while source.stream.read(1 << 20):
@@ -324,7 +319,7 @@ def _ranges(path: str) -> list[tuple[int, int]]:
         if source.compressed or not is_json_lines(source):
             return []
     edges = [0]
-    with remote.open_url(path, block=1 << 16) if remote.is_url(path) else Path(path).open("rb") as stream:
+    with sources.open_url(path, block=1 << 16) if sources.is_url(path) else Path(path).open("rb") as stream:
         while edges[-1] + RANGE_BYTES < size:
             stream.seek(edges[-1] + RANGE_BYTES)
             stream.readline()
@@ -356,8 +351,8 @@ def _kept(item: Input, block: Block) -> pa.Table:
 
 
 def _stamp(path: str) -> tuple[int, int | str]:
-    if remote.is_url(path):
-        return remote.stamp(path)
+    if sources.is_url(path):
+        return sources.stamp(path)
     try:
         status = os.stat(path)  # noqa: PTH116 -- the same call for a path that is gone
     except OSError:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.provenance.texts import SLOTS
+from adjudge.provenance.canonical import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
 PIECE = 8_000_000  # bytes: some blocks, so that a partition is put together from few tables

@@ -19,9 +19,9 @@ import pyarrow as pa
 from adjudge.engine.differences import Difference, differences
 from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.metrics import Counted, metrics_document, verdict_word
-from adjudge.engine.plans import MOST_PARTIALS, made_by_another
 from adjudge.engine.promises import citation_problems, column_problems
 from adjudge.engine.replay import replay
+from adjudge.engine.runner import MOST_PARTIALS, made_by_another
 from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
 from adjudge.errors import ConfigError, RunError
 from adjudge.evidence.graph import only_rules

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.layout import Layout
-from adjudge.evidence.rule import Finding, Mask, Rule, Slot
+from adjudge.evidence.rule import Finding, Layout, Mask, Rule, Slot
 from adjudge.evidence.table import Evidence, Reasons
 from adjudge.evidence.vocabulary import CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS, WARNING
 

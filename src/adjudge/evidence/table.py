@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import RunError
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.rule import Layout
 from adjudge.evidence.vocabulary import NOT_APPLICABLE, OUTCOMES, PASS, SEVERITIES, Outcome, Severity
 
 BOUNDS = ("low", "high", "critical_low", "critical_high")

@@ -25,12 +25,9 @@ from adjudge.evidence.table import Evidence
 from adjudge.plugins import plugin, plugin_names
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers.blocks import Block
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
-from adjudge.runs.schemas import published
-from adjudge.runs.section import Section
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric
+from adjudge.runs.section import Panel, Section, published
+from adjudge.stats.estimate import Estimate, Metric
 from adjudge.verdict.adjudicator import Adjudicator
 from adjudge.verdict.gates import Gate
 

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.readers.blocks import blocks
-from adjudge.readers.records import format_name
-from adjudge.readers.shape import Shape
+from adjudge.readers.records import Shape, format_name
 from adjudge.readers.sources import open_source
 
 FIRST, EVERY = 10_000, 100

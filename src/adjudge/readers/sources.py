@@ -1,21 +1,199 @@
-"""Opening an input: plain, gzip or zstandard, a file, a URL or standard input, with its digest taken on the way."""
+"""Opening an input: plain, gzip or zstandard, a file, a URL or standard input, with its digest taken on the way.
+
+How much of anything is read before a file is refused stands here: `--max NAME=NUMBER` (or the environment variable
+ADJUDGE_MAX_NAME, which workers inherit) raises or lowers a bound. Files behind a URL (`s3://…`, `gs://…`, `file://…`) come
+through fsspec and the user's own filesystem package, whose errors all become one that names the URL.
+"""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
 import io
+import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from adjudge.errors import InputError
-from adjudge.readers.bounds import beyond, bound
-from adjudge.readers.remote import is_url, open_url
+from adjudge.errors import AdjudgeError, ConfigError, InputError
+
+BOUNDS = {
+    "line_mb": (64, "megabytes of one record, and so of one answer"),
+    "document_mb": (2048, "megabytes of a file that is read whole: a JSON list or document, Parquet"),
+    "unpacked_gb": (256, "gigabytes that a compressed file may unpack to"),
+    "expansion": (1000, "times its size that a compressed file may unpack to, beyond the first 256 MB"),
+    "blank_lines": (1_000_000, "blank lines in a row"),
+    "models": (10_000, "models, or configurations and trials, in one run"),
+    "raters": (1_000, "raters in one run, each a column of its samples"),
+    "slices": (2_000, "values of a key that a run is sliced by"),
+}
+"""Every bound of the input: its number, and what it counts."""
+
+_PREFIX = "ADJUDGE_MAX_"
+
+
+def bound(name: str) -> int:
+    """A bound: what the user said, or the one above."""
+    text = os.environ.get(_PREFIX + name.upper())
+    return BOUNDS[name][0] if text is None else _number(name, text)
+
+
+def raise_bounds(settings: tuple[str, ...]) -> None:
+    """Take over what the user says, as NAME=NUMBER each, for this process and its workers."""
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        if name not in BOUNDS:
+            raise ConfigError(f"--max {setting!r}: there is no bound {name!r}; there are {', '.join(BOUNDS)}")
+        os.environ[_PREFIX + name.upper()] = str(_number(name, text))
+
+
+def refuse_many_slices(key: str, values: int) -> None:
+    """A key with nearly as many values as there are records, such as an id, is none to slice by."""
+    if values > bound("slices"):
+        raise ConfigError(f"--slice {key}: the records have {values:,} values of it; {beyond('slices')}")
+
+
+def beyond(name: str) -> str:
+    """How a message ends that a bound was passed."""
+    number, what = bound(name), BOUNDS[name][1]
+    return f"at most {number:,} {what} (--max {name}=NUMBER raises it)"
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**12:
+        raise ConfigError(f"--max {name}={text}: expected a whole number above 0")
+    return int(text)
+
+
+_URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+_VERSIONS = ("ETag", "etag", "version", "mtime", "LastModified", "last_modified", "updated")
+"""Under these names packages say which content a path has now."""
+
+
+def is_url(path: object) -> bool:
+    """Whether a path is a URL and not a place in the local file system."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def file_name(path: str) -> str:
+    """The last part of a path; of a URL without its query, which may hold a signature."""
+    return Path(path.partition("?")[0] if is_url(path) else path).name
+
+
+def located(url: str) -> tuple[Any, str]:
+    """The filesystem of a URL and the path in it; an InputError says what to install where either is missing."""
+    try:
+        fsspec: Any = import_module("fsspec")
+    except ImportError:
+        raise InputError("a URL needs fsspec: pip install 'adjudge[remote]'", file=url) from None
+    protocol = url.partition("://")[0].rpartition("::")[2]
+    try:
+        system_and_path: tuple[Any, str] = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise InputError(f"{protocol}:// needs another package: {error}", file=url) from None
+    except ValueError as error:
+        hint = f"Install the package that provides {protocol}://, such as s3fs for s3://."
+        raise InputError(f"cannot be opened: {error}.", file=url, hint=hint) from None
+    except Exception as error:  # noqa: BLE001 -- packages raise kinds of their own, as for missing credentials
+        raise InputError(f"cannot be opened: {said(error)}", file=url) from None
+    return system_and_path
+
+
+@contextmanager
+def reading(url: str) -> Iterator[None]:
+    """Turns what a filesystem raises while it reads into an InputError."""
+    try:
+        yield
+    except AdjudgeError:
+        raise
+    except FileNotFoundError:
+        raise InputError("there is no such file.", file=url) from None
+    except IsADirectoryError:
+        raise InputError("is a folder, expected a file", file=url) from None
+    except Exception as error:  # noqa: BLE001 -- as in `located`
+        raise InputError(f"cannot be read: {said(error)}", file=url) from None
+
+
+def said(error: Exception) -> str:
+    """The first line of an error's message, or its kind where it has none."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+def open_url(url: str, *, block: int | None = None) -> BinaryIO:
+    """A file for reading; `block` is how many bytes are fetched at a time."""
+    system, path = located(url)
+    with reading(url):
+        options = {} if block is None else {"block_size": block}
+        return cast("BinaryIO", _Remote(system.open(path, "rb", **options), url))
+
+
+def fetch(url: str, start: int, end: int) -> bytes:
+    """Some bytes of a file."""
+    system, path = located(url)
+    with reading(url):
+        content: bytes = system.cat_file(path, start=start, end=end)
+        return content
+
+
+def stamp(url: str) -> tuple[int, str]:
+    """The size of a file (0 where it is not told) and what tells this content from another."""
+    system, path = located(url)
+    with reading(url):
+        system.invalidate_cache()
+        details = system.info(path)
+    version = next((str(details[name]) for name in _VERSIONS if details.get(name) is not None), "")
+    return int(details.get("size") or 0), version
+
+
+def matching(url: str) -> list[str]:
+    """The files that a URL with `*`, `?` or `[…]` names, sorted; the URL itself where it has none of them."""
+    if not re.search(r"[*\[]", url):
+        return [url]
+    system, path = located(url)
+    with reading(url):
+        urls = sorted(system.unstrip_protocol(name) for name in system.glob(path))
+    if not urls:
+        raise InputError("no file matches", file=url)
+    return urls
+
+
+class _Remote(io.RawIOBase):
+    """An open remote file whose errors name it."""
+
+    def __init__(self, file: Any, url: str) -> None:
+        self._file, self._url = file, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def readinto(self, buffer: Any) -> int:
+        with reading(self._url):
+            view = memoryview(buffer)
+            data = self._file.read(len(view))
+            view[: len(data)] = data
+            return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with reading(self._url):
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
 
 _BLOCK = 1 << 20
 _UNPACKED_FREELY = 1 << 28

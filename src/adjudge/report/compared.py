@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.report import view
-from adjudge.report.chosen import Chosen, mixed, place_of
-from adjudge.report.explore import SAMPLES, Explorer, block, fitted
+from adjudge.report.explore import SAMPLES, Chosen, Explorer, block, fitted, mixed, place_of
 from adjudge.runs.run import Run
 
 _FLIPPED = 0.75  # of what is shown, where not all flips can be

@@ -7,9 +7,8 @@ from textwrap import fill
 from typing import Any
 
 from adjudge.report import numbers
+from adjudge.report.numbers import WIDTH, line, table
 from adjudge.report.sentence import FEW, amount, gap, gap_unit, place_value, sentence, unit_of
-from adjudge.report.table import WIDTH, table
-from adjudge.report.untrusted import line
 from adjudge.runs.names import pair_name, short_names
 
 _FLIPS_SHOWN, _NAME = 10, 24

@@ -10,9 +10,8 @@ from typing import Any
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
+from adjudge.report.numbers import WIDTH, line, table, terminal
 from adjudge.report.samples import output_of, shown_facts, worst_first
-from adjudge.report.table import WIDTH, table
-from adjudge.report.untrusted import line, terminal
 from adjudge.runs.run import Run
 
 _OPEN, _CLOSE = "⟦", "⟧"

@@ -1,6 +1,9 @@
 """The samples of a run for the explorer on its page: columns, packed with gzip, unpacked by the browser itself.
 
-Messages of atoms are not stored: the page renders them from the rule table, as `explain` does.
+Words stand as codes, numbers to nine digits, long texts and lists are cut; messages of atoms are rendered by the page from the
+rule table, as `explain` does. Where there are too many samples, the worst and a part drawn at random are shown: drawn by a hash
+of a seed and their id, so that the same run shows the same ones on every machine, whatever the order of its rows. All models
+of a sample are shown together, unless there are too many of them.
 """
 
 from __future__ import annotations
@@ -21,12 +24,166 @@ from numpy.typing import NDArray
 from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
-from adjudge.report.chosen import Chosen, chosen
-from adjudge.report.columns import listed, plain
-from adjudge.report.opened import agent_columns, agent_of, panel_columns, panels_of
-from adjudge.runs.panel import Panel
-from adjudge.runs.pick import Picked, hold, picked
+from adjudge.report.samples import agent_columns, agent_of, panel_columns, panels_of
+from adjudge.runs.query import Picked, as_table, hold, picked
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
+
+CHARACTERS = 4000
+_ITEMS, _DIGITS = 64, 9
+_LARGEST = 22  # the highest power of ten that a double holds exactly
+
+
+def plain(column: pa.ChunkedArray) -> dict[str, Any]:
+    """A column as `words` and `codes` (−1 for null), or as `values`."""
+    kind = column.type
+    if pa.types.is_null(kind) or pa.types.is_string(_word_type(kind)):
+        return _words(column)
+    if pa.types.is_floating(kind):
+        return {"values": rounded(_floats(column)).tolist()}  # NaN is written as null
+    if pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type) and kind.list_size <= _ITEMS:
+        return {"values": _rows(column.combine_chunks(), kind.list_size)}
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return {"values": [None] * len(column)}
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return {"values": column.to_pylist()}
+    return {"values": [_short(value) for value in column.to_pylist()]}
+
+
+def listed(values: Sequence[Any]) -> dict[str, Any]:
+    """Plain values as a column: words as codes where there is nothing else."""
+    if any(not isinstance(value, str | None) for value in values):
+        return {"values": list(values)}
+    words: dict[str, int] = {}
+    codes = [-1 if value is None else words.setdefault(value, len(words)) for value in values]
+    return {"words": list(words), "codes": codes}
+
+
+def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers to nine significant digits, so that they are short as text; what is not finite is NaN."""
+    out = np.where(np.isfinite(values), values, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponents = np.floor(np.log10(np.abs(out)))
+    for exponent in np.unique(exponents[np.isfinite(exponents)]):
+        decimals = int(_DIGITS - 1 - exponent)
+        if abs(decimals) <= _LARGEST:
+            here = exponents == exponent
+            out[here] = np.round(out[here], decimals)
+    return out
+
+
+def _word_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _words(column: pa.ChunkedArray) -> dict[str, Any]:
+    """Each word once, in the order in which they come; long ones cut."""
+    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    words = encoded.dictionary
+    cut = pc.binary_join_element_wise(pc.utf8_slice_codeunits(words, 0, CHARACTERS), " …", "")
+    words = pc.if_else(pc.greater(pc.utf8_length(words), CHARACTERS), cut, words)
+    return {"words": words.to_pylist(), "codes": encoded.indices.fill_null(-1).to_pylist()}
+
+
+def _floats(column: pa.ChunkedArray | pa.Array) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _rows(lists: pa.Array, width: int) -> list[list[float] | None]:
+    """Lists of one length; null stays null."""
+    rows = rounded(_floats(lists.fill_null([None] * width).flatten())).reshape(-1, width).tolist()
+    return [row if valid else None for row, valid in zip(rows, lists.is_valid().to_pylist(), strict=True)]
+
+
+def _short(value: Any) -> Any:
+    """A value as the page shows it: long texts cut, long lists not at all."""
+    if isinstance(value, str):
+        return value if len(value) <= CHARACTERS else value[:CHARACTERS] + " …"
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None
+    if isinstance(value, list):
+        return [_short(item) for item in value] if len(value) <= _ITEMS else f"{len(value)} values"
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
+    return value if isinstance(value, int | bool | None) else str(value)
+
+
+BADNESS = "case s.bucket when 'failed' then 3 when 'errored' then 1 when 'passed' then 0 else 2 end"
+"""A wrong answer before none, a broken instrument after both, as the page has it."""
+_TOGETHER = 20  # with more models than this, one sample of all of them would fill the page
+
+
+class Chosen(NamedTuple):
+    """The rows to show: by partition, and how many are there for being bad, how many by chance."""
+
+    rows: dict[int, NDArray[np.int64]] | None
+    """Row numbers by partition, ascending; None where all are shown."""
+    worst: int
+    drawn: int
+    seed: int
+
+
+def chosen(run: Run, most: int, also: Sequence[tuple[int, int]] = ()) -> Chosen:
+    """All rows where they are at most `most`; otherwise half of that from the worst samples, half from random others.
+
+    `also` are rows, by partition and number, that belong to the worst whatever their rank.
+    """
+    seed = int(run.manifest.seeds.get("seed", 0))
+    if run.samples_count <= most:
+        return Chosen(None, 0, 0, seed)
+    part, row, rank, draw = _ranked(run, seed)
+    asked = np.isin(place_of(part, row), [place_of(*place) for place in also])
+    rank = np.where(asked, rank + rank.max() + 1.0, rank)
+    order = np.argsort(draw, kind="stable")
+    part, row, rank, draw = part[order], row[order], rank[order], draw[order]
+    group = np.concatenate([[0], np.cumsum(draw[1:] != draw[:-1])])  # the rows of one sample, in the order of the draw
+    badness = np.maximum.reduceat(rank, np.flatnonzero(np.diff(group, prepend=-1)))
+    worst = np.argsort(-badness[group], kind="stable")[: most // 2]
+    others = np.ones(rank.size, dtype=bool)
+    others[worst] = False
+    drawn = np.flatnonzero(others)[: most - worst.size]
+    shown = np.concatenate([worst, drawn])
+    parts = {int(number): np.sort(row[shown][part[shown] == number]) for number in np.unique(part[shown])}
+    return Chosen(parts, int(worst.size), int(drawn.size), seed)
+
+
+def place_of(part: Any, row: Any) -> Any:
+    """Partition and number of a row as one number."""
+    return part * (1 << 32) + row
+
+
+def mixed(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Numbers spread at random over 64 bits, in another way for every seed: the finaliser of SplitMix64 (Steele 2014)."""
+    mix = numbers + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mix = (mix ^ (mix >> np.uint64(shift))) * np.uint64(factor)
+    return mix ^ (mix >> np.uint64(31))
+
+
+def _ranked(
+    run: Run, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+    """Place, badness and random number of every row; rows of one sample share the number, where they go together."""
+    together = len(run.metrics.get("buckets") or ()) <= _TOGETHER
+    key = "s.sample" if together else "s.sample || '/' || s.model"
+    table = as_table(
+        run,
+        "with failed as (select part, sample as row, sum(if(severity = 'CRITICAL', 1000, 1)) as weight "  # noqa: S608 -- words of our own
+        "from atoms where outcome = 'fail' group by part, sample) "
+        "select s.part::bigint as part, s.row::bigint as row, "
+        f"(coalesce(weight, 0) + {BADNESS} * 1e9)::double as rank, "
+        f"{key} as key from samples s left join failed using (part, row)",
+        threads=1,
+    )
+    part, row, rank = (np.array(table.column(name)) for name in ("part", "row", "rank"))
+    hashes = map(zlib.crc32, table.column("key").cast(pa.binary()).to_pylist())
+    draw = mixed(np.fromiter(hashes, np.uint64, table.num_rows), seed)
+    if (np.diff(place_of(part, row)) < 0).any():  # what SQL gives has no order of its own
+        order = np.lexsort((row, part))
+        part, row, rank, draw = part[order], row[order], rank[order], draw[order]
+    return part, row, rank, draw
+
 
 SAMPLES = 20_000
 PAGE_BYTES = 20_000_000

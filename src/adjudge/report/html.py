@@ -21,11 +21,10 @@ from markupsafe import Markup, escape
 
 from adjudge.errors import RunError
 from adjudge.report import numbers
-from adjudge.report.charts import Drawing, svgs
+from adjudge.report.charts import Drawing, bar, delta, legend, svgs, whisker
 from adjudge.report.data import data_block, digest, encode
 from adjudge.report.explore import PAGE_BYTES, unpacked_digest
-from adjudge.report.pictures import LARGEST, pictures
-from adjudge.report.plots import bar, delta, legend, whisker
+from adjudge.report.samples import LARGEST, pictures
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
+from adjudge.report.numbers import line
 from adjudge.report.sections import sections
-from adjudge.report.untrusted import line
 from adjudge.runs.run import Run
 
 _SIGNS = {

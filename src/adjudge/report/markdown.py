@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
-from adjudge.report.contract import contracts
 from adjudge.report.data import failure_modes
-from adjudge.report.sections import sections
-from adjudge.report.untrusted import line
+from adjudge.report.numbers import line
+from adjudge.report.sections import contracts, sections
 from adjudge.runs.run import Run
 
 _MODES, _SECTION_ROWS = 10, 50

@@ -6,14 +6,19 @@ The width of the interval says how many digits mean something, by the rounding r
 Particle Physics, Introduction, section 5.3): where the half width's first three digits are 100 to 354 it keeps two, from
 355 to 949 one, from 950 it counts as 1000 and keeps two; value and ends share its last place (`93.2 % [90.1, 95.4]`).
 Without an interval a number keeps four significant digits.
+
+Text from outside is shown whole, but never able to move a cursor, hide itself or turn the reading direction; plain tables align
+their columns and are split into blocks that fit the page.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import unicodedata
+from collections.abc import Sequence
 
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import SHARE
+from adjudge.stats.estimate import SHARE, Estimate
 
 NOTHING = "n/a"
 
@@ -141,3 +146,82 @@ def _significant(value: float, digits: int = 4) -> str:
 
 def _sign(unit: str) -> str:
     return f" {unit}" if unit else ""
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_KEPT = frozenset("\n\t")
+_HIDING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+
+def terminal(text: str) -> str:
+    r"""The text with control and formatting characters written out (`\x1b`), so that a terminal prints and obeys nothing."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character in _KEPT or not _hides(character)
+        else f"\\x{ord(character):02x}"
+        if ord(character) < 0x100
+        else f"\\u{ord(character):04x}"
+        for character in text.replace("\r\n", "\n")
+    )
+
+
+def json_line(text: str) -> str:
+    """JSON that means the same, with every such character as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(json.dumps(character)[1:-1] if _hides(character) else character for character in text)
+
+
+def spreadsheet(value: object) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula; numbers stand as they are, None is empty."""
+    if value is None:
+        return ""
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f"'{text}" if not isinstance(value, int | float) and text.startswith(_FORMULA) else text
+
+
+def _hides(character: str) -> bool:
+    """Whether it shows as nothing, or is no character at all (U+FFFE), which XML does not take."""
+    number = ord(character)
+    nothing = number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF
+    return nothing or unicodedata.category(character) in _HIDING
+
+
+def line(text: str, limit: int | None = None) -> str:
+    """The same on one line, cut with an ellipsis at `limit` characters."""
+    flat = " ".join(terminal(text).split())
+    return flat if limit is None or len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+WIDTH = 100
+_GAP = "  "
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, width: int = WIDTH) -> str:
+    """A table whose first `left` columns are words and the rest numbers, set to the right.
+
+    Columns that do not fit the width go into further blocks below, each with the first column again.
+    """
+    widths = [max(len(line[index]) for line in (head, *rows)) for index in range(len(head))]
+    blocks: list[list[int]] = []
+    for index in range(1, len(head)):
+        used = widths[0] + sum(len(_GAP) + widths[column] for column in (blocks[-1] if blocks else ()))
+        if not blocks or used + len(_GAP) + widths[index] > width:
+            blocks.append([])
+        blocks[-1].append(index)
+    return "\n\n".join(_block(head, rows, [0, *block], widths, left) for block in blocks or [[]])
+
+
+def _block(
+    head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], widths: Sequence[int], left: int
+) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return _GAP.join(
+            cells[index].ljust(widths[index]) if index < left else cells[index].rjust(widths[index])
+            for index in columns
+        ).rstrip()
+
+    rule = _GAP.join("─" * widths[index] for index in columns)
+    return "\n".join([line(head), rule, *(line(row) for row in rows)])

@@ -1,16 +1,27 @@
-"""A sample for a page: verdict, evidence, scores and the answer itself, as plain data."""
+"""A sample for a page: verdict, evidence, scores, the answer itself, the protocol's panels and its pictures, as plain data.
+
+Columns that are computed for the page have names that begin with @, which no column of a run has. Of pictures only files inside
+the folders of the run's own input are taken, only pictures by their content, and only so many bytes: a record from outside
+cannot bring another file of this machine into a report. They stand outside the run, so nothing is computed from them.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 ATOMS = 24
 _SHOWN = ("id", "rule", "field", "step", "when", "severity", "message", "observed", "limits")
@@ -145,4 +156,118 @@ def _answer(row: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]
         "inside": inside if len(inside) <= _INSIDE else inside[:_INSIDE] + " …",
         "after": after if len(after) <= _INSIDE else after[: _INSIDE if not inside else _BEFORE] + " …",
         "characters": output.get("characters", len(text)),
+    }
+
+
+LARGEST, ALL = 512 << 10, 2 << 20
+_KINDS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+
+
+def pictures(run: Run, names: Iterable[str], left: int = ALL) -> dict[str, str]:
+    """The pictures that can be read, by the name that records give them, as long as bytes are `left`."""
+    folders = _folders(run.manifest.config)
+    shown: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        path = picture_file(folders, name)
+        size = path.stat().st_size if path is not None else 0
+        if path is None or not 0 < size <= min(LARGEST, left):
+            continue
+        content = path.read_bytes()
+        kind = _kind(content)
+        if kind is not None:
+            shown[name] = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+            left -= size
+    return shown
+
+
+def picture_file(folders: Iterable[Path], name: str) -> Path | None:
+    """The file of a picture below one of the folders; None where there is none that can be read."""
+    for folder in folders:
+        try:
+            path = (folder / name).resolve()
+            if path.is_relative_to(folder.resolve()) and path.is_file():
+                return path
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _folders(config: Any) -> list[Path]:
+    """The folders of the files that a configuration names."""
+    texts: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+
+    for value in config.values() if isinstance(config, dict) else ():
+        walk(value)
+    folders = [Path(text).parent for text in texts if len(text) < 4096 and "\0" not in text and Path(text).suffix]
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def _kind(content: bytes) -> str | None:
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _KINDS.items() if content.startswith(start)), None)
+
+
+_STATUSES = np.frombuffer(b"pfu", dtype=np.uint8)  # pass, fail, unknown, as the table of an agent has them
+_LISTS = ("reason_words", "reason_quotes", "reason_verified", "quotes", "quotes_verified", "votes", "refused")
+
+
+def panels_of(run: Run) -> list[Panel]:
+    """The panels of the installed protocol; none where it cannot make them for this run."""
+    try:
+        return list(run.panels(run))
+    except AdjudgeError:
+        return []
+
+
+def panel_columns(
+    run: Run, panels: Sequence[Panel], samples: pa.Table, outputs: pa.Table | None
+) -> dict[str, Sequence[Any]]:
+    """The columns that the panels compute for a batch."""
+    columns: dict[str, Sequence[Any]] = {}
+    for panel in panels:
+        if panel.values is not None:
+            columns |= {f"@{name}": values for name, values in panel.values(run, samples, outputs).items()}
+    return columns
+
+
+def agent_of(run: Run) -> dict[str, Any] | None:
+    """Who judged, and the titles of the checklist; None where a run keeps nothing of it."""
+    if run.agent is None:
+        return None
+    return {
+        "name": run.agent["agent"],
+        "model": run.agent["model"],
+        "language_model": run.agent["language_model"],
+        "items": [item["title"] for item in run.agent["checklist"]],
+        "rules": [item["rules"] for item in run.agent["checklist"]],
+    }
+
+
+def agent_columns(samples: pa.Table, table: pa.Table | None) -> dict[str, Sequence[Any]]:
+    """Checklist, reasons, votes and quotes of a batch, from the partition's `table` of how verdicts came about."""
+    if table is None:
+        return {}
+    rows = table.take(samples.column("row"))
+    statuses = rows.column("status").to_pylist()
+    columns: dict[str, Sequence[Any]] = {
+        "@status": [_STATUSES[np.frombuffer(codes, dtype=np.uint8)].tobytes().decode() for codes in statuses],
+        "@decided_by": rows.column("decided_by").to_pylist(),
+        "@reasons": [
+            [list(pair) for pair in zip(worst or (), sizes or (), strict=True)]
+            for worst, sizes in zip(
+                rows.column("reason_worst").to_pylist(), rows.column("reason_sizes").to_pylist(), strict=True
+            )
+        ],
+    }
+    stored = {name: rows.column(name) for name in _LISTS}
+    return columns | {
+        f"@{name}": column.to_pylist() for name, column in stored.items() if column.null_count < len(rows)
     }

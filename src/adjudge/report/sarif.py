@@ -17,7 +17,7 @@ import numpy as np
 
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.vocabulary import Outcome, Severity
-from adjudge.report.untrusted import line
+from adjudge.report.numbers import line
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers
-from adjudge.report.untrusted import line
+from adjudge.report.numbers import line
 from adjudge.runs.names import pair_name
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import SHARE
+from adjudge.stats.estimate import SHARE, Estimate
 
 _SMALLEST_P = 1e-300
 FEW = 4

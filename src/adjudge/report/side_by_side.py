@@ -20,11 +20,10 @@ from adjudge.report.compared import Side, compared
 from adjudge.report.data import page_bytes, provenance
 from adjudge.report.explore import PAGE_BYTES
 from adjudge.report.html import EXPLORER, page, picture_bytes
-from adjudge.report.pictures import pictures
-from adjudge.report.samples import rendered, rows_of
+from adjudge.report.samples import pictures, rendered, rows_of
 from adjudge.report.sentence import amount, gap, is_share, on_what, place_value, sentence, unit_of
 from adjudge.runs.names import pair_name
-from adjudge.runs.pick import hold
+from adjudge.runs.query import hold
 from adjudge.runs.run import Run
 
 SCHEMA = "adjudge-comparison/1"

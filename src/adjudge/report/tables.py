@@ -6,7 +6,7 @@ import csv
 import io
 
 from adjudge.report import numbers
-from adjudge.report.untrusted import spreadsheet
+from adjudge.report.numbers import spreadsheet
 from adjudge.runs.run import Run
 
 COLUMNS = ("name", "slice", "value", "low", "high", "level", "n", "method", "seed", "why", "warnings", "text")

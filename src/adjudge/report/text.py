@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
-from adjudge.report.contract import contracts
-from adjudge.report.sections import sections
-from adjudge.report.table import WIDTH, table
-from adjudge.report.untrusted import line
+from adjudge.report.numbers import WIDTH, line, table
+from adjudge.report.sections import contracts, sections
 from adjudge.runs.run import Run
 from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import REPORT, SAMPLES

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from adjudge.errors import ConfigError, InstrumentError, RunError
-from adjudge.runs.new_file import write_whole
 from adjudge.runs.run import Run
+from adjudge.runs.tables import write_whole
 from adjudge.runs.writer import MANIFEST
 
 SIGNATURE = f"{MANIFEST}.sig"

@@ -21,8 +21,7 @@ from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import Resampling
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import wilson
-from adjudge.stats.quantiles import normal_quantile
+from adjudge.stats.proportions import normal_quantile, wilson
 
 Weights = Literal["unweighted", "linear", "quadratic"]
 Disagreement = Sequence[Sequence[int]] | npt.NDArray[np.integer]

@@ -17,8 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import cluster_wilson, wilson
-from adjudge.stats.quantiles import binomial_cdf
+from adjudge.stats.proportions import binomial_cdf, cluster_wilson, wilson
 
 
 def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95) -> Estimate:

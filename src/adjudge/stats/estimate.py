@@ -1,10 +1,15 @@
-"""Estimate: a number with its interval, or null with the reason; what every measure returns."""
+"""Estimate: a number with its interval, or null with the reason; Metric: what it is, declared beside the code that computes it.
+
+Reports, gates, baselines, comparisons and exports read the declaration; none of them infers a unit, a range or a
+direction from words in a name.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -58,3 +63,103 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
         known = {key: data[key] for key in cls.__struct_fields__ if key in data}
         known["warnings"] = tuple(known.get("warnings") or ())
         return cls(**known)
+
+
+SHARE = "%"
+"""The unit of a share: a number between 0 and 1 that is shown in percent."""
+Better = Literal["higher", "lower"]
+_STORED = ("title", "unit", "low", "high", "better")
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One metric, or a family of them: `recall_*` declares `recall_fake` and `recall_real`.
+
+    `name` is the name of its estimates; the slice that an estimate is about is not part of it. `title` is what people
+    read (the name in words where it is empty; `{}` in it is what `*` stands for). `low` and `high` are the least and the
+    greatest value it can have, `better` the direction in which it improves (None: neither), `headline` whether it is
+    among the first things to show, in the order of the declarations. `formula`, `interval` and `null` say in words how it
+    is computed, which interval it has and when it has no value.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    better: Better | None = None
+    headline: bool = False
+    formula: str = ""
+    interval: str = ""
+    null: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name.count("*") > 1:
+            raise ValueError(f"a metric has a name with at most one *, not {self.name!r}")
+        if self.better not in {"higher", "lower", None}:
+            raise ValueError(f"metric {self.name!r}: better is {self.better!r}, expected 'higher', 'lower' or None")
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError(f"metric {self.name!r}: its least value {self.low} is not below its greatest {self.high}")
+
+    def declares(self, name: str) -> bool:
+        """Whether an estimate of this name is meant."""
+        return self._starred(name) is not None
+
+    def named(self, name: str) -> Metric:
+        """The declaration of one member of a family; of a single metric, itself with its title written out."""
+        title = self.title.replace("{}", in_words(self._starred(name) or "")) if self.title else in_words(name)
+        return msgspec.structs.replace(self, name=name, title=title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is stored with a run: all that a reader of its numbers needs."""
+        return {key: getattr(self, key) for key in _STORED}
+
+    def _starred(self, name: str) -> str | None:
+        """What `*` stands for in a name; empty for a metric without it, None where the name is not meant."""
+        before, star, after = self.name.partition("*")
+        if not star:
+            return "" if name == before else None
+        if len(name) <= len(before) + len(after) or not (name.startswith(before) and name.endswith(after)):
+            return None
+        return name[len(before) : len(name) - len(after)]
+
+
+def share(name: str, title: str = "", *, better: Better | None = "higher", **more: Any) -> Metric:
+    """The declaration of a share, between 0 and 1 and shown in percent."""
+    return Metric(name, title, SHARE, 0.0, 1.0, better, **more)
+
+
+def count(name: str, title: str = "", *, better: Better | None = "lower", **more: Any) -> Metric:
+    """The declaration of a number of things."""
+    return Metric(name, title, "", 0.0, None, better, **more)
+
+
+def in_words(name: str) -> str:
+    """A name for people: `mae_p95` is `mae p95`."""
+    return re.sub(r"\.", ": ", name.replace("_", " "))
+
+
+def declaration(metrics: Iterable[Metric], name: str) -> Metric | None:
+    """What is declared for one estimate's name: the metric of that name, else the family with the longest name."""
+    metric = _family(metrics, name)
+    return None if metric is None else metric.named(name)
+
+
+def stored(metrics: Sequence[Metric], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The declarations of a run's estimates by name, as metrics.json holds them; names without one are left out."""
+    known = ((name, declaration(metrics, name)) for name in dict.fromkeys(names))
+    return {name: metric.to_dict() for name, metric in known if metric is not None}
+
+
+def headline(metrics: Sequence[Metric], names: Iterable[str]) -> list[str]:
+    """Which of a run's estimates to show first, in the order of the declarations."""
+    by_metric: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        metric = _family(metrics, name)
+        if metric is not None and metric.headline:
+            by_metric.setdefault(metric.name, []).append(name)
+    return [name for metric in metrics for name in by_metric.get(metric.name, ())]
+
+
+def _family(metrics: Iterable[Metric], name: str) -> Metric | None:
+    fitting = [metric for metric in metrics if metric.declares(name)]
+    return max(fitting, key=lambda metric: ("*" not in metric.name, len(metric.name)), default=None)

@@ -17,7 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.quantiles import normal_quantile
+from adjudge.stats.proportions import normal_quantile
 
 
 @dataclass(frozen=True)

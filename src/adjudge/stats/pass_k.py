@@ -17,8 +17,7 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import few_clusters, share_interval
-from adjudge.stats.quantiles import normal_quantile, student_quantile
+from adjudge.stats.proportions import few_clusters, normal_quantile, share_interval, student_quantile
 
 _PSEUDO = 0.25
 Which = Literal["any", "all"]

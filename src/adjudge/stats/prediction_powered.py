@@ -15,7 +15,7 @@ import numpy.typing as npt
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.quantiles import student_quantile
+from adjudge.stats.proportions import student_quantile
 
 FEW_LABELS = 30
 

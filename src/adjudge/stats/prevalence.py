@@ -10,7 +10,7 @@ import math
 
 from adjudge.stats import _checks
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.quantiles import normal_quantile
+from adjudge.stats.proportions import normal_quantile
 
 METHOD = "Rogan-Gladen, Lang-Reiczigel interval"
 

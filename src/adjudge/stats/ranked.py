@@ -13,8 +13,7 @@ from adjudge.stats import bootstrap
 from adjudge.stats._checks import IntArray
 from adjudge.stats.bootstrap import Drawing
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import cluster_wilson
-from adjudge.stats.quantiles import normal_quantile
+from adjudge.stats.proportions import cluster_wilson, normal_quantile
 from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows, average_precisions
 from adjudge.stats.replicates import few
 

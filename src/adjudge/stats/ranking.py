@@ -19,7 +19,7 @@ from adjudge.stats import _checks, bootstrap, ranked
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.placements import by_class, counted_placements, placements, variance_of_auroc
-from adjudge.stats.quantiles import normal_quantile
+from adjudge.stats.proportions import normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, newcombe_auroc
 from adjudge.stats.ranking_bootstrap import RankedRows
 

@@ -17,8 +17,7 @@ import numpy as np
 from adjudge.errors import StatsError
 from adjudge.stats._checks import FloatArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import FEW_CLUSTERS
-from adjudge.stats.quantiles import normal_cdf, normal_quantile, student_quantile
+from adjudge.stats.proportions import FEW_CLUSTERS, normal_cdf, normal_quantile, student_quantile
 
 Method = Literal["expanded", "percentile", "bca"]
 

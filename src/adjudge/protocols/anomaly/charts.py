@@ -12,7 +12,7 @@ from adjudge.protocols.anomaly.batch import ScoreTable
 from adjudge.protocols.anomaly.judge import Decisions
 from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.protocols.common.charts import Spec, chart
+from adjudge.protocols.common.plan import Spec, chart
 from adjudge.stats.resampling import weights
 from adjudge.stats.sequences import runs
 

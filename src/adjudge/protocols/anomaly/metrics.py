@@ -18,8 +18,7 @@ from adjudge.protocols.anomaly.words import TEST, VAL
 from adjudge.protocols.base import Named
 from adjudge.stats import bootstrap, latency, ranked
 from adjudge.stats.error_measures import quantile
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, share
+from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 from adjudge.stats.resampling import ENUMERATE_UP_TO
 

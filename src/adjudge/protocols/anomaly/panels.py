@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, Part
 from adjudge.protocols.anomaly.samples import SCORES, load_scores
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 from adjudge.stats.sequences import runs
 
 _POINTS, _ALL_POINTS, _SPANS = 400, 1_000_000, 60

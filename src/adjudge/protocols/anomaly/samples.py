@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
 from adjudge.protocols.anomaly import batch

@@ -19,7 +19,7 @@ from adjudge.protocols.check.rows import ANSWERED, MISSING, NO_METHOD
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.check.sandbox import Column, Sandbox, Validated
 from adjudge.protocols.check.values import place_name
-from adjudge.protocols.common.matched import numbered, rows_at, taken, texts_by_row
+from adjudge.protocols.common.columns import numbered, rows_at, taken, texts_by_row
 
 BATCH_ROWS = 32_768
 NO_OUTPUT = "this model has no output for the sample"

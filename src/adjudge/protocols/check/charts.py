@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.common.charts import chart
+from adjudge.protocols.common.plan import chart
 from adjudge.stats.estimate import Estimate
 
 

@@ -21,7 +21,7 @@ from adjudge.protocols.check.model_counts import ByModel, Clusters, by_model
 from adjudge.protocols.check.rows import ANSWERED
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.common.columns import codes
-from adjudge.readers.bounds import refuse_many_slices
+from adjudge.readers.sources import refuse_many_slices
 
 Ints = NDArray[np.int64]
 SAME = 1e-9

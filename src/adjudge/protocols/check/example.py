@@ -13,7 +13,7 @@ import numpy as np
 
 from adjudge.errors import ConfigError
 from adjudge.protocols.common.examples import write_examples
-from adjudge.runs.new_file import write_whole
+from adjudge.runs.tables import write_whole
 
 KINDS = ("invoices", "tool_calls", "flight_s1")
 DOCUMENTS, PAGES = 60, 3

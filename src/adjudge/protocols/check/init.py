@@ -18,7 +18,7 @@ from adjudge.protocols.check.paths import Path
 from adjudge.protocols.check.types import part_name
 from adjudge.readers.blocks import blocks
 from adjudge.readers.extract import Extractor
-from adjudge.readers.shape import Shape, shape_of
+from adjudge.readers.records import Shape, shape_of
 from adjudge.readers.sources import open_source
 
 LOOKED = 2000

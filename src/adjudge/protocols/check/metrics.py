@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.rule import Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.check import charts
@@ -22,8 +22,7 @@ from adjudge.protocols.check.model_counts import Floats, OfModel, merged
 from adjudge.protocols.check.sections import sections
 from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED, note
 from adjudge.stats import bootstrap
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, share
+from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 
 MOST_SLICES = 40

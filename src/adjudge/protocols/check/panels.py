@@ -7,8 +7,8 @@ import re
 from adjudge.protocols.check.config import document_of
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rulefile import RuleFile
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 _TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -13,7 +13,7 @@ from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.rows import EXPECTED, block_columns, json_object, key_column, with_cut
 from adjudge.protocols.check.values import Answers
 from adjudge.readers.blocks import Block
-from adjudge.readers.wording import in_words
+from adjudge.readers.settings import in_words
 
 _any = msgspec.json.Decoder()
 _astuple = msgspec.structs.astuple

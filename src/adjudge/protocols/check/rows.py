@@ -19,9 +19,8 @@ from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.values import Answers, Converted, column
 from adjudge.protocols.common.columns import few
 from adjudge.readers.blocks import Block
-from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as
-from adjudge.readers.refusals import without_answer
-from adjudge.readers.wording import in_words, shown
+from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as, without_answer
+from adjudge.readers.settings import in_words, shown
 
 STATUSES = ("answered", "unparsed", "abstained", "errored", "missing")
 ANSWERED, UNPARSED, ABSTAINED, ERRORED, MISSING = range(5)

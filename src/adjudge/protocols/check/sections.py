@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.rule import Layout
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.rulefile import Limits
 from adjudge.runs.section import Column, Section

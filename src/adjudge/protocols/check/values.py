@@ -13,7 +13,7 @@ import pyarrow as pa
 from adjudge.protocols.check.compiled import column_type
 from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.rulefile import Field
-from adjudge.readers.wording import in_words
+from adjudge.readers.settings import in_words
 
 _TRUTHS = {"true": True, "false": False}
 

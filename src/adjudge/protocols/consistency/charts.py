@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from adjudge.protocols.base import Named
-from adjudge.protocols.common.charts import Spec, chart
+from adjudge.protocols.common.plan import Spec, chart
 from adjudge.protocols.consistency.policy import LABELS
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.citations import packed_bits
+from adjudge.evidence.atoms import packed_bits
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome

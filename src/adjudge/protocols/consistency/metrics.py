@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.rule import Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.consistency import charts, encoding
@@ -19,8 +19,7 @@ from adjudge.protocols.consistency.counts import FIXES, LISTED, Partial, dataset
 from adjudge.protocols.consistency.policy import LABELS, REJECT
 from adjudge.protocols.consistency.sections import pair_sections
 from adjudge.stats import agreement
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, count, share
+from adjudge.stats.estimate import Estimate, Metric, count, share
 from adjudge.stats.proportions import wilson
 from adjudge.verdict.decision import DecisionTable
 

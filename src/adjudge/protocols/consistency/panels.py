@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.protocols.consistency.policy import RED_FLAGS
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 _RATING = "rating:"
 

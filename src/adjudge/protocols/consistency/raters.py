@@ -20,7 +20,7 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, Rating, place_of, refuse, text_of, unknown_label
 from adjudge.readers.blocks import Block, what_is_wrong
-from adjudge.readers.bounds import beyond, bound
+from adjudge.readers.sources import beyond, bound
 
 PREFIX = "rating:"
 NO_RATING = -1

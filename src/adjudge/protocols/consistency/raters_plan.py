@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome
 from adjudge.protocols.base import Input, Judged, Measured, Partition

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.evidence.citations import citation_column
+from adjudge.evidence.atoms import citation_column
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.common.columns import coded, codes, cut
 from adjudge.protocols.consistency import encoding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjudge.evidence.layout import Layout
+from adjudge.evidence.rule import Layout
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.counts import FIXES, Partial
 from adjudge.protocols.consistency.judge import UNPAIRED

@@ -1,24 +1,36 @@
-"""FlightBatch: the columns of a batch of flight samples, as the rules read them."""
+"""FlightBatch: outputs and reference of a partition matched by id, as the columns that the rules read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.protocols.flight.fields import ANGLES, FIELDS, INDEX, Task
-
-Floats = NDArray[np.float64]
-
-# How an output was received; the order is that of STATUSES.
-ANSWERED, UNPARSED, ERRORED, ABSTAINED, MISSING = range(5)
-STATUSES = ("answered", "unparsed", "errored", "abstained", "missing")
-
-# Whether one value of the answer is usable.
-VALID, MISSING_FIELD, ARRAY_SHAPE, INVALID_VALUE = range(4)
+from adjudge.protocols.base import Partition
+from adjudge.protocols.common.columns import numbered, rows_at, taken, texts_by_row
+from adjudge.protocols.flight import references as reference_columns
+from adjudge.protocols.flight.fields import (
+    ANGLES,
+    ANSWERED,
+    ARRAY_SHAPE,
+    FIELDS,
+    INDEX,
+    INVALID_VALUE,
+    MISSING,
+    VALID,
+    Floats,
+    Task,
+    from_lists,
+    valid,
+)
+from adjudge.protocols.flight.references import SOURCES, fill_from_questions
+from adjudge.protocols.flight.rows import NO_METHOD, OutputReader, without_echoes
 
 ANGLE_ROWS = np.array([INDEX[name] for name in FIELDS if name in ANGLES])
 KNOTS = 1.943844
@@ -127,3 +139,146 @@ def difference(values: Floats, gold: Floats) -> Floats:
     np.abs(apart, out=apart)
     apart[:, ANGLE_ROWS] = arc(values[:, ANGLE_ROWS], gold[:, ANGLE_ROWS])
     return apart
+
+
+NO_OUTPUT = "this model has no output for the sample"
+# What stands in the columns of a sample for which the model has no output.
+_WITHOUT_OUTPUT = {
+    "status": MISSING,
+    "completeness": 0.0,
+    "method": NO_METHOD,
+    "start": -1,
+    "end": -1,
+    "candidates": 0,
+    "extra_keys": 0,
+}
+Index = NDArray[np.int64]
+
+
+@dataclass
+class ReadBatch:
+    """A batch as columns, with what stands beside the numbers.
+
+    `outputs` are the columns of the output of every sample; `rows` are answer, shown state and gold once more, sample
+    by sample, as they are stored.
+    """
+
+    batch: FlightBatch
+    samples: pa.StringArray
+    groups: tuple[str, ...]
+    flights: pa.ChunkedArray
+    outputs: pa.Table
+    faults: pa.ChunkedArray
+    shown_from: NDArray[np.int8]
+    rows: tuple[Floats, Floats, Floats]
+
+    @property
+    def names(self) -> list[str]:
+        """The id of every row."""
+        return list(self.samples.to_pylist())
+
+    @property
+    def models(self) -> list[str]:
+        """The model of every row."""
+        return list(self.groups) * (len(self.samples) // len(self.groups))
+
+
+class FlightReader:
+    """Turns one partition into batches of one task; in a run of several, its keys and groups begin with the task."""
+
+    def __init__(self, task: Task, reader: OutputReader, *, batch_rows: int) -> None:
+        self.task, self.reader, self.batch_rows = task, reader, batch_rows
+
+    def read(self, partition: Partition) -> Iterator[ReadBatch]:
+        """Batches in the order of (id, model)."""
+        outputs = partition.tables["outputs"]
+        references = partition.tables.get("reference", reference_columns.schema(self.reader.tasks).empty_table())
+        groups = partition.groups
+        if self.reader.several:
+            prefix = f"{self.task.name}/"
+            groups = tuple(group for group in groups if group.startswith(prefix))
+            outputs, references = (
+                table.filter(pc.starts_with(table.column("key"), prefix)) for table in (outputs, references)
+            )
+        if not groups:
+            return
+        outputs = outputs.combine_chunks()
+        if partition.limited or self.reader.by_line:  # matched by line, a reference may go on where the outputs end
+            references = references.filter(pc.is_in(references.column("key"), outputs.column("key")))
+        references = references.combine_chunks()
+        names, places = numbered([outputs.column("key"), references.column("key")])
+        models = pc.index_in(outputs.column("group"), pa.array(groups, pa.string())).to_numpy()
+        cells = places[: outputs.num_rows] * len(groups) + models
+        output_rows = rows_at(cells, len(names) * len(groups), outputs, partition.files)
+        reference_rows = rows_at(places[outputs.num_rows :], len(names), references, partition.files)
+        sample = np.repeat(np.arange(len(names)), len(groups))
+        step = max(1, self.batch_rows // len(groups)) * len(groups)
+        named = tuple(group.partition("/")[2] for group in groups) if self.reader.several else groups
+        for start in range(0, len(sample), step):
+            rows = slice(start, start + step)
+            yield self._batch(
+                names.take(pa.array(sample[rows])),
+                taken(outputs, output_rows[rows]),
+                taken(references, reference_rows[sample[rows]]),
+                named,
+            )
+
+    def _batch(self, names: pa.StringArray, outputs: pa.Table, truth: pa.Table, groups: tuple[str, ...]) -> ReadBatch:
+        """One batch of samples: the output of each, and what is known of it."""
+        n, cells = len(names), self.task.steps * len(FIELDS)
+        shown, shown_from = _shown(outputs, truth)
+        outputs = without_echoes(outputs, shown, self.task, self.reader)
+        answer, gold = (
+            from_lists(table.column(name))[:, :cells] for table, name in ((outputs, "answer"), (truth, "gold"))
+        )
+        validity = np.full((n, cells), VALID, dtype=np.uint8)
+        details: dict[tuple[int, int], str] = {}
+        odd = outputs.column("validity")
+        if odd.null_count < n:
+            validity[valid(odd)] = from_lists(odd.drop_null())[:, :cells]
+            rows, places = np.nonzero(validity >= ARRAY_SHAPE)
+            texts = outputs.column("details").combine_chunks().flatten().to_pylist()
+            details = dict(zip(zip(places.tolist(), rows.tolist(), strict=True), texts, strict=True))
+        absent = np.flatnonzero(~valid(outputs.column("key")))
+        notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | texts_by_row(outputs.column("note"))
+        if absent.size:
+            for name, value in _WITHOUT_OUTPUT.items():
+                at = outputs.column_names.index(name)
+                outputs = outputs.set_column(at, name, outputs.column(at).fill_null(value))
+        batch = FlightBatch(
+            task=self.task,
+            status=np.asarray(outputs.column("status")),
+            answer=_by_cell(answer).reshape(self.task.steps, len(FIELDS), n),
+            validity=_by_cell(validity),
+            shown=_by_cell(shown),
+            gold=_by_cell(gold).reshape(self.task.steps, len(FIELDS), n),
+            completeness=np.asarray(outputs.column("completeness")),
+            has_reference=valid(truth.column("gold")),
+            models=len(groups),
+            notes=notes,
+            details=details,
+        )
+        faults = truth.column("fault")
+        return ReadBatch(
+            batch, names, groups, truth.column("flight"), outputs, faults, shown_from, (answer, shown, gold)
+        )
+
+
+def _shown(outputs: pa.Table, truth: pa.Table) -> tuple[Floats, NDArray[np.int8]]:
+    """The state that every model was shown, and where it was found.
+
+    What its own line says goes before what the reference does, and both before the question that was asked.
+    """
+    columns = ((truth.column("shown"), "reference"), (outputs.column("shown"), "output"))
+    shown, source = np.full((outputs.num_rows, len(FIELDS)), np.nan), np.full(outputs.num_rows, -1, dtype=np.int8)
+    for column, name in columns:
+        if column.null_count == len(column):
+            continue
+        told = valid(column)
+        shown = from_lists(column) if told.all() else np.where(told[:, None], from_lists(column), shown)
+        source[told] = SOURCES.index(name)
+    return fill_from_questions(shown, source, [outputs.column("question"), truth.column("question")]), source
+
+
+def _by_cell(rows: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(rows.T)

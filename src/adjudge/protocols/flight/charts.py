@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart
+from adjudge.protocols.common.plan import Spec, chart
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
 from adjudge.protocols.flight.partials import PLACE
-from adjudge.protocols.flight.rare_atoms import ATOM_KINDS
 from adjudge.protocols.flight.rules import FAMILIES
+from adjudge.protocols.flight.slots import ATOM_KINDS
 
 if TYPE_CHECKING:
     from adjudge.protocols.flight.finish import TaskNumbers

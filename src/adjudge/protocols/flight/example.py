@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from adjudge.protocols.flight.config import fitting_library
 from adjudge.protocols.flight.generate import generate
-from adjudge.protocols.flight.library import fitting_library
 
 FLIGHTS, SECONDS = 24, 26
 

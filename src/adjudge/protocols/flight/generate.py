@@ -25,8 +25,8 @@ import numpy as np
 from adjudge.errors import ConfigError
 from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.baselines import as_answer, kinematic, persistence
+from adjudge.protocols.flight.config import fitting_library_text
 from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
-from adjudge.protocols.flight.library import fitting_library_text
 from adjudge.protocols.flight.simulate import PROFILES, as_recorded, fly
 from adjudge.protocols.flight.task_files import State, question, reference_record, task_named, task_record, write_whole
 

@@ -18,8 +18,7 @@ from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats import bootstrap
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.error_measures import cluster_quantile, quantile
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, share
+from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.common.columns import distinct_words, floats, holds, known, places_in
 from adjudge.protocols.flight.batch import FlightBatch
-from adjudge.protocols.flight.ceiling import Ceiling, ceiling_of
 from adjudge.protocols.flight.fields import FIELDS
-from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
+from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, Ceiling, ceiling_of
 from adjudge.protocols.flight.model_values import (
     COUNTED,
     BatchValues,
@@ -27,8 +26,8 @@ from adjudge.protocols.flight.model_values import (
     rows_by_model,
     values_of,
 )
-from adjudge.protocols.flight.rare_atoms import RareAtoms
 from adjudge.protocols.flight.rules import FAMILIES
+from adjudge.protocols.flight.slots import RareAtoms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -20,17 +20,15 @@ from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import references, rows
 from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
-from adjudge.protocols.flight.batch import ANSWERED, STATUSES
-from adjudge.protocols.flight.config import config_of
-from adjudge.protocols.flight.fields import TASKS, Task
+from adjudge.protocols.flight.batch import FlightReader
+from adjudge.protocols.flight.config import check, config_of, load
+from adjudge.protocols.flight.fields import ANSWERED, STATUSES, TASKS, Task
 from adjudge.protocols.flight.finish import finish, merged_by_task
 from adjudge.protocols.flight.judge import score
-from adjudge.protocols.flight.library import check, load
-from adjudge.protocols.flight.matching import FlightReader
 from adjudge.protocols.flight.partials import Partial, partial
 from adjudge.protocols.flight.rules import FlightContext
-from adjudge.protocols.flight.tasks import TaskRules, widest
-from adjudge.runs.schemas import schema
+from adjudge.protocols.flight.slots import TaskRules, widest
+from adjudge.runs.section import schema
 from adjudge.verdict.adjudicator import Adjudicator, Cases
 
 BATCH_ROWS = {"S1": 16_384, "M1": 16_384, "M3": 4096}

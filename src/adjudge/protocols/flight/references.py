@@ -1,33 +1,193 @@
-"""Reference lines of the flight protocol as columns: the true next states, the last shown one, and what is wrong with them."""
+"""Reference lines of the flight protocol as columns: the true next states, the last shown one, and what is wrong with them.
+
+The line says which task it is of and the key of its sample; the state shown last stands in a record or in the question asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.protocols.flight.cells import Floats, array_rows, as_lists, finite, state_rows
-from adjudge.protocols.flight.fields import FIELDS, TASKS, Task, task_named_in
-from adjudge.protocols.flight.lines import Lines
-from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, raw_state, shown_decoder, state_lists
-from adjudge.protocols.flight.values import (
+from adjudge.protocols.flight.fields import (
+    FIELDS,
     NO_STATE,
     NO_TRIPLE,
+    TASKS,
+    Floats,
     State,
     StateList,
     StateTriple,
+    Task,
     any_values,
+    array_rows,
+    as_lists,
+    finite,
     gold_of,
     last_state,
     shown_type,
     state_of,
+    state_rows,
+    task_named_in,
 )
 from adjudge.readers.blocks import Block
+
+
+class Lines:
+    """What both roles do alike: which task a line is of, and its key.
+
+    With several tasks keys begin with the task. Matched by line, a record's key is its number among the records of its
+    file, blank lines not counted, plus the offset of its task.
+    """
+
+    def __init__(self, tasks: Sequence[Task], offsets: dict[str, int] | None) -> None:
+        self.tasks, self.offsets = tasks, offsets
+        self.several = len(tasks) > 1
+        self._seen: dict[int, int] = {}
+
+    @property
+    def by_line(self) -> bool:
+        """Whether records are matched by their place in the file."""
+        return self.offsets is not None
+
+    def numbers(self, block: Block) -> range:
+        """The places of a block's records among those of its file, from 1."""
+        first = self._seen.get(block.file, 0) + 1
+        self._seen[block.file] = first - 1 + len(block)
+        return range(first, first + len(block))
+
+    def tasks_of(self, block: Block, told: Sequence[str | None]) -> list[Task]:
+        """The task of every record: as it says itself, as its file is named, or the only one there is."""
+        if not self.several and told.count(None) == len(told):
+            return [self.tasks[0]] * len(told)
+        named = task_named_in(block.path) if self.several else self.tasks[0].name
+        asked = {task.name: task for task in self.tasks}
+        names = [name or named for name in told]
+        others = [row for row, name in enumerate(names) if name not in asked]
+        if others:
+            self._refuse_task(block, names, others)
+        return [asked[str(name)] for name in names]
+
+    def _refuse_task(self, block: Block, names: Sequence[str | None], others: Sequence[int]) -> NoReturn:
+        first = names[others[0]]
+        run = ",".join(task.name for task in self.tasks)
+        what = f"are of task {first!r}" if first else "do not say their task (`task_id`), nor does the file's name"
+        among = f"{len(others):,} of the {len(block):,} records here" if len(others) > 1 else "the record"
+        known = sorted({name for name in names if name in TASKS} | {task.name for task in self.tasks})
+        hint = (
+            f"--task {','.join(known)} judges each as its own."
+            if first in TASKS
+            else f"The tasks are {', '.join(TASKS)}."
+        )
+        line = int(block.lines[others[0]])
+        raise InputError(f"{among} {what}, the run is of {run}.", file=block.path, line=line, hint=hint)
+
+    def keys(self, task: Task, names: Iterable[str | int]) -> pa.StringArray:
+        """The keys of samples, or of models, with these names."""
+        words = map(str, names)
+        return pa.array([f"{task.name}/{word}" for word in words] if self.several else list(words), pa.string())
+
+
+ABSENT = msgspec.Raw()
+"""What a key that a record does not have is decoded to."""
+
+SOURCES = ("output", "reference", "question")
+"""Where a state was found: in the record of the output, in that of the reference, or in the question."""
+
+STATE_KEYS: dict[str, Any] = {
+    **dict.fromkeys(("current_state", "current"), dict.fromkeys(FIELDS)),
+    "context": {"question": None, "record_idx": None, "current_state": dict.fromkeys(FIELDS)},
+}
+"""The keys of a record that may hold it."""
+
+_MOST_OBJECTS = 64
+_STATE = msgspec.json.Decoder(State, strict=False)
+_CONTEXT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def shown_decoder(task: Task) -> Callable[[msgspec.Raw], Any]:
+    """How the JSON of what a model was shown becomes a state; None where it is none."""
+    typed: msgspec.json.Decoder[Any] = msgspec.json.Decoder(shown_type(task) | None, strict=False)
+
+    def decode(raw: msgspec.Raw) -> Any:
+        try:
+            return last_state(typed.decode(raw))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            last = last_state(any_values.decode(raw))
+            return state_of(last) if isinstance(last, dict) else None
+
+    return decode
+
+
+def raw_state(row: Any) -> msgspec.Raw:
+    """The JSON of what a record says was shown, under `current_state`, `current` or `context.current_state`."""
+    raw: msgspec.Raw = row.current_state if row.current_state is not ABSENT else row.current
+    if raw is ABSENT and row.context is not ABSENT:
+        try:
+            raw = _CONTEXT.decode(row.context).get("current_state", ABSENT)
+        except msgspec.DecodeError:
+            raw = ABSENT
+    return raw
+
+
+def state_lists(states: Sequence[Any]) -> pa.Array:
+    """A column of states, null where there is none."""
+    if states.count(None) == len(states):
+        return pa.nulls(len(states), pa.list_(pa.float64(), len(FIELDS)))
+    rows = finite(state_rows([NO_STATE if state is None else state for state in states]))
+    return as_lists(rows, np.asarray(np.isnan(rows).all(axis=1)))
+
+
+def fill_from_questions(shown: Floats, source: NDArray[np.int8], questions: Sequence[pa.ChunkedArray]) -> Floats:
+    """States from the questions, for samples that have no other; `source` is told so."""
+    missing = np.flatnonzero(source < 0)
+    if not missing.size or all(column.null_count == len(column) for column in questions):
+        return shown
+    texts = [column.take(pa.array(missing)).to_pylist() for column in questions]
+    states = [
+        next((state for text in asked if text and (state := state_in_question(text)) is not None), None)
+        for asked in zip(*texts, strict=True)
+    ]
+    readable = np.array([state is not None for state in states], dtype=bool)
+    if readable.any():
+        shown = shown.copy()
+        shown[missing[readable]] = finite(state_rows([state for state in states if state is not None]))
+        source[missing[readable]] = SOURCES.index("question")
+        source[np.isnan(shown).all(axis=1)] = -1
+    return shown
+
+
+def state_in_question(text: str) -> Any:
+    """The state in the last JSON object of a question that has flight fields, or None."""
+    try:
+        return _STATE.decode(text[text.rindex("{") : text.rindex("}") + 1])  # nearly all of them
+    except (ValueError, UnicodeError):
+        pass
+    decoder, start = json.JSONDecoder(), len(text)
+    for _ in range(_MOST_OBJECTS):
+        start = text.rfind("{", 0, start)
+        if start < 0:
+            return None
+        try:
+            data, _ = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(data, dict) and any(name in data for name in FIELDS):
+            return state_of({name: _last(data.get(name)) for name in FIELDS})
+    return None
+
+
+def _last(value: Any) -> Any:
+    """The last second of an array of seconds."""
+    return value[-1] if isinstance(value, list) and value else value
+
 
 EXPECTED = "a reference line is a JSON object with `id` and `next_second` (or `sample_id` and `T+1`)"
 _GOLD = dict.fromkeys(("next_second", "T+1"), dict.fromkeys(FIELDS))

@@ -7,11 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.protocols.flight.batch import ANSWERED, STATUSES
-from adjudge.protocols.flight.cells import from_lists
-from adjudge.protocols.flight.echoes import without_echoes
-from adjudge.protocols.flight.fields import FIELDS, Task
-from adjudge.protocols.flight.rows import NO_METHOD, TEXT_LIMIT, OutputReader
+from adjudge.protocols.flight.fields import ANSWERED, FIELDS, STATUSES, Task, from_lists
+from adjudge.protocols.flight.rows import NO_METHOD, TEXT_LIMIT, OutputReader, without_echoes
 from adjudge.readers.blocks import block_of
 from adjudge.readers.extract import METHODS
 

@@ -1,29 +1,50 @@
-"""Output lines of the flight protocol as columns: every answer read and judged for what it holds."""
+"""Output lines of the flight protocol as columns: every answer read and judged for what it holds.
+
+An answer is not what the model was shown: of several objects in a text, one equal to the shown state loses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Role
 from adjudge.protocols.common.columns import few
 from adjudge.protocols.flight import references
-from adjudge.protocols.flight.batch import ABSTAINED, ANSWERED, ERRORED, MISSING, UNPARSED
-from adjudge.protocols.flight.cells import array_rows, as_lists, state_rows
-from adjudge.protocols.flight.fields import FIELDS, Task, model_named_in
-from adjudge.protocols.flight.lines import Lines
-from adjudge.protocols.flight.shown import ABSENT, STATE_KEYS, raw_state, shown_decoder, state_lists
-from adjudge.protocols.flight.values import NO_STATE, NO_TRIPLE, answer_decoder, any_values, judge_values
+from adjudge.protocols.flight.fields import (
+    ABSTAINED,
+    ANSWERED,
+    ARRAY_SHAPE,
+    ERRORED,
+    FIELDS,
+    MISSING,
+    NO_STATE,
+    NO_TRIPLE,
+    UNPARSED,
+    Floats,
+    Task,
+    answer_decoder,
+    any_values,
+    array_rows,
+    as_lists,
+    from_lists,
+    judge_values,
+    model_named_in,
+    number,
+    state_rows,
+    valid,
+)
+from adjudge.protocols.flight.references import ABSENT, STATE_KEYS, Lines, raw_state, shown_decoder, state_lists
 from adjudge.readers.blocks import Block
-from adjudge.readers.extract import METHODS, Extraction, Extractor
-from adjudge.readers.refusals import without_answer
-from adjudge.readers.wording import in_words, shown
+from adjudge.readers.extract import METHODS, Extraction, Extractor, without_answer
+from adjudge.readers.settings import in_words, shown
 
 EXPECTED = "an output line is a JSON object with `id`, `response` and `model`"
 KEYS: dict[str, Any] = {
@@ -231,3 +252,49 @@ ROLES = {
     "outputs": Role(KEYS, _ANSWERED, "adjudge flight --task S1 --outputs FILE --reference …"),
     "reference": Role(references.KEYS, _KNOWN, "adjudge flight --task S1 --outputs … --reference FILE"),
 }
+
+
+def without_echoes(outputs: pa.Table, shown: Floats, task: Task, reader: OutputReader) -> pa.Table:
+    """The outputs, those that were read as an echo of the shown state read again without it."""
+    rows = _suspects(outputs, shown, task)
+    if not rows.size:
+        return outputs
+    read_again = outputs.take(pa.array(rows))
+    texts = read_again.column("response").to_pylist()
+    extract = reader.extractors[task.name].extract
+    extractions = [extract(text, is_state(shown[row])) for text, row in zip(texts, rows.tolist(), strict=True)]
+    for name, column in reader.judged(texts, [None] * len(texts), extractions, task).items():
+        read_again = read_again.set_column(read_again.column_names.index(name), name, pa.array(column))
+    places = np.arange(outputs.num_rows)
+    places[rows] = outputs.num_rows + np.arange(rows.size)
+    together = pa.concat_tables([outputs, read_again], promote_options="permissive")
+    return together.take(pa.array(places)).combine_chunks()
+
+
+def _suspects(outputs: pa.Table, shown: Floats, task: Task) -> NDArray[np.intp]:
+    """Answers that may be an echo: the text has other objects, and this one has the shown numbers, or no arrays where they are due."""
+    several = np.asarray(outputs.column("candidates").fill_null(0)) > 1
+    answered = np.asarray(outputs.column("status").fill_null(ANSWERED + 1)) == ANSWERED
+    rows = np.flatnonzero(several & answered)
+    if not rows.size:
+        return rows
+    some = outputs.take(pa.array(rows))
+    if not task.arrays:
+        answer = from_lists(some.column("answer"))[:, : len(FIELDS)]
+        echoes: NDArray[np.intp] = rows[(answer == shown[rows]).all(axis=1)]
+        return echoes
+    judged = some.column("validity")
+    flat = np.zeros(rows.size, dtype=bool)
+    if judged.null_count < rows.size:
+        flat[valid(judged)] = (from_lists(judged.drop_null()) == ARRAY_SHAPE).all(axis=1)
+    return rows[flat]
+
+
+def is_state(state: Floats) -> Callable[[dict[str, Any]], bool]:
+    """Whether an object has exactly the numbers of a state."""
+    expected = [None if np.isnan(value) else float(value) for value in state]
+
+    def same(value: dict[str, Any]) -> bool:
+        return all(number(value.get(name)) == one for name, one in zip(FIELDS, expected, strict=True))
+
+    return same

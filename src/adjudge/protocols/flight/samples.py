@@ -10,24 +10,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL
 from adjudge.protocols.common.columns import WORD, coded, codes, floats
-from adjudge.protocols.flight.batch import (
+from adjudge.protocols.flight.batch import FlightBatch, ReadBatch
+from adjudge.protocols.flight.fields import (
     ANSWERED,
     ARRAY_SHAPE,
+    FIELDS,
     INVALID_VALUE,
     MISSING_FIELD,
     STATUSES,
     VALID,
-    FlightBatch,
+    Task,
+    as_lists,
+    from_lists,
 )
-from adjudge.protocols.flight.cells import as_lists, from_lists
-from adjudge.protocols.flight.fields import FIELDS, Task
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, Scores
-from adjudge.protocols.flight.matching import ReadBatch
-from adjudge.protocols.flight.shown import SOURCES
+from adjudge.protocols.flight.references import SOURCES
 from adjudge.readers.extract import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 

@@ -11,7 +11,7 @@ import msgspec
 
 from adjudge.errors import ConfigError, OutputError
 from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
-from adjudge.runs.new_file import whole_file
+from adjudge.runs.tables import whole_file
 
 State = dict[str, float]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart
+from adjudge.protocols.common.plan import Spec, chart
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import OUTCOMES, Partial
 from adjudge.protocols.gui.spaces import EDGE, Floats

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
-from adjudge.evidence.citations import pack_citations
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Severity
 from adjudge.protocols.base import Input, Judged, Measured, Named, Partition
@@ -23,9 +23,9 @@ from adjudge.protocols.gui.batch import shown_numbers
 from adjudge.protocols.gui.config import grounding_config_of
 from adjudge.protocols.gui.grounding import COLUMNS, EXPECTED, FLAGS, GroundingBatch, GroundingContext, GroundingReader
 from adjudge.protocols.gui.spaces import Floats, Mask
-from adjudge.readers.bounds import refuse_many_slices
+from adjudge.readers.blocks import tree_of
 from adjudge.readers.gui.screenspot import GroundingRecord
-from adjudge.readers.keys import tree_of
+from adjudge.readers.sources import refuse_many_slices
 from adjudge.runs.section import Column, Section
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate

@@ -20,9 +20,8 @@ from adjudge.protocols.gui.sections import gui_sections, notes_of, refuse_no_mat
 from adjudge.protocols.gui.spaces import Mask
 from adjudge.stats import bootstrap
 from adjudge.stats.error_measures import quantile
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.exact import rounded, total
-from adjudge.stats.metric import Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 
 _BY_EPISODE = "Wilson with the design effect of the episodes"

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adjudge.errors import ConfigError, OutputError, RunError
-from adjudge.protocols.common.charts import SCHEMA, filled
+from adjudge.protocols.common.plan import SCHEMA, filled
 from adjudge.runs.run import Run
 from adjudge.runs.writer import SAMPLES
 

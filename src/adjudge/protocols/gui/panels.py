@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 _EXTENTS = {"normalized": [1, 1], "per_mille": [1000, 1000]}
 _PREDICTED: dict[str, Any] = {"label": "predicted point", "mark": "cross", "kind": "predicted"}

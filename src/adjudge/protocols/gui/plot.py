@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.common.charts import SCHEMA, filled
+from adjudge.protocols.common.plan import SCHEMA, filled
 from adjudge.protocols.gui import schemas
 from adjudge.protocols.gui.evalfile import in_use
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjudge.readers.gui.model import Episode, Outcome, Prediction
-from adjudge.runs.schemas import of_struct, published
+from adjudge.runs.section import of_struct, published
 
 VERSION = "1.0"
 EVALUATION = ("schema_version", "config_path", "backend", "dsl_mode", "metrics", "migration_notes")

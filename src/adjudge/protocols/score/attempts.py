@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.common.columns import floats, one_array
 from adjudge.protocols.score.judge import VERDICTS
-from adjudge.provenance.texts import bytes_of, slots_of
+from adjudge.provenance.canonical import bytes_of, slots_of
 from adjudge.readers.logs.record import STATUSES
 
 Floats = NDArray[np.float64]

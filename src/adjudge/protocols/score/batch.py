@@ -17,7 +17,7 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.common.columns import one_array
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import Group, ungrouped
-from adjudge.provenance.texts import bytes_of
+from adjudge.provenance.canonical import bytes_of
 from adjudge.readers.logs.record import MISSING, NO_KIND, TYPES
 
 _NUMBERED = re.compile(r"#\d+$")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured
-from adjudge.protocols.common.charts import Spec, chart
+from adjudge.protocols.common.plan import Spec, chart
 
 MOST_MODELS = 40
 

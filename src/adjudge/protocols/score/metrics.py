@@ -17,8 +17,8 @@ from adjudge.protocols.score.judge import VERDICTS
 from adjudge.protocols.score.measure import Block, macro, measure
 from adjudge.protocols.score.samples import DATASET_COLUMNS
 from adjudge.provenance.canonical import digest
-from adjudge.readers.bounds import refuse_many_slices
-from adjudge.stats.metric import Metric, share
+from adjudge.readers.sources import refuse_many_slices
+from adjudge.stats.estimate import Metric, share
 
 _RATE = "Wilson; with the design effect of the clusters where an item was tried several times or the log names clusters"
 _MEAN = f"bootstrap of attempts or clusters; where scores are 0 and 1 alone: {_RATE}"

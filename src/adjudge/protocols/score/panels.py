@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 
 def panels(run: Run) -> list[Panel]:

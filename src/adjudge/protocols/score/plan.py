@@ -25,7 +25,7 @@ from adjudge.protocols.score.truth import EXPECTED as EXPECTED_TRUTH
 from adjudge.protocols.score.truth import Label, read_truth
 from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
-from adjudge.readers.keys import tree_of
+from adjudge.readers.blocks import tree_of
 from adjudge.readers.logs.formats import RECORDS
 
 _FILES = ("logs", "sources", "truth", "model")

@@ -18,7 +18,7 @@ from adjudge.protocols.base import Role
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import id_name, keyed
 from adjudge.protocols.score.truth import Label, number_of, trial_of
-from adjudge.provenance.texts import bytes_of
+from adjudge.provenance.canonical import bytes_of
 from adjudge.readers.blocks import Block
 from adjudge.readers.columns import ColumnReader
 from adjudge.readers.logs.formats import read_log

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.base import Named
-from adjudge.protocols.common.charts import chart
+from adjudge.protocols.common.plan import chart
 
 COUNTED = ("items_with_too_few_runs", "unstable")
 """Estimates that are numbers of items."""

@@ -20,8 +20,7 @@ from adjudge.protocols.stability.judge import STABLE, UNSTABLE, VERDICTS
 from adjudge.protocols.stability.rules import MEASURES
 from adjudge.runs.section import Section
 from adjudge.stats import bootstrap
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Better, Metric, count, share
+from adjudge.stats.estimate import Better, Estimate, Metric, count, share
 from adjudge.stats.proportions import cluster_wilson
 
 _BY_QUESTION = "Wilson with the design effect of the questions"

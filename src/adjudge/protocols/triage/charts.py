@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adjudge.protocols.common.charts import Spec, chart, filled
+from adjudge.protocols.common.plan import Spec, chart, filled
 from adjudge.protocols.triage.batch import (
     ABSTAINED,
     ANSWERS,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.errors import RunError
-from adjudge.evidence.citations import citation_column
+from adjudge.evidence.atoms import citation_column
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
 from adjudge.protocols.common.columns import coded

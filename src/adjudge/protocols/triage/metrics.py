@@ -12,8 +12,7 @@ from adjudge.protocols.triage.batch import ABSTAINED, ANSWERS, ERRORED, MISSING,
 from adjudge.protocols.triage.counts import CELLS, Ints, Pattern, Scores
 from adjudge.protocols.triage.words import Classes
 from adjudge.stats import calibration, confusion, ranking, selective
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.metric import Metric, share
+from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.ranked import ONE_CLASS
 

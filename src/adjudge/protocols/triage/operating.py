@@ -19,7 +19,7 @@ from adjudge.protocols.triage.matching import batches, role, same_as_before
 from adjudge.protocols.triage.rows import ResultRows
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.blocks import Block, blocks
-from adjudge.readers.shape import AS_IT_IS
+from adjudge.readers.records import AS_IT_IS
 from adjudge.readers.sources import open_source
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.operating_point import cheapest_point, operating_point

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from adjudge.protocols.triage.batch import TIMES
 from adjudge.protocols.triage.record import tools_in_words
-from adjudge.runs.panel import Panel
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 
 def panels(run: Run) -> list[Panel]:

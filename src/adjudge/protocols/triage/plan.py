@@ -21,7 +21,7 @@ from adjudge.protocols.triage.rows import EXPECTED, EXPECTED_IN_MANIFEST, Manife
 from adjudge.protocols.triage.rules import TriageContext
 from adjudge.protocols.triage.summary import finish
 from adjudge.protocols.triage.words import verdict_words
-from adjudge.readers.keys import tree_of
+from adjudge.readers.blocks import tree_of
 from adjudge.readers.triage_results import ManifestRow, Result
 
 RECORD_SCHEMA = "triage-record/1"

@@ -34,7 +34,7 @@ from adjudge.protocols.triage.notes import judged, notes
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
 from adjudge.protocols.triage.values import latencies, values
-from adjudge.readers.bounds import refuse_many_slices
+from adjudge.readers.sources import refuse_many_slices
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import wilson

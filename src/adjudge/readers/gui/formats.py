@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from adjudge.readers.blocks import merged, tree_of
 from adjudge.readers.gui import mind2web, native, openadapt
 from adjudge.readers.gui.model import Episode, Outcome, Prediction, Shape
-from adjudge.readers.keys import merged, tree_of
 
 EPISODE_KEYS = merged(tree_of(Episode), native.STEP_KEYS, mind2web.EPISODE_KEYS, openadapt.KEYS)
 PREDICTION_KEYS = merged(native.PREDICTION_KEYS, mind2web.PREDICTION_KEYS, openadapt.KEYS)

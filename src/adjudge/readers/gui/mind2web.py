@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from adjudge.readers.blocks import tree_of
 from adjudge.readers.gui.actions import Boxes, centre
 from adjudge.readers.gui.model import Action, Element, Prediction, Shape, SingleStep, Step, need
-from adjudge.readers.keys import tree_of
 
 _OPERATIONS = ("click", "type", "select", "hover", "key", "wait", "done")
 _DIRECTIONS = ("up", "down", "left", "right")

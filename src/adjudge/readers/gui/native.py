@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from adjudge.readers.blocks import tree_of
 from adjudge.readers.gui.actions import AnyAction, AnyElement, Boxes, Frame, placed
 from adjudge.readers.gui.model import (
     Action,
@@ -22,7 +23,6 @@ from adjudge.readers.gui.model import (
     State,
     Step,
 )
-from adjudge.readers.keys import tree_of
 
 _FLAT = ("type", "x", "y", "end_x", "end_y", "text", "key", "direction")
 

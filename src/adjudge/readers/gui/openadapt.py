@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from adjudge.readers.blocks import tree_of
 from adjudge.readers.gui.actions import AnyAction, Frame, pair, placed
 from adjudge.readers.gui.model import Episode, Milestone, Screen, Shape, Step
-from adjudge.readers.keys import tree_of
-from adjudge.readers.wording import in_words
+from adjudge.readers.settings import in_words
 
 _WHAT = "expected an OpenAdapt-ML episode"
 

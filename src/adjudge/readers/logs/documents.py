@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.readers.settings import in_words
 from adjudge.readers.sources import open_source, whole
-from adjudge.readers.wording import in_words
 
 T = TypeVar("T")
 

@@ -13,8 +13,7 @@ import msgspec
 from adjudge.errors import InputError
 from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
 from adjudge.readers.records import format_name
-from adjudge.readers.remote import is_url
-from adjudge.readers.sources import open_source, whole
+from adjudge.readers.sources import is_url, open_source, whole
 
 RECORDS = "records"
 """The format of files that no tool of the table left: records of the user's own."""
@@ -223,7 +222,7 @@ def _records_header(path: str, head: Head) -> Log:
     names: dict[str, None] = {}
     if "scores" in head.first:
         from adjudge.readers.blocks import blocks
-        from adjudge.readers.shape import AS_IT_IS
+        from adjudge.readers.records import AS_IT_IS
 
         with open_source(path) as source:
             for block in blocks(source, 0, AS_IT_IS, limit=10_000):

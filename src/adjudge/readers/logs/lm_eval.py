@@ -32,7 +32,7 @@ from adjudge.readers.logs.record import (
     text_of,
     verdict_of,
 )
-from adjudge.readers.wording import in_words
+from adjudge.readers.settings import in_words
 
 INVALID = "[invalid]"
 _SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(?:\.gz|\.zst)?")
