@@ -128,7 +128,7 @@ def auroc_ours(scores: Path, positive: Path, cluster: Path) -> dict[str, Any]:
 
     from adjudge.stats import ranking
 
-    found = ranking.auroc(np.load(scores), np.load(positive), clusters=np.load(cluster), seed=1, stream="auroc")
+    found = ranking.auroc_by_cluster(np.load(scores), np.load(positive), np.load(cluster), seed=1, stream="auroc")
     return {"value": found.value}
 
 

@@ -62,7 +62,7 @@ def test_values_of_quantiles_alone_are_those_of_quantile(values, q):
 
 def test_a_quantile_of_clusters_of_one_has_about_the_interval_of_independent_values():
     values = np.random.default_rng(3).normal(size=400)
-    alone, clustered = em.quantile(values, 0.9), em.cluster_quantile(values, np.arange(400), 0.9)
+    alone, clustered = em.quantile(values, 0.9), em.quantile(values, 0.9, clusters=np.arange(400))
     assert clustered.value == alone.value
     places = [np.searchsorted(np.sort(values), end) for end in (alone.low, alone.high)]
     assert [np.searchsorted(np.sort(values), end) for end in (clustered.low, clustered.high)] == pytest.approx(
@@ -73,8 +73,8 @@ def test_a_quantile_of_clusters_of_one_has_about_the_interval_of_independent_val
 def test_a_quantile_of_repeated_clusters_knows_no_more_than_one_of_each():
     """Every value ten times, each ten a cluster: as wide as the values once, not as ten times as many."""
     values = np.random.default_rng(4).normal(size=100)
-    once = em.cluster_quantile(values, np.arange(100), 0.5)
-    often = em.cluster_quantile(np.repeat(values, 10), np.repeat(np.arange(100), 10), 0.5)
+    once = em.quantile(values, 0.5, clusters=np.arange(100))
+    often = em.quantile(np.repeat(values, 10), 0.5, clusters=np.repeat(np.arange(100), 10))
     naive = em.quantile(np.repeat(values, 10), 0.5)
     assert often.value == once.value
     assert (often.low, often.high) == pytest.approx((once.low, once.high), abs=0.12)
@@ -82,7 +82,7 @@ def test_a_quantile_of_repeated_clusters_knows_no_more_than_one_of_each():
 
 
 def test_a_quantile_of_clusters_at_the_edge_has_no_upper_end():
-    found = em.cluster_quantile([1.0, 2.0, 3.0], ["a", "a", "b"], 0.99)
+    found = em.quantile([1.0, 2.0, 3.0], 0.99, clusters=["a", "a", "b"])
     assert (found.value, found.high) == (3.0, None)
     assert any("too few for an upper end" in text for text in found.warnings)
-    assert em.cluster_quantile([], [], 0.5).value is None
+    assert em.quantile([], 0.5, clusters=[]).value is None

@@ -53,7 +53,7 @@ def test_auroc_and_average_precision_equal_scikit_learn(data):
     expected = pytest.approx(metrics.roc_auc_score(positive, scores), abs=1e-12)
     assert ranking.auroc(scores, positive).value == expected
     assert ranking.auroc_value(scores, positive) == expected
-    assert ranking.auroc(scores, positive, clusters=np.arange(len(data)) % 3, resamples=5).value == expected
+    assert ranking.auroc_by_cluster(scores, positive, np.arange(len(data)) % 3, seed=0, resamples=5).value == expected
     precision = pytest.approx(metrics.average_precision_score(positive, scores), abs=1e-12)
     rows_by_cluster = sorted_rows(scores, positive, np.arange(len(data)) % 3)
     assert ranked.average_precision(rows_by_cluster, seed=1, stream="ap", resamples=5).value == precision
@@ -73,7 +73,9 @@ def test_recall_at_fpr_is_the_best_allowed_threshold(data, target):
 @given(rows.filter(lambda data: 2 <= sum(flag for _, flag in data) <= len(data) - 2))
 def test_delong_equals_the_table_of_pairs(data):
     a, positive = np.array([score for score, _ in data], dtype=float), np.array([flag for _, flag in data])
-    assert variance_of_auroc(*placements(a, positive)) == pytest.approx(delong_by_definition(a, a, positive), abs=1e-12)
+    assert variance_of_auroc(*placements(a, positive, np.ones(a.size, dtype=int))) == pytest.approx(
+        delong_by_definition(a, a, positive), abs=1e-12
+    )
 
 
 def test_delong_worked_by_hand(reference):
@@ -81,7 +83,9 @@ def test_delong_worked_by_hand(reference):
     scores = np.array(worked["positives"] + worked["negatives"], dtype=float)
     positive = np.arange(scores.size) < len(worked["positives"])
     assert ranking.auroc(scores, positive).value == pytest.approx(worked["auroc"], abs=1e-15)
-    assert variance_of_auroc(*placements(scores, positive)) == pytest.approx(worked["variance"], abs=1e-15)
+    assert variance_of_auroc(*placements(scores, positive, np.ones(scores.size, dtype=int))) == pytest.approx(
+        worked["variance"], abs=1e-15
+    )
 
 
 @settings(max_examples=40)
@@ -112,7 +116,7 @@ def test_perfect_ranking_has_an_interval_of_some_width():
     plain = ranking.auroc(scores, positive)
     assert (plain.value, plain.high, plain.method) == (1.0, 1.0, "newcombe")
     assert 0.6 < plain.low < 0.95
-    clustered = ranking.auroc(scores, positive, clusters=np.arange(20) % 4)
+    clustered = ranking.auroc_by_cluster(scores, positive, np.arange(20) % 4, seed=0)
     assert clustered.low < plain.low
     assert ranking.auroc(-scores, positive).high == pytest.approx(1 - plain.low)
     recall = recall_at_fpr(scores, positive, 0.1, np.arange(20) % 4)
@@ -132,7 +136,7 @@ def test_one_class_only_is_null_with_a_reason(positive):
     scores = np.arange(float(len(positive)))
     estimates = [
         ranking.auroc(scores, positive),
-        ranking.auroc(scores, positive, clusters=scores),
+        ranking.auroc_by_cluster(scores, positive, scores, seed=0),
     ]
     if positive:
         estimates.append(recall_at_fpr(scores, positive, 0.1, np.arange(len(positive))))

@@ -28,7 +28,7 @@ def test_matrix_counts_every_pair(case):
     doubled = 2 * (up > down) + (up == down)
     expected = np.zeros((m, m), dtype=int)
     np.add.at(expected, (place[positive][:, None], place[~positive][None, :]), doubled)
-    assert (rb.PairCounts.of(scores, positive, place, m).matrix == expected).all()
+    assert (rb.PairCounts(rb.RankedRows.of(scores, positive, place, m)).matrix == expected).all()
 
 
 @pytest.mark.parametrize("decimals", [1, 3, 15])
@@ -37,7 +37,7 @@ def test_matrix_and_average_precision_of_many_rows_cross_the_edges_of_parts(monk
     positive, place = random.random(6000) < 0.3, random.integers(0, 7, 6000)
     scores = np.round(random.normal(size=6000) + positive, decimals)
     monkeypatch.setattr(rb, "_CELLS", 500)
-    matrix = rb.PairCounts.of(scores, positive, place, 7).matrix
+    matrix = rb.PairCounts(rb.RankedRows.of(scores, positive, place, 7)).matrix
     for i in range(7):
         for j in range(7):
             above, below = scores[positive & (place == i)], scores[~positive & (place == j)]
@@ -51,7 +51,9 @@ def test_matrix_and_average_precision_of_many_rows_cross_the_edges_of_parts(monk
 @pytest.mark.parametrize("positive", [[True, True, True], [False, False, False], []])
 def test_one_class_has_no_pairs(positive):
     scores, place = np.array([1.0, 2.0, 2.0]), np.array([0, 1, 1])
-    table = rb.PairCounts.of(scores[: len(positive)], np.array(positive, dtype=bool), place[: len(positive)], 2)
+    table = rb.PairCounts(
+        rb.RankedRows.of(scores[: len(positive)], np.array(positive, dtype=bool), place[: len(positive)], 2)
+    )
     assert not table.matrix.any()
     assert np.isnan(table.replicate(np.ones((1, 2)))).all()
 
@@ -93,7 +95,7 @@ def test_every_replicate_is_the_measure_of_the_resampled_rows(case, target):
     drawn = next(weights(m, 6, 1, "w"))
     sorted_rows = rb.RankedRows.of(scores, positive, place, m)
     falling, place_of_row = sorted_rows.falling
-    aurocs = rb.PairCounts.of_ranked(sorted_rows).replicate(drawn)
+    aurocs = rb.PairCounts(sorted_rows).replicate(drawn)
     recalls = rb.Curve.of(falling, place_of_row, m).recall_at(drawn, target)
     areas = rb.average_precisions(sorted_rows.code[::-1], falling.ends, drawn)
     for b, row in enumerate(drawn):
@@ -129,9 +131,9 @@ def test_replicates_of_many_rows_cross_block_edges():
 
 def test_many_clusters_go_without_the_matrix(monkeypatch):
     scores, positive, place = make((80, 12, 9, 1))
-    with_matrix = rb.PairCounts.of(scores, positive, place, 12)
+    with_matrix = rb.PairCounts(rb.RankedRows.of(scores, positive, place, 12))
     monkeypatch.setattr(rb, "MATRIX_UP_TO", 4)
-    without = rb.PairCounts.of(scores, positive, place, 12)
+    without = rb.PairCounts(rb.RankedRows.of(scores, positive, place, 12))
     assert without.matrix is None
     assert without.value == with_matrix.value
     drawn = next(weights(12, 50, 1, "w"))
@@ -162,12 +164,12 @@ def test_clusters_that_differ_widen_the_interval(measure, method):
 def test_clusters_may_have_names():
     scores, positive, place = make((200, 12, 30, 5))
     names = np.array([f"flight {k}" for k in place])
-    one, other = (ranking.auroc(scores, positive, clusters=clusters, seed=1) for clusters in (place, names))
+    one, other = (ranking.auroc_by_cluster(scores, positive, clusters, seed=1) for clusters in (place, names))
     assert one.value == other.value
 
 
 def test_few_clusters_are_enumerated():
     scores, positive, place = make((60, 5, 30, 3))
-    estimate = ranking.auroc(scores, positive, clusters=place, seed=1, stream="m")
+    estimate = ranking.auroc_by_cluster(scores, positive, place, seed=1, stream="m")
     assert estimate.method.endswith("all 126 distinct resamples")
     assert estimate.warnings

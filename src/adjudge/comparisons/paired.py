@@ -20,7 +20,7 @@ from adjudge.comparisons.outcomes import Floats, Outcome
 from adjudge.comparisons.sums import influence
 from adjudge.errors import ConfigError
 from adjudge.stats import equivalence, power
-from adjudge.stats.bootstrap import Drawing, Statistic
+from adjudge.stats.bootstrap import Drawing, Statistic, mean
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.paired import (
     PValue,
@@ -28,7 +28,6 @@ from adjudge.stats.paired import (
     mcnemar_exact,
     mcnemar_midp,
     paired_difference,
-    paired_mean_difference,
     sign_flip,
     swap_test,
 )
@@ -273,7 +272,12 @@ def pair(pairs: Pairs, settings: Settings) -> Paired:
             clusters = None
         pairs = replace(pairs, units=clusters)
     level = 1.0 - settings.alpha
-    drawing: Drawing = {"seed": settings.seed, "stream": stream, "resamples": settings.resamples}
+    drawing: Drawing = {
+        "seed": settings.seed,
+        "stream": stream,
+        "resamples": settings.resamples,
+        "level": level,
+    }
     if pairs.statistic is not None:
         return Paired(pairs, settings, *_of_sums(pairs, pairs.statistic, settings, drawing), None)
     discordant = None
@@ -296,7 +300,7 @@ def pair(pairs: Pairs, settings: Settings) -> Paired:
         if first.size == 0:
             difference = Estimate.null("no pairs", level=level)
         else:
-            difference = paired_mean_difference(second, first, clusters=clusters, level=level, **drawing)
+            difference = mean(second - first, clusters=clusters, **drawing)
         flips = sign_flip(second - first, seed=settings.seed, stream=f"{stream}/signs", clusters=clusters)
         tests = [flips, *tests]
     return Paired(pairs, settings, difference, tests, discordant)
@@ -306,8 +310,7 @@ def _of_sums(pairs: Pairs, statistic: Statistic, settings: Settings, drawing: Dr
     """Difference and test of a statistic of sums, both by whole samples or clusters."""
     a, b = (_by_unit(side, pairs.units) for side in (pairs.first, pairs.second))
     unit = "row" if pairs.units is None else "cluster"
-    level = 1.0 - settings.alpha
-    difference = paired_difference(b, a, statistic, n=len(pairs.first), unit=unit, level=level, **drawing)
+    difference = paired_difference(b, a, statistic, n=len(pairs.first), unit=unit, **drawing)
     before, after = pairs.values
     if difference.value is not None and before is not None and after is not None:
         # Confidences that are put together in blocks move the value a little; the interval moves with it.

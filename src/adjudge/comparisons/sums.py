@@ -20,6 +20,7 @@ from adjudge.stats import calibration, selective
 from adjudge.stats.bootstrap import Statistic
 from adjudge.stats.confidence_bins import equal_width
 from adjudge.stats.ranking import auroc_value
+from adjudge.stats.replicates import quotient
 
 _BLOCKS, _FEW_BLOCKS, _MANY_ROWS = 128, 32, 20_000
 _STEP = 1e-4
@@ -74,7 +75,12 @@ def summed(outcome: Outcome, first: pa.Table, second: pa.Table, inside: Any) -> 
     scores = [_Scores.of(outcome, rows, inside) for rows in (first, second)]
     if outcome.kind == "ece":
         a, b = (score.gaps(outcome.bins) for score in scores)
-        return Summed(a, b, _ece, _exact(scores, lambda c, right: calibration.ece_value(c, right, bins=outcome.bins)))
+        return Summed(
+            a,
+            b,
+            calibration.ece_of_sums,
+            _exact(scores, lambda c, right: calibration.ece_value(c, right, bins=outcome.bins)),
+        )
     if outcome.kind in {"brier", "log_loss"}:
         a, b = (score.losses(outcome.kind) for score in scores)
         return Summed(a, b, _ratio)
@@ -153,30 +159,20 @@ def _cells(outcome: Outcome, rows: pa.Table) -> Floats:
 
 def _ratio(sums: Floats) -> Floats:
     """Hits over base, NaN where there is no base."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio: Floats = np.where(sums[:, 1] > 0.0, sums[:, 0] / sums[:, 1], np.nan)
-    return ratio
+    return quotient(sums[:, 0], sums[:, 1])
 
 
 def _balanced(sums: Floats) -> Floats:
     """The mean of hits over base, of cells that are hits and base in turn."""
     cells = sums[:, :-1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.where(cells[:, 1::2] > 0.0, cells[:, ::2] / cells[:, 1::2], np.nan)
-    return np.asarray(shares.mean(axis=1))
+    return np.asarray(quotient(cells[:, ::2], cells[:, 1::2]).mean(axis=1))
 
 
 def _mcc(sums: Floats) -> Floats:
     """Matthews' correlation of the cells TP, FN, FP, TN; NaN where a margin is empty."""
     tp, fn, fp, tn = sums[:, :4].T
     margins = (tp + fn) * (tp + fp) * (tn + fp) * (tn + fn)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(margins > 0.0, (tp * tn - fp * fn) / np.sqrt(margins), np.nan)
-
-
-def _ece(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[:, -1] > 0.0, np.abs(sums[:, :-1]).sum(axis=1) / sums[:, -1], np.nan)
+    return quotient(tp * tn - fp * fn, np.sqrt(np.maximum(margins, 0.0)))
 
 
 def _area_of_sums(area: selective.Area, sums: Floats) -> Floats:
@@ -187,9 +183,7 @@ def _auroc(sums: Floats) -> Floats:
     """The chance that a right answer is more confident than a wrong one, ties half."""
     right, wrong = np.split(sums[:, :-1], 2, axis=1)
     below = wrong.sum(axis=1)[:, None] - np.cumsum(wrong, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        pairs = right.sum(axis=1) * wrong.sum(axis=1)
-        return np.where(pairs > 0.0, (right * (below + wrong / 2.0)).sum(axis=1) / pairs, np.nan)
+    return quotient((right * (below + wrong / 2.0)).sum(axis=1), right.sum(axis=1) * wrong.sum(axis=1))
 
 
 def _area(area: selective.Area, confidence: Floats, right: Any) -> float | None:

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import Resampling
+from adjudge.stats.bootstrap import Drawing, level_of
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import normal_quantile, wilson
+from adjudge.stats.replicates import quotient
 
 Weights = Literal["unweighted", "linear", "quadratic"]
 Disagreement = Sequence[Sequence[int]] | npt.NDArray[np.integer]
@@ -78,33 +79,23 @@ def cohen_kappa(
     return _delta_interval(table, value, chance, gradient, level)
 
 
-def cohen_kappa_bootstrap(
-    matrix: npt.ArrayLike,
-    *,
-    seed: int,
-    stream: str = "cohen_kappa",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
-) -> Estimate:
+def cohen_kappa_bootstrap(matrix: npt.ArrayLike, **drawing: Unpack[Drawing]) -> Estimate:
     """Cohen's κ with a bootstrap interval over items."""
     table = _square(matrix)
     v = disagreement(len(table), "unweighted")
     exact = _kappa_exact(table, v)
     n = int(table.sum())
     if exact is None:
-        return Estimate.null(ONE_LABEL if n else "no items", n=n, level=_checks.level(level))
+        return Estimate.null(ONE_LABEL if n else "no items", n=n, level=level_of(drawing))
     k = len(table)
 
     def kappa(flat: FloatArray) -> FloatArray:
         counts = flat.reshape(-1, k, k)
         expected = np.einsum("ri,ij,rj->r", counts.sum(axis=2), v, counts.sum(axis=1))
         observed = counts.sum(axis=(1, 2)) * np.einsum("rij,ij->r", counts, v)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(expected != 0, 1.0 - observed / expected, np.nan))
+        return 1.0 - quotient(observed, expected)
 
-    estimate = multinomial_cells(
-        table.ravel(), kappa, value=float(exact), seed=seed, stream=stream, level=level, **resampling
-    )
+    estimate = multinomial_cells(table.ravel(), kappa, value=float(exact), **drawing)
     chance = 1.0 - float(table.sum(axis=1) @ v.astype(np.float64) @ table.sum(axis=0)) / (n * n)
     return zero_width(estimate, int(np.trace(table)), n, chance)
 

@@ -15,28 +15,21 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.agreement import zero_width
-from adjudge.stats.bootstrap import Resampling
+from adjudge.stats.bootstrap import Drawing, level_of
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.replicates import quotient
 
 Metric = Literal["nominal", "ordinal"]
 
 
-def fleiss_kappa(
-    counts: npt.ArrayLike,
-    *,
-    seed: int,
-    stream: str = "fleiss_kappa",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
-) -> Estimate:
+def fleiss_kappa(counts: npt.ArrayLike, **drawing: Unpack[Drawing]) -> Estimate:
     """Fleiss' κ of items that each have the same number of ratings, with a bootstrap interval over items.
 
     κ = (P̄ − Pe)/(1 − Pe), P̄ the mean share of agreeing pairs an item, Pe = Σ p² (Fleiss 1971, Psychol Bull
     76:378-382). Null when every rating is one label (1 − Pe = 0).
     """
-    table = _table(counts)
-    level = _checks.level(level)
+    table, level = _table(counts), level_of(drawing)
     if len(table) == 0:
         return Estimate.null("no items", level=level)
     raters = int(table[0].sum())
@@ -58,32 +51,20 @@ def fleiss_kappa(
         size = drawn.sum(axis=1)
         expected = ((drawn @ columns) ** 2).sum(axis=1) / (size * raters) ** 2
         agreed = drawn @ pairs.astype(np.float64) / (size * raters * (raters - 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(expected < 1.0, (agreed - expected) / (1.0 - expected), np.nan))
+        return quotient(agreed - expected, 1.0 - expected)
 
-    estimate = multinomial_cells(
-        repeats, kappa, value=float(value), seed=seed, stream=stream, level=level, **resampling
-    )
+    estimate = multinomial_cells(repeats, kappa, value=float(value), **drawing)
     return zero_width(estimate, _unanimous(patterns, repeats), n, float(chance))
 
 
-def krippendorff_alpha(
-    counts: npt.ArrayLike,
-    *,
-    metric: Metric = "nominal",
-    seed: int,
-    stream: str = "krippendorff_alpha",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
-) -> Estimate:
+def krippendorff_alpha(counts: npt.ArrayLike, *, metric: Metric = "nominal", **drawing: Unpack[Drawing]) -> Estimate:
     """Krippendorff's α = 1 − Do/De, with a bootstrap interval over the items that have two ratings or more.
 
     `metric` is how far two labels are apart: nominal (equal or not) or ordinal (by the ranks between them; the label
     space is in order) (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability). Null when all pairable ratings
     are one label (De = 0).
     """
-    table = _table(counts)
-    level = _checks.level(level)
+    table, level = _table(counts), level_of(drawing)
     table = table[table.sum(axis=1) >= 2]
     if len(table) == 0:
         return Estimate.null("no item has two ratings", level=level)
@@ -104,7 +85,7 @@ def krippendorff_alpha(
     n = int(repeats.sum())
     if not np.isfinite(value):
         return Estimate.null("every pairable rating is one and the same label (De = 0)", n=n, level=level)
-    estimate = multinomial_cells(repeats, alpha, value=value, seed=seed, stream=stream, level=level, **resampling)
+    estimate = multinomial_cells(repeats, alpha, value=value, **drawing)
     share = (repeats @ patterns) / float(repeats @ raters)
     return zero_width(estimate, _unanimous(patterns, repeats), n, float((share**2).sum()))
 
@@ -123,8 +104,7 @@ def _alpha(observed: FloatArray, margins: FloatArray, metric: Metric) -> FloatAr
     total = margins.sum(axis=1)
     disagreed = (total - 1.0) * (observed * distance).sum(axis=(1, 2))
     expected = np.einsum("rc,rck,rk->r", margins, distance, margins)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(expected > 0.0, 1.0 - disagreed / expected, np.nan))
+    return 1.0 - quotient(disagreed, expected)
 
 
 def _table(counts: npt.ArrayLike) -> IntArray:

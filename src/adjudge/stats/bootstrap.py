@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, NotRequired, TypedDict, Unpack
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -27,21 +26,23 @@ from adjudge.stats.resampling import generator, resamples_of
 RESAMPLES = 2000
 
 
-class Resampling(TypedDict, total=False):
-    """Arguments that may be left out: how many resamples (`RESAMPLES`), and which interval ("expanded")."""
-
-    resamples: int
-    method: Method
-
-
-class Drawing(Resampling):
+class Drawing(TypedDict):
     """The arguments by which every bootstrap is told how to draw; a measure takes them and hands them on.
 
-    `stream` names the random numbers of one measure among those of the `seed`.
+    `stream` names the random numbers of one measure among those of the `seed`. Without the others there are `RESAMPLES` resamples
+    and an "expanded" interval of 95 %.
     """
 
     seed: int
-    stream: str
+    stream: NotRequired[str]
+    resamples: NotRequired[int]
+    method: NotRequired[Method]
+    level: NotRequired[float]
+
+
+def level_of(drawing: Drawing) -> float:
+    """The level of the interval that is asked for."""
+    return _checks.level(drawing.get("level", 0.95))
 
 
 BLOCKS = 512
@@ -60,7 +61,6 @@ def ratio_of_sums(
     strata: npt.ArrayLike | None = None,
     n: int | None = None,
     unit: str = "cluster",
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Σ numerators / Σ denominators over clusters: a mean is sums over counts, a rate is successes over trials.
@@ -74,13 +74,14 @@ def ratio_of_sums(
         n = int(bottom.sum()) if (bottom == np.floor(bottom)).all() else bottom.size
     divisor = exact.total(bottom)
     if divisor == 0:
-        return Estimate.null("nothing to divide by: the denominators add up to 0", n=n, level=_checks.level(level))
+        return Estimate.null("nothing to divide by: the denominators add up to 0", n=n, level=level_of(drawing))
     value = exact.total(top) / divisor
     if strata is None and top.size > MANY_CLUSTERS:
-        return _ratio_of_blocks(top, bottom, value, n=n, unit=unit, level=level, **drawing)
+        units = Units(top.size, n, np.abs(bottom), name=unit)
+        return _ratio_of_blocks(top, bottom, value, units, drawing)
     sums = np.column_stack([top, bottom])
     return statistic_of_counts(
-        sums, _ratio, strata=strata, n=n, value=value, sizes=np.abs(bottom), unit=unit, level=level, **drawing
+        sums, _ratio, strata=strata, n=n, value=value, sizes=np.abs(bottom), unit=unit, **drawing
     )
 
 
@@ -89,7 +90,6 @@ def mean(
     *,
     clusters: npt.ArrayLike | None = None,
     counts: IntArray | None = None,
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """The mean of a column, resampled by cluster, or row by row when there are no clusters.
@@ -100,8 +100,7 @@ def mean(
     then stretched about the value so that their variance is that of the rows. The cost does not grow with the
     resamples × rows.
     """
-    column = _checks.column(values, "values")
-    level = _checks.level(level)
+    column, level = _checks.column(values, "values"), level_of(drawing)
     n = column.size
     if n == 0:
         return Estimate.null("no values", level=level)
@@ -109,10 +108,10 @@ def mean(
         labels = np.asarray(clusters)
         _checks.same_length(n, labels.size, "clusters")
         _, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        return ratio_of_sums(exact.group_sums(column, place, sizes.size), sizes, level=level, **drawing)
+        return ratio_of_sums(exact.group_sums(column, place, sizes.size), sizes, **drawing)
     if counts is not None:
         _checks.same_length(n, counts.size, "counts")
-    return means_of_counts([column], counts, level=level, **drawing)[0]
+    return means_of_counts([column], counts, **drawing)[0]
 
 
 def statistic_of_counts(  # noqa: PLR0913 -- what a caller knows better than the counts say, by name
@@ -125,7 +124,6 @@ def statistic_of_counts(  # noqa: PLR0913 -- what a caller knows better than the
     sizes: npt.ArrayLike | None = None,
     unit: str = "cluster",
     why_null: str = UNDEFINED,
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """A statistic of summed columns (F1, κ, MCC, ECE …): counts[m, k] per cluster, `function` from (rows, k) to rows.
@@ -140,17 +138,15 @@ def statistic_of_counts(  # noqa: PLR0913 -- what a caller knows better than the
     if n is None:
         n = m
     if m == 0:
-        return Estimate.null(f"no {unit}s", level=_checks.level(level))
+        return Estimate.null(f"no {unit}s", level=level_of(drawing))
     totals = np.array([[math.fsum(column) for column in table.T]])
     if value is None:
         value = one(function(totals))
     if value is None:
-        return Estimate.null(why_null, n=n, level=_checks.level(level))
+        return Estimate.null(why_null, n=n, level=level_of(drawing))
     grid = on_grid(table, m)
     units = Units(m, n, sizes, strata, unit)
-    return resample(
-        value, units, lambda drawn: function(drawn @ grid), lambda: function(totals - table), level=level, **drawing
-    )
+    return resample(value, units, lambda drawn: function(drawn @ grid), lambda: function(totals - table), **drawing)
 
 
 class Units(NamedTuple):
@@ -171,15 +167,13 @@ def resample(
     units: Units,
     replicate: Statistic,
     leave_one_out: Callable[[], FloatArray],
-    *,
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """Any statistic of m units: `replicate` maps counts of draws (rows, m) to values, `leave_one_out` serves BCa.
 
     Up to nine units all distinct resamples are enumerated, and the method says so.
     """
-    level = _checks.level(level)
+    level = level_of(drawing)
     m, n, sizes, strata, unit = units
     if m == 1:
         return Estimate(
@@ -189,7 +183,7 @@ def resample(
             method=f"{unit} bootstrap",
             warnings=(f"one {unit} only: its variation cannot be seen, so there is no interval",),
         )
-    seed, stream, method = drawing["seed"], drawing["stream"], drawing.get("method", "expanded")
+    seed, stream, method = drawing["seed"], drawing.get("stream", ""), drawing.get("method", "expanded")
     plan = resamples_of(m, drawing.get("resamples", RESAMPLES), seed=seed, stream=stream, strata=strata)
     replicates = np.concatenate([np.asarray(replicate(drawn), dtype=np.float64) for drawn in plan.chunks()])
     design = f"stratified {unit}" if len(plan.strata) > 1 else unit
@@ -225,17 +219,12 @@ def on_grid(table: FloatArray, m: int) -> FloatArray:
 
 
 def means_of_counts(
-    columns: Sequence[FloatArray],
-    counts: IntArray | None,
-    *,
-    level: float = 0.95,
-    **drawing: Unpack[Drawing],
+    columns: Sequence[FloatArray], counts: IntArray | None, **drawing: Unpack[Drawing]
 ) -> list[Estimate]:
     """The means of columns that rise together, of independent rows, from the same resamples; see `mean`.
 
     Row k stands `counts[k]` times, or once.
     """
-    level = _checks.level(level)
     if counts is None:
         rising, sizes = [np.sort(column) for column in columns], np.ones(columns[0].size, dtype=np.int64)
     else:
@@ -244,19 +233,11 @@ def means_of_counts(
         rising, sizes = [column[order] for column in columns], counts[order]
     n = int(sizes.sum())
     if n > BLOCKS:
-        return _means_of_blocks(rising, sizes, level=level, **drawing)
-    return [
-        ratio_of_sums(np.repeat(column, sizes), np.ones(n), unit="row", level=level, **drawing) for column in rising
-    ]
+        return _means_of_blocks(rising, sizes, drawing)
+    return [ratio_of_sums(np.repeat(column, sizes), np.ones(n), unit="row", **drawing) for column in rising]
 
 
-def _means_of_blocks(
-    columns: Sequence[FloatArray],
-    counts: IntArray,
-    *,
-    level: float,
-    **drawing: Unpack[Drawing],
-) -> list[Estimate]:
+def _means_of_blocks(columns: Sequence[FloatArray], counts: IntArray, drawing: Drawing) -> list[Estimate]:
     """Of columns in rising order, all in blocks of the same rows."""
     n = int(counts.sum())
     edges = np.arange(BLOCKS + 1) * n // BLOCKS
@@ -276,26 +257,19 @@ def _means_of_blocks(
     grid = np.column_stack(moves)
     replicates = np.concatenate([(times - sizes).astype(np.float64) @ grid for times in _drawn_blocks(sizes, drawing)])
     return [
-        _interval_of_blocks(
-            Estimate(value=value, n=n, level=level),
-            value + replicates[:, index] / n,
-            block,
-            sizes,
-            Units(n, n, name="row"),
-            drawing,
-        )
+        _interval_of_blocks(value, value + replicates[:, index] / n, block, sizes, Units(n, n, name="row"), drawing)
         for index, (value, block) in enumerate(zip(values, blocks, strict=True))
     ]
 
 
 def _interval_of_blocks(
-    estimate: Estimate, replicates: FloatArray, block: FloatArray, sizes: IntArray, units: Units, drawing: Drawing
+    value: float, replicates: FloatArray, block: FloatArray, sizes: IntArray, units: Units, drawing: Drawing
 ) -> Estimate:
     """Leaving one row of a block out moves the mean by -deviation/(n-1); BCa needs only the shape of these moves."""
     method, resamples = drawing.get("method", "expanded"), drawing.get("resamples", RESAMPLES)
     name = f"{units.name} bootstrap, {NAMES[method]}, {resamples} resamples of {BLOCKS} blocks"
     return interval_of(
-        msgspec.structs.replace(estimate, method=name, seed=drawing["seed"]),
+        Estimate(value=value, level=level_of(drawing), n=units.n, method=name, seed=drawing["seed"]),
         replicates,
         method,
         units=units.m if units.sizes is None else effective_number(units.sizes),
@@ -303,22 +277,13 @@ def _interval_of_blocks(
     )
 
 
-def _ratio_of_blocks(
-    top: FloatArray,
-    bottom: FloatArray,
-    value: float,
-    *,
-    n: int,
-    unit: str,
-    level: float,
-    **drawing: Unpack[Drawing],
-) -> Estimate:
+def _ratio_of_blocks(top: FloatArray, bottom: FloatArray, value: float, units: Units, drawing: Drawing) -> Estimate:
     """Blocks of clusters with alike residuals top - value · bottom, each at its means, as rows are in `mean`.
 
     A resampled ratio differs from the value by Σ residuals / Σ denominators; the residuals are stretched so that their
     variance is that of the clusters.
     """
-    m = top.size
+    m = units.m
     residual = top - value * bottom
     order = np.lexsort((bottom, residual))
     residual, weight = residual[order], bottom[order]
@@ -333,9 +298,7 @@ def _ratio_of_blocks(
         divisor = drawn @ weight_of_block
         with np.errstate(divide="ignore", invalid="ignore"):
             replicates.append(np.where(divisor != 0, value + ((drawn - sizes) @ moves) / divisor, np.nan))
-    estimate = Estimate(value=value, n=n, level=_checks.level(level))
-    units = Units(m, n, np.abs(bottom), name=unit)
-    return _interval_of_blocks(estimate, np.concatenate(replicates), block, sizes, units, drawing)
+    return _interval_of_blocks(value, np.concatenate(replicates), block, sizes, units, drawing)
 
 
 def _stretched(block: FloatArray, sizes: IntArray, variation: float) -> FloatArray:
@@ -350,7 +313,7 @@ def _stretched(block: FloatArray, sizes: IntArray, variation: float) -> FloatArr
 
 def _drawn_blocks(sizes: IntArray, drawing: Drawing) -> Iterator[IntArray]:
     """How many units of each block every resample draws, some resamples at a time."""
-    random, m = generator(drawing["seed"], drawing["stream"]), int(sizes.sum())
+    random, m = generator(drawing["seed"], drawing.get("stream", "")), int(sizes.sum())
     resamples = drawing.get("resamples", RESAMPLES)
     rows = CELLS_AT_ONCE // BLOCKS
     for start in range(0, resamples, rows):

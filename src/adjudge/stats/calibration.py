@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from adjudge.stats import _checks, exact
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import Drawing, Resampling, mean, means_of_counts, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, level_of, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, Tally, assign, columns, cut, edges, equal_width
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.replicates import quotient
 from adjudge.stats.resampling import generator
 
 _EXACT_CELLS = 1024  # up to so many distinct (confidence, correct) pairs the bootstrap cells are exact
@@ -53,17 +54,14 @@ def ece_value(
     return _ece_value(rows, assign(rows.confidence, bins, scheme, closed, rows.counts), bins)
 
 
-def ece(  # noqa: PLR0913 -- the options of a measure, by name
+def ece(
     confidence: npt.ArrayLike,
     correct: npt.ArrayLike,
     *,
     bins: int = 10,
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
-    seed: int,
-    stream: str = "ece",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """The expected calibration error with a bootstrap interval (by cluster when given); null without rows.
 
@@ -72,20 +70,19 @@ def ece(  # noqa: PLR0913 -- the options of a measure, by name
     perfectly calibrated answers would give with probability 1 − level or more, the interval therefore reaches down to
     0, and a warning says so.
     """
-    level = _checks.level(level)
-    common: dict[str, Any] = {"seed": seed, "stream": stream, "level": level, **resampling}
+    level = level_of(drawing)
     rows = _rows(confidence, correct, clusters, tally)
     where = equal_width(rows.confidence, bins)
     value = _ece_value(rows, where, bins)
     if value is None:
         return Estimate.null(NO_ROWS, level=level)
     if clusters is None:
-        estimate, covariance = _ece_of_cells(rows, where, bins, value, common)
+        estimate, covariance = _ece_of_cells(rows, where, bins, value, drawing)
     else:
         counts = _cluster_counts(rows, where, bins, np.asarray(clusters))
-        estimate = statistic_of_counts(counts, lambda sums: _ece_of_sums(sums, bins), n=rows.n, value=value, **common)
+        estimate = statistic_of_counts(counts, ece_of_sums, n=rows.n, value=value, **drawing)
         covariance = counts[:, :bins].T @ counts[:, :bins]
-    if value > _calibrated_quantile(covariance, rows.n, level, seed, stream):
+    if value > _calibrated_quantile(covariance, rows.n, drawing):
         return estimate
     return msgspec.structs.replace(estimate, low=0.0, warnings=(*estimate.warnings, MAY_BE_CALIBRATED))
 
@@ -102,17 +99,14 @@ def brier(
     *,
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
-    seed: int,
-    stream: str = "brier",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """The Brier score, mean (confidence − correct)², with a bootstrap interval; null without rows (Brier 1950)."""
     rows = _rows(confidence, correct, clusters, tally)
     if rows.counts.size == 0:
-        return Estimate.null(NO_ROWS, level=_checks.level(level))
+        return Estimate.null(NO_ROWS, level=level_of(drawing))
     errors = rows.doubles() - rows.correct
-    return mean(errors**2, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
+    return mean(errors**2, clusters=clusters, counts=rows.counts, **drawing)
 
 
 def log_loss(
@@ -121,31 +115,26 @@ def log_loss(
     *,
     clusters: npt.ArrayLike | None = None,
     tally: Tally | None = None,
-    seed: int,
-    stream: str = "log_loss",
-    level: float = 0.95,
-    **resampling: Unpack[Resampling],
+    **drawing: Unpack[Drawing],
 ) -> Estimate:
     """The mean of −ln(probability given to what happened), with a bootstrap interval; null where one is infinite."""
-    rows = _rows(confidence, correct, clusters, tally)
-    level = _checks.level(level)
+    rows, level = _rows(confidence, correct, clusters, tally), level_of(drawing)
     if rows.counts.size == 0:
         return Estimate.null(NO_ROWS, level=level)
     c = rows.doubles()
     certain = int(rows.counts[c == 1.0 - rows.correct].sum())
     if certain:
         return Estimate.null(f"infinite: {certain} rows were wrong at full confidence", n=rows.n, level=level)
-    losses = _losses(c, rows.correct)
-    return mean(losses, clusters=clusters, counts=rows.counts, seed=seed, stream=stream, level=level, **resampling)
+    return mean(_losses(c, rows.correct), clusters=clusters, counts=rows.counts, **drawing)
 
 
-def brier_and_log_loss(tally: Tally, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> tuple[Estimate, Estimate]:
+def brier_and_log_loss(tally: Tally, **drawing: Unpack[Drawing]) -> tuple[Estimate, Estimate]:
     """Both of independent rows and from the same resamples, since both fall with the probability given to what happened."""
     c, y = tally.doubles(), tally.correct
     if not c.size or ((c == 1.0 - y) & (tally.counts > 0)).any():  # one of them is null
-        first, second = (measure([], [], tally=tally, level=level, **drawing) for measure in (brier, log_loss))
+        first, second = (measure([], [], tally=tally, **drawing) for measure in (brier, log_loss))
         return first, second
-    first, second = means_of_counts([(c - y) ** 2, _losses(c, y)], tally.counts, level=level, **drawing)
+    first, second = means_of_counts([(c - y) ** 2, _losses(c, y)], tally.counts, **drawing)
     return first, second
 
 
@@ -226,7 +215,7 @@ def _in_bins(where: IntArray, bins: int, counts: IntArray) -> IntArray:
 
 
 def _ece_of_cells(
-    tally: Tally, where: IntArray, bins: int, value: float, common: dict[str, Any]
+    tally: Tally, where: IntArray, bins: int, value: float, drawing: Drawing
 ) -> tuple[Estimate, FloatArray]:
     """The estimate from independent rows, and the covariance of the bins' gaps if the answers were calibrated."""
     cells, gaps, home = _cells(tally, where)
@@ -239,20 +228,21 @@ def _ece_of_cells(
 
     c = tally.doubles()
     variances = exact.group_sums(c * (1.0 - c), where, bins, tally.counts)
-    return multinomial_cells(cells, statistic, value=value, **common), np.diag(variances)
+    return multinomial_cells(cells, statistic, value=value, **drawing), np.diag(variances)
 
 
-def _calibrated_quantile(covariance: FloatArray, n: int, level: float, seed: int, stream: str) -> float:
-    """The `level` quantile of the ECE if answers were calibrated: Σ|gap|/n of normal gaps with this covariance."""
+def _calibrated_quantile(covariance: FloatArray, n: int, drawing: Drawing) -> float:
+    """The quantile, at the interval's level, of the ECE if answers were calibrated: Σ|gap|/n of normal gaps with this covariance."""
     values, vectors = np.linalg.eigh(covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = generator(seed, f"{stream}, if calibrated").standard_normal((_CALIBRATED_DRAWS, len(roots)))
-    return float(np.quantile(np.abs(normal @ roots.T).sum(axis=1) / n, level))
+    random = generator(drawing["seed"], f"{drawing.get('stream', '')}, if calibrated")
+    normal = random.standard_normal((_CALIBRATED_DRAWS, len(roots)))
+    return float(np.quantile(np.abs(normal @ roots.T).sum(axis=1) / n, level_of(drawing)))
 
 
-def _ece_of_sums(sums: FloatArray, bins: int) -> FloatArray:
-    result: FloatArray = np.abs(sums[:, :bins]).sum(axis=1) / sums[:, bins]
-    return result
+def ece_of_sums(sums: FloatArray) -> FloatArray:
+    """The calibration error from sums: confidence minus right, or the reverse, in each bin, then the number of rows."""
+    return quotient(np.abs(sums[:, :-1]).sum(axis=1), sums[:, -1])
 
 
 def _cluster_counts(rows: Tally, where: IntArray, bins: int, clusters: npt.NDArray[np.generic]) -> FloatArray:

@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import CELLS_AT_ONCE, RESAMPLES, UNDEFINED, Drawing, Statistic, one, statistic_of_counts
+from adjudge.stats.bootstrap import (
+    CELLS_AT_ONCE,
+    RESAMPLES,
+    UNDEFINED,
+    Drawing,
+    Statistic,
+    level_of,
+    one,
+    statistic_of_counts,
+)
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.replicates import NAMES, few, interval_of
 from adjudge.stats.resampling import ENUMERATE_UP_TO, generator
@@ -23,24 +32,22 @@ def multinomial_cells(
     *,
     value: float | None = None,
     why_null: str = UNDEFINED,
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """A statistic of independent rows in cells: counts[k]."""
-    return several_of_cells(cells, [(function, value)], why_null=why_null, level=level, **drawing)[0]
+    return several_of_cells(cells, [(function, value)], why_null=why_null, **drawing)[0]
 
 
 def several_of_cells(
     cells: npt.ArrayLike,
     functions: Sequence[tuple[Statistic, float | None]],
     *,
-    level: float = 0.95,
     why_null: str = UNDEFINED,
     **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """As `multinomial_cells`, several statistics from the same resamples, each with its value where the caller has it."""
     table = _checks.counts(cells, "cells")
-    level = _checks.level(level)
+    level = level_of(drawing)
     n = int(table.sum())
     totals = table.astype(np.float64)
     if n == 0:
@@ -50,8 +57,7 @@ def several_of_cells(
     if n <= ENUMERATE_UP_TO:
         rows = np.eye(table.size)[np.repeat(np.arange(table.size), table)]
         estimates = [
-            statistic_of_counts(rows, function, value=value, unit="row", level=level, **drawing)
-            for function, value in wanted
+            statistic_of_counts(rows, function, value=value, unit="row", **drawing) for function, value in wanted
         ]
     else:
         replicates = _replicates(table, [function for function, _ in wanted], drawing)
@@ -81,7 +87,7 @@ def _replicates(table: IntArray, functions: Sequence[Statistic], drawing: Drawin
     """Every statistic of every resample; few resamples at a time, so that they stay in the processor's cache."""
     if not functions:
         return []
-    random, resamples = generator(drawing["seed"], drawing["stream"]), drawing.get("resamples", RESAMPLES)
+    random, resamples = generator(drawing["seed"], drawing.get("stream", "")), drawing.get("resamples", RESAMPLES)
     rows = max(1, CELLS_AT_ONCE // table.size)
     used = np.flatnonzero(table)
     size = int(table.sum())

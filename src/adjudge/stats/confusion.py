@@ -22,6 +22,7 @@ from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.replicates import quotient
 
 NO_ANSWER = ("abstained", "errored", "missing")
 Over = Literal["all", "answered"]
@@ -72,7 +73,6 @@ def f1(
     label: str,
     *,
     over: Over = "answered",
-    level: float = 0.95,
     **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """2 TP / (2 TP + FP + FN) of a class; null when no row has the class and none was given it.
@@ -85,14 +85,14 @@ def f1(
     miss = (seen.mask(label) | seen.mask(answer=label)) & ~hit
     right, wrong = int(seen.counts[hit].sum()), int(seen.counts[miss].sum())
     if right + wrong and not (right and wrong):
-        share = _rate(seen, hit, hit | miss, "", level).mapped(lambda j: 2.0 * j / (1.0 + j))
+        share = _rate(seen, hit, hit | miss, "", bootstrap.level_of(drawing)).mapped(lambda j: 2.0 * j / (1.0 + j))
         return msgspec.structs.replace(share, n=seen.n, method=f"{share.method} on TP / (TP + FP + FN)")
     why = f"no row has the class {label!r} and none was given it {_rows(over)}"
-    return _bootstrap(seen, _f1, why, masks=(hit, miss, ~(hit | miss)), level=level, **drawing)
+    return _bootstrap(seen, _f1, why, masks=(hit, miss, ~(hit | miss)), **drawing)
 
 
 def balanced_accuracy(
-    confusion: Confusion, *, over: Over = "answered", level: float = 0.95, **drawing: Unpack[bootstrap.Drawing]
+    confusion: Confusion, *, over: Over = "answered", **drawing: Unpack[bootstrap.Drawing]
 ) -> Estimate:
     """The plain mean of the classes' recalls; null when a class has no rows."""
     seen = confusion.over(over)
@@ -102,15 +102,13 @@ def balanced_accuracy(
     misses = [seen.mask(label) & ~hit for label, hit in zip(seen.labels, hits, strict=True)]
 
     def statistic(cells: FloatArray) -> FloatArray:
-        return np.asarray(_over(cells[:, :k], cells[:, :k] + cells[:, k:]).mean(axis=1))
+        return np.asarray(quotient(cells[:, :k], cells[:, :k] + cells[:, k:]).mean(axis=1))
 
     why = f"no rows of class {', '.join(map(repr, empty))} {_rows(over)}"
-    return _bootstrap(seen, statistic, why, masks=(*hits, *misses), level=level, **drawing)
+    return _bootstrap(seen, statistic, why, masks=(*hits, *misses), **drawing)
 
 
-def mcc(
-    confusion: Confusion, *, over: Over = "answered", level: float = 0.95, **drawing: Unpack[bootstrap.Drawing]
-) -> Estimate:
+def mcc(confusion: Confusion, *, over: Over = "answered", **drawing: Unpack[bootstrap.Drawing]) -> Estimate:
     """Matthews' correlation of truth and answer; null when either is the same on every row."""
     seen = confusion.over(over)
     k = len(seen.labels)
@@ -122,10 +120,10 @@ def mcc(
         right = np.trace(tables[:, :, :k], axis1=1, axis2=2)
         cross = right * n - (truth * answer[:, :k]).sum(axis=1)
         spread = (n**2 - (answer**2).sum(axis=1)) * (n**2 - (truth**2).sum(axis=1))
-        return _over(cross, np.sqrt(spread))
+        return quotient(cross, np.sqrt(spread))
 
     why = f"truth or answer is the same on every row {_rows(over)}"
-    return _bootstrap(seen, statistic, why, value=_mcc(seen.counts, k), level=level, **drawing)
+    return _bootstrap(seen, statistic, why, value=_mcc(seen.counts, k), **drawing)
 
 
 def _mcc(counts: IntArray, k: int) -> float | None:
@@ -144,22 +142,21 @@ def _bootstrap(
     *,
     masks: Sequence[Mask] | None = None,
     value: float | None = None,
-    level: float,
     **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """A statistic of the cells, or of the sums over `masks` of them, from resampled rows or clusters."""
     if seen.n == 0:
-        return Estimate.null(why, level=_checks.level(level))
+        return Estimate.null(why, level=bootstrap.level_of(drawing))
     if seen.by_cluster is None:
         cells = seen.counts.ravel() if masks is None else np.array([seen.counts[mask].sum() for mask in masks])
-        return multinomial_cells(cells, statistic, value=value, why_null=why, level=level, **drawing)
+        return multinomial_cells(cells, statistic, value=value, why_null=why, **drawing)
     sizes = seen.by_cluster.sum(axis=(1, 2))
     used, sizes = seen.by_cluster[sizes > 0], sizes[sizes > 0]
     per_cluster = (
         used.reshape(len(used), -1) if masks is None else np.column_stack([used[:, mask].sum(axis=1) for mask in masks])
     )
     return bootstrap.statistic_of_counts(
-        per_cluster, statistic, n=seen.n, value=value, sizes=sizes, why_null=why, level=level, **drawing
+        per_cluster, statistic, n=seen.n, value=value, sizes=sizes, why_null=why, **drawing
     )
 
 
@@ -174,12 +171,7 @@ def _rate(seen: Confusion, hits: Mask, base: Mask, why: str, level: float) -> Es
 
 
 def _f1(cells: FloatArray) -> FloatArray:
-    return _over(2.0 * cells[:, 0], 2.0 * cells[:, 0] + cells[:, 1])
-
-
-def _over(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    ratio: FloatArray = np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom > 0)
-    return ratio
+    return quotient(2.0 * cells[:, 0], 2.0 * cells[:, 0] + cells[:, 1])
 
 
 def _rows(over: Over) -> str:

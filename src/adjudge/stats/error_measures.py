@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,67 +19,56 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import binomial_cdf, cluster_wilson, wilson
 
 
-def quantile(values: npt.ArrayLike, q: float, *, level: float = 0.95) -> Estimate:
+def quantile(
+    values: npt.ArrayLike, q: float, *, clusters: npt.ArrayLike | None = None, level: float = 0.95
+) -> Estimate:
     """The smallest value that at least a share q of the column does not exceed, with an order-statistic interval.
 
     The interval [x_(l), x_(u)] covers the true quantile with probability P(l ≤ Binomial(n, q) < u), whatever the
-    distribution. Where the column is too short for an end at this level, that end is null and a warning says so.
+    distribution. Of values that come in clusters its ends are the quantiles at the ends of Wilson's interval of the share q, at
+    the clusters' design effect (Woodruff 1952, JASA 47:635-646). Where the column is too short for an end at this level,
+    that end is null and a warning says so.
     """
-    column = _checks.column(values, "values")
-    level = _checks.level(level)
+    column, level = _checks.column(values, "values"), _checks.level(level)
     if not 0.0 < q < 1.0:
         raise StatsError(f"quantile {q!r} is not between 0 and 1")
-    method = "order statistics"
     n = column.size
     if n == 0:
-        return Estimate.null("no values", level=level, method=method)
+        return Estimate.null("no values", level=level, method="order statistics")
     ordered = np.sort(column)
-    below, above = _order_places(n, q, (1.0 - level) / 2.0)
     value = float(ordered[order_statistic(n, q) - 1])
-    return _with_ends(Estimate(value=value, level=level, n=n, method=method), ordered, q, below, above)
+    if clusters is None:
+        method, warnings = "order statistics", tuple[str, ...]()
+        low, high = _order_places(n, q, (1.0 - level) / 2.0)
+    else:
+        share = _share_up_to(column, value, order_statistic(n, q), np.asarray(clusters), level)
+        method, warnings = f"order statistics at {share.method.partition(', ')[2]}", share.warnings
+        low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
+    missing = [end for end, outside in (("a lower", low < 1), ("an upper", high > n)) if outside]
+    few = (f"{n} values are too few for {end} end of the {q:g} quantile at this level" for end in missing)
+    return Estimate(
+        value=value,
+        low=float(ordered[low - 1]) if low >= 1 else None,
+        high=float(ordered[high - 1]) if high <= n else None,
+        level=level,
+        n=n,
+        method=method,
+        warnings=(*warnings, *few),
+    )
 
 
-def cluster_quantile(values: npt.ArrayLike, clusters: npt.ArrayLike, q: float, *, level: float = 0.95) -> Estimate:
-    """As `quantile`, of values that come in clusters: its ends are the quantiles at the ends of the share q.
-
-    That share, of the values up to the quantile, has Wilson's interval at the clusters' design effect (Woodruff 1952,
-    JASA 47:635-646).
-    """
-    column = _checks.column(values, "values")
-    labels = np.asarray(clusters)
-    _checks.same_length(column.size, labels.size, "clusters")
-    if not 0.0 < q < 1.0:
-        raise StatsError(f"quantile {q!r} is not between 0 and 1")
-    n = column.size
-    if n == 0:
-        return Estimate.null("no values", level=_checks.level(level), method="order statistics")
-    ordered = np.sort(column)
-    place = order_statistic(n, q)
-    value = float(ordered[place - 1])
-    _, cluster = np.unique(labels, return_inverse=True)
+def _share_up_to(
+    column: FloatArray, value: float, place: int, clusters: npt.NDArray[np.generic], level: float
+) -> Estimate:
+    """The share of values up to the quantile, which is the value at this place of them all, over clusters."""
+    _checks.same_length(column.size, clusters.size, "clusters")
+    _, cluster = np.unique(clusters, return_inverse=True)
     sizes = np.bincount(cluster)
     # Of equal values at the quantile only so many count as up to it that the share is q.
     below = np.bincount(cluster[column < value], minlength=sizes.size)
     ties = np.bincount(cluster[column == value], minlength=sizes.size)
     hits = below + np.round(ties * (place - below.sum()) / ties.sum()).astype(np.int64)
-    share = cluster_wilson(hits, sizes, level=level)
-    low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
-    method = f"order statistics at {share.method.partition(', ')[2]}"
-    estimate = Estimate(value=value, level=share.level, n=n, method=method, warnings=share.warnings)
-    return _with_ends(estimate, ordered, q, low, high)
-
-
-def _with_ends(estimate: Estimate, ordered: FloatArray, q: float, low: int, high: int) -> Estimate:
-    """The estimate of a quantile with the ordered values at two ranks as its ends; a rank outside is no end, and said."""
-    n = ordered.size
-    missing = [end for end, outside in (("a lower", low < 1), ("an upper", high > n)) if outside]
-    few = (f"{n} values are too few for {end} end of the {q:g} quantile at this level" for end in missing)
-    return msgspec.structs.replace(
-        estimate,
-        low=float(ordered[low - 1]) if low >= 1 else None,
-        high=float(ordered[high - 1]) if high <= n else None,
-        warnings=(*estimate.warnings, *few),
-    )
+    return cluster_wilson(hits, sizes, level=level)
 
 
 def quantile_values(values: npt.ArrayLike, shares: Sequence[float]) -> list[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -53,16 +53,13 @@ def restricted_mean(
     detected: npt.ArrayLike,
     *,
     clusters: npt.ArrayLike | None = None,
-    seed: int = 0,
-    stream: str = "restricted_mean",
-    level: float = 0.95,
-    **resampling: Unpack[bootstrap.Resampling],
+    **drawing: Unpack[bootstrap.Drawing],
 ) -> Estimate:
     """The mean time until detection or the latest time, whichever is first: the area under the curve up to it.
 
     Clusters are resampled when given, else the variance is Greenwood's.
     """
-    level = _checks.level(level)
+    level = bootstrap.level_of(drawing)
     column, flags = _columns(times, detected)
     if column.size == 0:
         return Estimate.null("no times", level=level, method="kaplan-meier restricted mean")
@@ -77,8 +74,7 @@ def restricted_mean(
     if clusters is not None:
         counts, statistic = _by_cluster(column, flags, np.asarray(clusters), edges, widths)
         sizes = counts[:, edges.size :].sum(axis=1)
-        known: dict[str, Any] = {"n": column.size, "value": value, "sizes": sizes, "level": level}
-        return bootstrap.statistic_of_counts(counts, statistic, seed=seed, stream=stream, **known, **resampling)
+        return bootstrap.statistic_of_counts(counts, statistic, n=column.size, value=value, sizes=sizes, **drawing)
     later = np.cumsum((share * widths)[::-1])[::-1][1:]
     terms = np.where(later > 0, curve.variance_terms()[: later.size], 0.0)
     half = normal_quantile(0.5 + level / 2.0) * math.sqrt(math.fsum(np.where(later > 0, later**2 * terms, 0.0)))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray
-from adjudge.stats.bootstrap import Drawing, Statistic, mean, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Statistic, statistic_of_counts
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.resampling import generator
 
@@ -195,20 +195,6 @@ def _count_extreme(sizes: FloatArray, bound: float, resamples: int, rng: np.rand
     return extreme
 
 
-def paired_mean_difference(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    **drawing: Unpack[Drawing],
-) -> Estimate:
-    """Mean of first − second over the same samples, resampled in pairs (by cluster when given)."""
-    a, b = _checks.column(first, "first"), _checks.column(second, "second")
-    _checks.same_length(a.size, b.size, "second")
-    return mean(a - b, clusters=clusters, level=level, **drawing)
-
-
 def paired_difference(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
@@ -216,7 +202,6 @@ def paired_difference(
     *,
     n: int | None = None,
     unit: str = "cluster",
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> Estimate:
     """A statistic of summed counts (F1, κ, ECE …), first − second: both systems are resampled with the same draws.
@@ -232,7 +217,6 @@ def paired_difference(
         n=n,
         unit=unit,
         why_null=UNDEFINED_FOR_ONE,
-        level=level,
         **drawing,
     )
 

@@ -20,16 +20,16 @@ from adjudge.stats.replicates import few
 ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
 
 
-def auroc(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
+def auroc(rows: RankedRows, **drawing: Unpack[Drawing]) -> Estimate:
     """The chance that a positive scores above a negative, ties counting half, with its cluster interval."""
-    n = rows.code.size
+    n, level = rows.code.size, bootstrap.level_of(drawing)
     if rows.one_class:
         return Estimate.null(ONE_CLASS, n=n, level=level)
-    table = PairCounts.of_ranked(rows)
+    table = PairCounts(rows)
     value = table.value
     if value in {0.0, 1.0} and rows.m > 1:
-        ups, downs = table.positives, table.negatives
-        low, high = newcombe_auroc(value, int((ups > 0).sum()), int((downs > 0).sum()), level=level)
+        downs, ups = (rows.sizes > 0).sum(axis=0).tolist()
+        low, high = newcombe_auroc(value, ups, downs, level=level)
         return Estimate(
             value=value,
             low=low,
@@ -39,14 +39,13 @@ def auroc(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) 
             method="newcombe, every cluster counted as one row",
             warnings=few(rows.m, "cluster"),
         )
-    sizes = table.positives + table.negatives
-    units = bootstrap.Units(rows.m, n, sizes)
-    return bootstrap.resample(value, units, table.replicate, table.leave_one_out, level=level, **drawing)
+    units = bootstrap.Units(rows.m, n, rows.sizes.sum(axis=1))
+    return bootstrap.resample(value, units, table.replicate, table.leave_one_out, **drawing)
 
 
-def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
+def recall_at_fpr(curve: Curve, target: float, **drawing: Unpack[Drawing]) -> Estimate:
     """The largest true positive rate of a threshold whose false positive rate is at most the target."""
-    n, hits = curve.place.size, curve.ups[-1].astype(np.int64)
+    n, hits, level = curve.place.size, curve.ups[-1].astype(np.int64), bootstrap.level_of(drawing)
     if not hits.any() or hits.sum() == n:
         return Estimate.null(ONE_CLASS, n=n, level=level)
     m, sizes = hits.size, hits + curve.downs[-1].astype(np.int64)
@@ -56,24 +55,22 @@ def recall_at_fpr(curve: Curve, target: float, *, level: float = 0.95, **drawing
         bootstrap.Units(m, n, sizes),
         lambda drawn: curve.recall_at(drawn, target),
         lambda: curve.recall_at(1.0 - np.eye(m), target),
-        level=level,
         **drawing,
     )
     return of_some_width(estimate, cluster_wilson(hits if value == 1.0 else 0 * hits, hits, level=level))
 
 
-def average_precision(rows: RankedRows, *, level: float = 0.95, **drawing: Unpack[Drawing]) -> Estimate:
+def average_precision(rows: RankedRows, **drawing: Unpack[Drawing]) -> Estimate:
     """Average precision with its cluster interval; every resample passes once over the sorted rows."""
     n, m = rows.code.size, rows.m
     ranked, _ = rows.falling
     if not ranked.positive.any():
-        return Estimate.null("no positives", n=n, level=level)
+        return Estimate.null("no positives", n=n, level=bootstrap.level_of(drawing))
     return bootstrap.resample(
         ranked.average_precision(),
         bootstrap.Units(m, n, rows.sizes.sum(axis=1)),
         lambda drawn: average_precisions(rows.code[::-1], ranked.ends, drawn),
         lambda: average_precisions(rows.code[::-1], ranked.ends, 1.0 - np.eye(m)),
-        level=level,
         **drawing,
     )
 

@@ -18,51 +18,26 @@ from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap, ranked
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.placements import by_class, counted_placements, placements, variance_of_auroc
+from adjudge.stats.placements import placements, variance_of_auroc
 from adjudge.stats.proportions import normal_quantile
 from adjudge.stats.ranked import ONE_CLASS, newcombe_auroc
 from adjudge.stats.ranking_bootstrap import RankedRows
 
 
 def auroc(
-    scores: npt.ArrayLike,
-    positives: npt.ArrayLike,
-    *,
-    clusters: npt.ArrayLike | None = None,
-    counts: IntArray | None = None,
-    seed: int = 0,
-    stream: str = "auroc",
-    level: float = 0.95,
-    **resampling: Unpack[bootstrap.Resampling],
+    scores: npt.ArrayLike, positives: npt.ArrayLike, *, counts: IntArray | None = None, level: float = 0.95
 ) -> Estimate:
-    """The chance that a positive scores above a negative, ties counting half; DeLong's interval, or by cluster.
+    """The chance that a positive scores above a negative, ties counting half, with DeLong's interval for independent rows.
 
-    Without clusters a row may stand for several equal ones: for as many as `counts` says.
+    A row may stand for several equal ones: for as many as `counts` says.
     """
     column, positive = _columns(scores, positives)
-    level = _checks.level(level)
-    if _one_class(positive):
-        n = column.size if counts is None else int(counts.sum())
+    up, down = placements(column, positive, np.ones(column.size, dtype=np.int64) if counts is None else counts)
+    level, n = _checks.level(level), up.n + down.n
+    if not (up.n and down.n):
         return Estimate.null(ONE_CLASS, n=n, level=level)
-    if clusters is None:
-        return _auroc_of_rows(column, positive, counts, level)
-    return ranked.auroc(_ranked(column, positive, clusters), seed=seed, stream=stream, level=level, **resampling)
-
-
-def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
-    """AUROC alone, or None with one class only."""
-    column, positive = _columns(scores, positives)
-    if _one_class(positive):
-        return None
-    ups, downs = (np.sort(scores_of_class) for scores_of_class in by_class(column, positive))
-    return _doubled_wins(ups, downs) / (2 * ups.size * downs.size)
-
-
-def _auroc_of_rows(column: FloatArray, positive: BoolArray, counts: IntArray | None, level: float) -> Estimate:
-    up, down = placements(column, positive) if counts is None else counted_placements(column, positive, counts)
     value = up.total() / (2 * up.n * down.n)
     variance = variance_of_auroc(up, down)
-    n = up.n + down.n
     if not variance or value in {0.0, 1.0}:
         low, high = newcombe_auroc(value, up.n, down.n, level=level)
         return Estimate(value=value, low=low, high=high, level=level, n=n, method="newcombe")
@@ -73,25 +48,27 @@ def _auroc_of_rows(column: FloatArray, positive: BoolArray, counts: IntArray | N
     return Estimate(value=value, low=low, high=high, level=level, n=n, method="delong, logit scale")
 
 
+def auroc_by_cluster(
+    scores: npt.ArrayLike, positives: npt.ArrayLike, clusters: npt.ArrayLike, **drawing: Unpack[bootstrap.Drawing]
+) -> Estimate:
+    """As `auroc`, of rows that come in clusters, which are resampled."""
+    return ranked.auroc(_ranked(*_columns(scores, positives), clusters), **drawing)
+
+
+def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
+    """AUROC alone, or None with one class only."""
+    column, positive = _columns(scores, positives)
+    # Indices are several times faster here than masks.
+    ups, downs = (np.sort(column[np.flatnonzero(rows)]) for rows in (positive, ~positive))
+    if not (ups.size and downs.size):
+        return None
+    below, up_to = (int(np.searchsorted(downs, ups, side=side).sum()) for side in ("left", "right"))
+    return (below + up_to) / (2 * ups.size * downs.size)
+
+
 def _share_of_logit(x: float) -> float:
     smaller = math.exp(-abs(x)) / (1.0 + math.exp(-abs(x)))
     return smaller if x < 0 else 1.0 - smaller
-
-
-def _doubled_wins(ups: FloatArray, downs: FloatArray) -> int:
-    if ups.size > downs.size:
-        # Search the shorter column: wins over it are all pairs less its own wins.
-        return 2 * ups.size * downs.size - _doubled_wins_by_search(downs, ups)
-    return _doubled_wins_by_search(ups, downs)
-
-
-def _doubled_wins_by_search(ups: FloatArray, downs: FloatArray) -> int:
-    smaller = np.searchsorted(downs, ups, side="left")
-    tied = downs[np.minimum(smaller, downs.size - 1)] == ups
-    total = 2 * int(smaller.sum())
-    if tied.any():
-        total += int((np.searchsorted(downs, ups[tied], side="right") - smaller[tied]).sum())
-    return total
 
 
 def _columns(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
@@ -114,8 +91,3 @@ def _ranked(column: FloatArray, positive: BoolArray, clusters: npt.ArrayLike) ->
         return RankedRows.of(column, positive, (np.cumsum(used) - 1)[labels], int(used.sum()))
     names, place = np.unique(labels, return_inverse=True)
     return RankedRows.of(column, positive, place.astype(np.int64), names.size)
-
-
-def _one_class(positive: BoolArray) -> bool:
-    ups = int(np.count_nonzero(positive))
-    return ups in {0, positive.size}

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.errors import StatsError
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
+from adjudge.stats.replicates import quotient
 
 MATRIX_UP_TO = 2048
 _CELLS = 1 << 18  # of a table that is worked through in parts, so that a part stays in the cache
@@ -111,61 +111,46 @@ def _runs(place: Codes, ends: IntArray, m: int) -> Any:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """What AUROC needs of a resample: per cluster the class sizes, and U, or the ranked rows where U is too large."""
+    """AUROC of resamples, from the class sizes of each cluster and U, or from the rows where U would be too large."""
 
-    positives: IntArray
-    negatives: IntArray
-    matrix: IntArray | None
-    code: Codes | None = None
-    starts: BoolArray | None = None
+    rows: RankedRows
 
-    @classmethod
-    def of(cls, scores: FloatArray, positive: BoolArray, place: IntArray, m: int) -> PairCounts:
-        """From rows with a score, a class and a cluster 0 … m-1."""
-        return cls.of_ranked(RankedRows.of(scores, positive, place, m))
-
-    @classmethod
-    def of_ranked(cls, rows: RankedRows) -> PairCounts:
-        """From rows that are sorted already."""
-        sizes = rows.sizes
-        if rows.m <= MATRIX_UP_TO:
-            return cls(sizes[:, 1], sizes[:, 0], mann_whitney_matrix(rows))
-        return cls(sizes[:, 1], sizes[:, 0], None, rows.code, rows.starts)
+    @cached_property
+    def matrix(self) -> IntArray | None:
+        """U; None of more than `MATRIX_UP_TO` clusters."""
+        return mann_whitney_matrix(self.rows) if self.rows.m <= MATRIX_UP_TO else None
 
     @property
     def value(self) -> float:
         """AUROC of all rows."""
         if self.matrix is None:
-            return float(self.replicate(np.ones((1, self.positives.size)))[0])
-        return int(self.matrix.sum()) / (2 * int(self.positives.sum()) * int(self.negatives.sum()))
+            return float(self.replicate(np.ones((1, self.rows.m)))[0])
+        negatives, positives = map(int, self.rows.sizes.sum(axis=0))
+        return int(self.matrix.sum()) / (2 * positives * negatives)
 
     def replicate(self, drawn: FloatArray) -> FloatArray:
         """AUROC of each resample; NaN where one class was not drawn."""
-        ups, downs = self.positives.astype(np.float64), self.negatives.astype(np.float64)
+        downs, ups = self.rows.sizes.T.astype(np.float64)
         pairs = 2.0 * (drawn @ ups) * (drawn @ downs)
-        if self.matrix is not None:
-            wins = self.matrix.astype(np.float64)
-            return _share(np.einsum("bi,bi->b", drawn @ wins, drawn), pairs)
-        return _share(np.array([self._doubled_wins(row) for row in drawn]), pairs)
+        if self.matrix is None:
+            return quotient(np.array([self._doubled_wins(row) for row in drawn]), pairs)
+        return quotient(np.einsum("bi,bi->b", drawn @ self.matrix.astype(np.float64), drawn), pairs)
 
     def leave_one_out(self) -> FloatArray:
         """AUROC without each of the clusters."""
-        ups, downs = self.positives.astype(np.float64), self.negatives.astype(np.float64)
+        downs, ups = self.rows.sizes.T.astype(np.float64)
         if self.matrix is None:
-            m = ups.size
-            return np.concatenate([self.replicate(1.0 - np.eye(1, m, k)) for k in range(m)])
+            return np.concatenate([self.replicate(1.0 - np.eye(1, self.rows.m, k)) for k in range(self.rows.m)])
         wins = self.matrix.astype(np.float64)
         left = wins.sum() - wins.sum(axis=0) - wins.sum(axis=1) + np.diagonal(wins)
-        return _share(left, 2.0 * (ups.sum() - ups) * (downs.sum() - downs))
+        return quotient(left, 2.0 * (ups.sum() - ups) * (downs.sum() - downs))
 
     def _doubled_wins(self, drawn: FloatArray) -> float:
-        if self.code is None or self.starts is None:
-            raise StatsError("the ranked rows are needed where there is no matrix")
-        weight = drawn[self.code >> 1]
-        up = (self.code & 1).astype(bool)
+        weight = drawn[self.rows.code >> 1]
+        up = (self.rows.code & 1).astype(bool)
         before = np.concatenate([[0.0], np.cumsum(np.where(up, 0.0, weight))])
-        first = np.flatnonzero(self.starts)
-        edges = before[np.append(first, self.code.size)]
+        first = np.flatnonzero(self.rows.starts)
+        edges = before[np.append(first, self.rows.code.size)]
         hits = np.add.reduceat(np.where(up, weight, 0.0), first)
         return float(hits @ (edges[:-1] + edges[1:]))
 
@@ -190,7 +175,7 @@ def average_precisions(code: Codes, ends: BoolArray, drawn: FloatArray) -> Float
         gained = ups[part] @ times
         rows, hits = _running(rows, runs[part] @ times), _running(hits, gained)
         area = _running(area, gained * np.divide(hits, rows, out=np.zeros_like(hits), where=rows > 0))
-    return _share(area[-1], hits[-1])
+    return quotient(area[-1], hits[-1])
 
 
 def _running(sums: FloatArray, more: FloatArray) -> FloatArray:
@@ -253,7 +238,7 @@ class Curve:
         rows = block[:, None] * self.size + np.arange(self.size)
         weight = np.where(rows < reach[:, None], self._weights(drawn, rows, positive=True), 0.0)
         hits = np.einsum("bm,bm->b", drawn, self.ups[block]) + weight.sum(axis=1)
-        return np.where(all_downs > 0, _share(hits, all_ups), np.nan)
+        return np.where(all_downs > 0, quotient(hits, all_ups), np.nan)
 
     def _whole_groups(self, rows: IntArray) -> IntArray:
         """Of so many first rows, those in whole groups of equal scores: a threshold lets a group in or leaves it out."""
@@ -287,8 +272,3 @@ def _block_counts(place: Codes, positive: BoolArray, size: int, m: int) -> Float
     for row in range(1, blocks + 1):
         counts[row] += counts[row - 1]
     return counts
-
-
-def _share(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    ratio: FloatArray = np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=bottom > 0)
-    return ratio

@@ -69,6 +69,12 @@ def interval_of(
     return msgspec.structs.replace(estimate, low=low, high=high, warnings=warnings)
 
 
+def quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """A statistic of each resample as a ratio; NaN, which is undefined, where it would be over nothing."""
+    ratio: FloatArray = np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom > 0)
+    return ratio
+
+
 def few(m: int, unit: str, distinct: int = 0) -> tuple[str, ...]:
     """The warning of an interval over fewer than ten units, which may have so many distinct resamples."""
     if m >= FEW_CLUSTERS:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.bootstrap import Drawing, Statistic, statistic_of_counts
+from adjudge.stats.bootstrap import Drawing, Statistic, level_of, statistic_of_counts
 from adjudge.stats.cells import several_of_cells
 from adjudge.stats.confidence_bins import Tally
 from adjudge.stats.estimate import Estimate
@@ -141,7 +141,6 @@ def selective_areas(
     *,
     clusters: npt.ArrayLike | None = None,
     blocks: Blocks | None = None,
-    level: float = 0.95,
     **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """Some of the areas with bootstrap intervals from the same resamples, by cluster when given; null without rows.
@@ -157,7 +156,7 @@ def selective_areas(
     blocks = blocks or Blocks.partial(confidence, correct)
     whole = blocks.finish()
     if whole is None:
-        return [Estimate.null("no rows with a confidence", level=_checks.level(level)) for _ in wanted]
+        return [Estimate.null("no rows with a confidence", level=level_of(drawing)) for _ in wanted]
     n = int(blocks.size.sum())
     limit = _ROW_BLOCKS if clusters is None else _CLUSTER_BLOCKS
     coarse = _coarse(blocks.size, limit)
@@ -166,7 +165,7 @@ def selective_areas(
     cells = np.concatenate([size - wrong, wrong])
     functions = [_moved(area, float(getattr(whole, area)), cells) for area in wanted]
     if clusters is None:
-        return several_of_cells(cells.astype(np.int64), functions, level=level, **drawing)
+        return several_of_cells(cells.astype(np.int64), functions, **drawing)
     labels = np.asarray(clusters)
     _checks.same_length(n, labels.size, "clusters")
     names, of = np.unique(labels, return_inverse=True)
@@ -174,9 +173,7 @@ def selective_areas(
     where = coarse[np.searchsorted(-blocks.confidence, -c)]
     column = where + m * (np.asarray(correct) == 0)
     counts = np.bincount(of * (2 * m) + column, minlength=names.size * 2 * m).reshape(names.size, 2 * m)
-    return [
-        statistic_of_counts(counts, function, n=n, value=value, level=level, **drawing) for function, value in functions
-    ]
+    return [statistic_of_counts(counts, function, n=n, value=value, **drawing) for function, value in functions]
 
 
 def _moved(area: Area, value: float, cells: FloatArray) -> tuple[Statistic, float]:

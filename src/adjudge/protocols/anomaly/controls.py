@@ -56,8 +56,8 @@ def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])
     scores = generator(options["seed"], name).random(rows)
     judged = label != LEFT_OUT
-    random_auroc = ranking.auroc(
-        scores[judged], label[judged] == ATTACKED, clusters=clusters[judged], stream=name, **options
+    random_auroc = ranking.auroc_by_cluster(
+        scores[judged], label[judged] == ATTACKED, clusters[judged], stream=name, **options
     )
     if random_auroc.value is None or random_auroc.low is None or random_auroc.high is None:
         why = random_auroc.why or "there is no interval"

@@ -17,7 +17,7 @@ from adjudge.protocols.flight.partials import EXCEEDANCE, PLACE, SCORES, Partial
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats import bootstrap
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.error_measures import cluster_quantile, quantile
+from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
 
@@ -224,7 +224,7 @@ class ModelNumbers:
     def _quantile(self, column: Floats, q: float) -> Estimate:
         if not column.size:
             return Estimate.null("no answer has a reference to compare with", n=0, method="order statistics")
-        return cluster_quantile(column, self.values.columns["flight"], q) if self.clustered else quantile(column, q)
+        return quantile(column, q, clusters=self.values.columns["flight"] if self.clustered else None)
 
     def _by_flight(self, top: str, bottom: str, stream: str, n: int | None = None) -> Estimate:
         """A ratio of sums by bootstrap over flights."""

@@ -17,7 +17,7 @@ from adjudge.protocols.triage.batch import CACHE_STATES, COMPONENTS
 from adjudge.protocols.triage.counts import Configuration
 from adjudge.protocols.triage.metrics import Draw
 from adjudge.stats import bootstrap, exact
-from adjudge.stats.error_measures import cluster_quantile, quantile, quantile_values
+from adjudge.stats.error_measures import quantile, quantile_values
 
 QUANTILES = (50, 90, 95, 99)
 TYPE = "quantile type 1, the inverse of the empirical distribution"
@@ -57,7 +57,7 @@ def latency_estimates(name: str, configuration: Configuration, draw: Draw, *, se
         yield Named("latency_mean", where, bootstrap.mean(seconds, clusters=clusters, **drawing))
         for share in QUANTILES:
             q = share / 100
-            estimate = quantile(seconds, q) if clusters is None else cluster_quantile(seconds, clusters, q)
+            estimate = quantile(seconds, q, clusters=clusters)
             yield Named(
                 f"latency_p{share}", where, msgspec.structs.replace(estimate, method=f"{estimate.method}; {TYPE}")
             )
