@@ -1,65 +1,46 @@
-"""Counts of batches, slice by slice: what each batch adds to the numbers."""
+"""Counts of batches: what each batch adds to the numbers of all samples, of every slice and of every model."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from adjudge.evidence.rule import Floats, Mask
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch, labels_of
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.judge import rule_outcomes
-from adjudge.protocols.check.model_counts import ByModel, Clusters, by_model
 from adjudge.protocols.check.rows import ANSWERED
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.common.columns import codes
 from adjudge.readers.sources import refuse_many_slices
 
 Ints = NDArray[np.int64]
+Sums = dict[str, dict[int, tuple[Floats, Ints]]]
+"""By slice and measure: what every sample (or cluster) won, and in how many rows that were tried."""
 SAME = 1e-9
 """Two numbers that differ by less than this share of the larger are the same."""
 
 
 @dataclass
-class Cut:
-    """Counts over the rows of one slice: how many samples (or clusters) have so many successes in so many trials.
+class Partial:
+    """What one batch adds to the numbers.
 
-    `cells[measure]` maps (successes, trials) of a sample over the models to a count; with clusters, `clusters[label]` are
-    successes and trials of all measures. `scores` are the same with sums of scores.
+    A row of `counts` says of a slice and a measure how often (`times`) a sample over its models, or a cluster, `won` so
+    much in so many rows that were `tried`. The measures are those of `measures`, then the scores, whose sum is won.
     """
 
-    cells: list[Counter[tuple[int, int]]]
-    scores: list[Counter[tuple[float, int]]]
-    clusters: dict[str, tuple[Ints, Ints, NDArray[np.float64], Ints]] = field(default_factory=dict)
-
-    def add(self, other: Cut) -> None:
-        """The counts of more rows."""
-        for mine, theirs in zip(self.cells, other.cells, strict=True):
-            mine.update(theirs)
-        for my_scores, their_scores in zip(self.scores, other.scores, strict=True):
-            my_scores.update(their_scores)
-        for label, theirs_of in other.clusters.items():
-            mine_of = self.clusters.get(label)
-            if mine_of is None:
-                self.clusters[label] = theirs_of
-            else:
-                self.clusters[label] = tuple(a + b for a, b in zip(mine_of, theirs_of, strict=True))  # type: ignore[assignment]
-
-
-@dataclass
-class Partial:
-    """What one batch adds to the numbers: of all and of every slice in `cuts`, and of each model."""
-
-    cuts: dict[str, Cut]
-    models: ByModel | None
+    counts: pa.Table
     buckets: Counter[tuple[str, str]]
     outcomes: Ints
     repaired: int
@@ -82,28 +63,44 @@ def partial(samples: pa.Table, evidence: Evidence, batch: CheckBatch) -> Partial
     compiled = batch.compiled
     buckets = codes(samples, "bucket", BUCKETS)
     model_column = samples.column("model").combine_chunks()
-    kinds, models = model_column.dictionary.to_pylist(), model_column.indices.to_numpy()
-    hits, trials = _counted(evidence, batch, buckets)
-    scores = np.array(
-        [samples.column(f"score.{name}").to_numpy() for name in compiled.file.scores], dtype=np.float64
-    ).reshape(len(compiled.file.scores), batch.n)
-    width = len(kinds)
-    whole = _Rows(hits, trials, scores, width, _clusters(batch, samples))
-    cuts = {"": whole.cut(None)}
+    kinds, models = model_column.dictionary.to_pylist(), model_column.indices.to_numpy().astype(np.int64)
+    scores = [samples.column(f"score.{name}").to_numpy() for name in compiled.file.scores]
+    rows = _Rows(
+        [*_shares(evidence, batch, buckets), *((score, ~np.isnan(score)) for score in scores)],
+        _clusters(batch, samples),
+    )
+    counts = [rows.counts([""], np.zeros(batch.n, dtype=np.int64), len(kinds))]
+    if len(kinds) > 1:
+        counts.append(rows.counts([f"model={kind}" for kind in kinds], models, 1))
     for source, labels in labels_of(batch, compiled.file.slices).items():
         values, place = np.unique(["(none)" if each is None else each for each in labels], return_inverse=True)
         refuse_many_slices(source, len(values))
-        for code, label in enumerate(values.tolist()):
-            cuts[f"{source}={label}"] = whole.cut(place == code)
+        counts.append(rows.counts([f"{source}={label}" for label in values.tolist()], place, len(kinds)))
     outcomes = [np.count_nonzero(evidence.outcome == code, axis=1) for code in range(len(OUTCOMES))]
     return Partial(
-        cuts=cuts,
-        models=by_model(kinds, models, hits, trials, scores, whole.clusters) if width > 1 else None,
+        counts=pa.concat_tables(counts),
         buckets=_bucket_counts(kinds, models, buckets),
         outcomes=np.stack(outcomes, axis=1).astype(np.int64),
         repaired=samples.num_rows - samples.column("repairs").null_count,
         digest=_digest(samples.column("sample").combine_chunks()),
     )
+
+
+def merged(partials: Sequence[Partial], *, clustered: bool) -> Sums:
+    """The counts of all batches; those of a cluster are added in the order of the batches."""
+    keys = ["slice", "measure", *(["cluster"] if clustered else ["won", "tried"])]
+    added = ["won", "tried"] if clustered else ["times"]
+    rows = pa.concat_tables([each.counts for each in partials]).group_by(keys, use_threads=False)
+    table = rows.aggregate([(name, "sum") for name in added]).rename_columns([*keys, *added])
+    table = table.sort_by([(name, "ascending") for name in keys]).combine_chunks()
+    labels, measure, won, tried = (table.column(name).to_numpy() for name in ("slice", "measure", "won", "tried"))
+    times = np.ones(len(won), dtype=np.int64) if clustered else table.column("times").to_numpy()
+    begins = (labels[1:] != labels[:-1]) | (measure[1:] != measure[:-1])
+    sums: Sums = {}
+    for start, end in pairwise([0, *(np.flatnonzero(begins) + 1).tolist(), len(won)]):
+        of_measure = (np.repeat(column[start:end], times[start:end]) for column in (won, tried))
+        sums.setdefault(labels[start], {})[int(measure[start])] = tuple(of_measure)  # type: ignore[assignment]
+    return sums
 
 
 def _digest(names: pa.StringArray) -> bytes:
@@ -113,7 +110,7 @@ def _digest(names: pa.StringArray) -> bytes:
 
 
 def _bucket_counts(kinds: Sequence[str], models: Ints, buckets: NDArray[np.int8]) -> Counter[tuple[str, str]]:
-    counts = np.bincount(models.astype(np.int64) * len(BUCKETS) + buckets, minlength=len(kinds) * len(BUCKETS))
+    counts = np.bincount(models * len(BUCKETS) + buckets, minlength=len(kinds) * len(BUCKETS))
     return Counter(
         {
             (kinds[place // len(BUCKETS)], BUCKETS[place % len(BUCKETS)]): int(counts[place])
@@ -122,22 +119,17 @@ def _bucket_counts(kinds: Sequence[str], models: Ints, buckets: NDArray[np.int8]
     )
 
 
-def _counted(
-    evidence: Evidence, batch: CheckBatch, buckets: NDArray[np.int8]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Success and trial of every measure on every row."""
-    n, everywhere = batch.n, np.ones(batch.n, dtype=bool)
-    hits = [buckets == 0, batch.status == ANSWERED, *(buckets == code for code in range(2, len(BUCKETS)))]
-    trials = [everywhere] * len(hits)
+def _shares(evidence: Evidence, batch: CheckBatch, buckets: NDArray[np.int8]) -> Iterator[tuple[Mask, Mask]]:
+    """Success and trial of every share on every row."""
+    everywhere = np.ones(batch.n, dtype=bool)
+    for hits in (buckets == 0, batch.status == ANSWERED, *(buckets == code for code in range(2, len(BUCKETS)))):
+        yield hits, everywhere
     for outcome in rule_outcomes(evidence, batch.compiled).values():
-        hits.append(outcome == PASS)
-        trials.append((outcome == PASS) | (outcome == FAIL))
+        yield outcome == PASS, (outcome == PASS) | (outcome == FAIL)
     for each in batch.compiled.fields:
         gold = batch.columns[batch.compiled.names.known[("gold", each.name)].column]
-        known: NDArray[np.bool_] = pc.is_valid(gold).to_numpy()
-        trials.append(known)
-        hits.append(known & same_values(batch.column(each), gold, each) if known.any() else np.zeros(n, dtype=bool))
-    return np.stack(hits), np.stack(trials)
+        known: Mask = pc.is_valid(gold).to_numpy()
+        yield (same_values(batch.column(each), gold, each) if known.any() else known), known
 
 
 def same_values(answers: pa.ChunkedArray, gold: pa.ChunkedArray, each: Field) -> NDArray[np.bool_]:
@@ -153,7 +145,8 @@ def same_values(answers: pa.ChunkedArray, gold: pa.ChunkedArray, each: Field) ->
     return np.array([a is not None and a == b for a, b in pairs], dtype=bool)
 
 
-def _clusters(batch: CheckBatch, samples: pa.Table) -> Clusters | None:
+def _clusters(batch: CheckBatch, samples: pa.Table) -> tuple[NDArray[np.str_], Ints] | None:
+    """The names of the clusters, and the place of every row's among them."""
     source = batch.compiled.file.cluster
     if not source:
         return None
@@ -165,71 +158,47 @@ def _clusters(batch: CheckBatch, samples: pa.Table) -> Clusters | None:
 
 @dataclass
 class _Rows:
-    """The measures of a batch, row by row; every sample has `width` rows, one a model."""
+    """What every row of a batch adds to each measure (0, 1 or a score) and where it counts; and its cluster."""
 
-    hits: NDArray[np.bool_]
-    trials: NDArray[np.bool_]
-    scores: NDArray[np.float64]
-    width: int
-    clusters: Clusters | None
+    measures: list[tuple[NDArray[Any], Mask]]
+    clusters: tuple[NDArray[np.str_], Ints] | None
 
-    def cut(self, mask: NDArray[np.bool_] | None) -> Cut:
-        """The counts over some rows."""
-        trials = self.trials if mask is None else self.trials & mask
-        hits = self.hits & trials
-        scored = ~np.isnan(self.scores) if mask is None else ~np.isnan(self.scores) & mask
-        if self.clusters is not None:
-            return self._by_cluster(hits, trials, scored, mask)
-        cells = [self._cells(*rows) for rows in zip(hits, trials, strict=True)]
-        return Cut(cells, self._score_cells(scored))
+    def counts(self, slices: Sequence[str], place: Ints, width: int) -> pa.Table:
+        """The counts of some slices; `place` is that of each row's slice, `width` how many rows are one sample."""
+        cells = self._of_clusters(place) if self.clusters is not None else self._of_samples(len(slices), place, width)
+        return pa.table({**cells, "slice": pa.array(slices, pa.string()).take(pa.array(cells["slice"]))})
 
-    def _cells(self, hits: NDArray[np.bool_], trials: NDArray[np.bool_]) -> Counter[tuple[int, int]]:
-        """How many samples have so many successes in so many trials, over their models; those without any trial are left."""
-        if self.width == 1:
-            won, tried = int(np.count_nonzero(hits)), int(np.count_nonzero(trials))
-            return +Counter({(0, 1): tried - won, (1, 1): won})
-        sums = [rows.reshape(-1, self.width).sum(axis=1) for rows in (hits, trials)]
-        counts = np.bincount(sums[0] * (self.width + 1) + sums[1])
-        cells = {divmod(each, self.width + 1): int(counts[each]) for each in np.flatnonzero(counts).tolist()}
-        return Counter({cell: count for cell, count in cells.items() if cell[1]})
-
-    def _score_cells(self, scored: NDArray[np.bool_]) -> list[Counter[tuple[float, int]]]:
-        cells = []
-        for values, has_score in zip(self.scores, scored, strict=True):
-            sums = np.where(has_score, values, 0.0).reshape(-1, self.width).sum(axis=1)
-            counts = has_score.reshape(-1, self.width).sum(axis=1)
-            pairs, times = np.unique(np.stack([sums, counts]), axis=1, return_counts=True)
-            cells.append(
-                Counter(
-                    {
-                        (float(total), int(count)): int(time)
-                        for total, count, time in zip(*pairs, times, strict=True)
-                        if count
-                    }
-                )
-            )
-        return cells
-
-    def _by_cluster(
-        self,
-        hits: NDArray[np.bool_],
-        trials: NDArray[np.bool_],
-        scored: NDArray[np.bool_],
-        mask: NDArray[np.bool_] | None,
-    ) -> Cut:
+    def _of_clusters(self, place: Ints) -> dict[str, NDArray[Any]]:
         assert self.clusters is not None  # noqa: S101 -- the caller looked
-        labels, place = self.clusters
-        size = len(labels)
-        sums = [np.stack([np.bincount(place, row, size) for row in rows]).astype(np.int64) for rows in (hits, trials)]
-        values = [np.where(has_score, row, 0.0) for row, has_score in zip(self.scores, scored, strict=True)]
-        totals = np.array([np.bincount(place, row, size) for row in values]).reshape(len(values), size)
-        counts = np.array([np.bincount(place, row, size) for row in scored]).reshape(len(values), size).astype(np.int64)
-        has_score = np.ones(size, dtype=bool) if mask is None else np.bincount(place, mask, size) > 0
-        return Cut(
-            [Counter() for _ in hits],
-            [Counter() for _ in self.scores],
-            {
-                str(labels[each]): (sums[0][:, each], sums[1][:, each], totals[:, each], counts[:, each])
-                for each in np.flatnonzero(has_score)
-            },
-        )
+        names, cluster = self.clusters
+        groups, column = np.unique(place * len(names) + cluster, return_inverse=True)
+        won = [np.bincount(column, np.where(counted, values, 0), len(groups)) for values, counted in self.measures]
+        tried = [np.bincount(column, counted, len(groups)) for _, counted in self.measures]
+        every, measure = np.tile(groups, len(won)), np.repeat(np.arange(len(won)), len(groups))
+        cells = {"slice": every // len(names), "measure": measure, "cluster": names[every % len(names)]}
+        return {**cells, "won": np.concatenate(won), "tried": np.concatenate(tried).astype(np.int64)}
+
+    def _of_samples(self, slices: int, place: Ints, width: int) -> dict[str, NDArray[Any]]:
+        cells = []
+        for measure, (values, counted) in enumerate(self.measures):
+            if width == 1:
+                cells.append(_alike(measure, place, values, counted))
+                continue
+            for code in range(slices):
+                mask = counted & (place == code)
+                won, tried = (rows.reshape(-1, width).sum(axis=1) for rows in (np.where(mask, values, 0), mask))
+                cells.append(_alike(measure, np.full(len(won), code), won, tried))
+        measure, of_slice, tried, times = np.concatenate([whole for whole, _ in cells], axis=1)
+        won = np.concatenate([sums for _, sums in cells]).astype(np.float64)
+        return {"slice": of_slice, "measure": measure, "won": won, "tried": tried, "times": times}
+
+
+def _alike(measure: int, place: Ints, won: NDArray[Any], tried: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """(measure, slice, rows tried, how often) of samples that have the same, and what they won; none where none is tried."""
+    place, won, tried = (column[tried > 0] for column in (place, won, tried))
+    scores = won.dtype.kind == "f"
+    sums, code = np.unique(won, return_inverse=True) if scores else (np.arange(won.max(initial=0) + 1), won)
+    most = int(tried.max(initial=0)) + 1
+    cells, times = np.unique(place * (len(sums) * most) + code * most + tried, return_counts=True)
+    place, rest = np.divmod(cells, max(1, len(sums)) * most)
+    return np.stack([np.full(len(cells), measure), place, rest % most, times]), sums[rest // most]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adjudge.evidence.rule import Layout
+from adjudge.evidence.rule import Floats, Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.check import charts
 from adjudge.protocols.check.comparable import comparable, dataset_columns
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.config import CheckConfig
-from adjudge.protocols.check.counts import Cut, Ints, Partial, measures
-from adjudge.protocols.check.model_counts import Floats, OfModel, merged
+from adjudge.protocols.check.counts import Ints, Partial, Sums, measures, merged
 from adjudge.protocols.check.sections import sections
 from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED, note
 from adjudge.stats import bootstrap
@@ -63,23 +61,17 @@ METRICS = (
 
 def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, config: CheckConfig) -> Measured:
     """All numbers, from the partials in order."""
-    cuts: dict[str, Cut] = {}
     buckets: Counter[tuple[str, str]] = Counter()
     for each in partials:
         buckets.update(each.buckets)
-        for label, cut in each.cuts.items():
-            if label in cuts:
-                cuts[label].add(cut)
-            else:
-                cuts[label] = cut
-    names, notes = measures(compiled), list[str]()
-    counted = [each.models for each in partials if each.models is not None]
-    of_models = merged(counted) if counted else []
-    estimates = _estimates("", cuts[""], names, compiled, config)
-    for of_model in of_models:
-        estimates += _model_estimates(of_model, names, compiled, config, many=len(of_models) > MOST_DETAILED)
-    for label in _kept(cuts, compiled, notes):
-        estimates += _estimates(label, cuts[label], names, compiled, config)
+    models = sorted({model for model, _ in buckets})
+    sums, notes = merged(partials, clustered=bool(compiled.file.cluster)), list[str]()
+    labels = ["", *(f"model={model}" for model in models if len(models) > 1), *_kept(sums, compiled, notes)]
+    estimates = [
+        estimate
+        for label in labels
+        for estimate in _estimates(label, sums[label], compiled, config, many=len(models) > MOST_DETAILED)
+    ]
     by_key = {(named.slice, named.name): named.estimate for named in estimates}
     outcomes = np.sum([np.zeros((layout.width, 4), dtype=np.int64), *(each.outcomes for each in partials)], axis=0)
     repaired = sum(each.repaired for each in partials)
@@ -87,7 +79,6 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
         notes.append(
             f"{repaired:,} answers had to be repaired before they could be read (column `repairs` of the samples)"
         )
-    models = sorted({model for model, _ in buckets})
     if len(models) > MOST_DETAILED:
         notes.append(note(len(models), MOST_DETAILED, "sections and charts"))
     shown = models[:MOST_DETAILED]
@@ -111,12 +102,12 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
     )
 
 
-def _kept(cuts: Mapping[str, Cut], compiled: Compiled, notes: list[str]) -> list[str]:
+def _kept(sums: Sums, compiled: Compiled, notes: list[str]) -> list[str]:
     """The slices that are measured beside all and each model: the largest of each kind."""
     labels: list[str] = []
     for source in compiled.file.slices:
-        of_source = [label for label in cuts if label.startswith(f"{source}=")]
-        largest = sorted(of_source, key=lambda label: (-_size(cuts[label]), label))
+        sizes = {label: of_slice[0][1].sum() for label, of_slice in sums.items() if label.startswith(f"{source}=")}
+        largest = sorted(sizes, key=lambda label: (-sizes[label], label))
         if len(largest) > MOST_SLICES:
             notes.append(
                 f"slice {source} has {len(largest):,} values; the {MOST_SLICES} with most samples are measured"
@@ -125,76 +116,30 @@ def _kept(cuts: Mapping[str, Cut], compiled: Compiled, notes: list[str]) -> list
     return labels
 
 
-def _size(cut: Cut) -> int:
-    if cut.clusters:
-        return int(sum(trials[0] for _, trials, *_ in cut.clusters.values()))
-    return sum(tried * count for (_, tried), count in cut.cells[0].items())
+def _estimates(
+    label: str, sums: Mapping[int, tuple[Floats, Ints]], compiled: Compiled, config: CheckConfig, *, many: bool
+) -> Iterator[Named]:
+    """The numbers of one slice; of very many models all share the random numbers of their scores."""
+    clustered = bool(compiled.file.cluster)
+    names = measures(compiled)
+    for place, name in enumerate([*names, *(f"score.{name}" for name in compiled.file.scores)]):
+        won, tried = sums.get(place, (np.zeros(0), np.zeros(0, dtype=np.int64)))
+        won, tried = won[tried > 0], tried[tried > 0]
+        if place >= len(names):
+            stream = MANY_MODELS if many and label.startswith("model=") else label
+            yield Named(name, label, _mean_score(won, tried, f"{name}|{stream}", config, clustered=clustered))
+        elif tried.size or not name.endswith(".accuracy"):
+            several = clustered or tried.max(initial=0) > 1
+            share_of = cluster_wilson(won, tried) if several else wilson(int(won.sum()), int(tried.sum()))
+            yield Named(name, label, share_of)
 
 
-def _estimates(label: str, cut: Cut, names: Sequence[str], compiled: Compiled, config: CheckConfig) -> list[Named]:
-    labels = sorted(cut.clusters)
-    estimates = []
-    for place, name in enumerate(names):
-        if labels:
-            won, tried = (np.array([cut.clusters[each][part][place] for each in labels]) for part in (0, 1))
-        else:
-            won, tried = _repeated(cut.cells[place], np.int64)
-        if name.endswith(".accuracy") and not tried.sum():
-            continue
-        estimates.append(Named(name, label, _rate(won, tried, clustered=bool(labels))))
-    for place, name in enumerate(compiled.file.scores):
-        estimates.append(Named(f"score.{name}", label, _score(cut, place, labels, name, label, config)))
-    return estimates
-
-
-def _repeated(cells: Mapping[tuple[Any, int], int], kind: type[np.generic]) -> tuple[Any, Any]:
-    """The two parts of every cell, as often as it was counted, in their order."""
-    pairs = np.array(sorted(cells), dtype=kind).reshape(-1, 2)
-    times = [cells[pair] for pair in sorted(cells)]
-    return np.repeat(pairs[:, 0], times), np.repeat(pairs[:, 1], times)
-
-
-def _model_estimates(
-    counts: OfModel, names: Sequence[str], compiled: Compiled, config: CheckConfig, *, many: bool
-) -> list[Named]:
-    """Those of one model; beyond `MOST_DETAILED` all models share the random numbers of their scores."""
-    label = f"model={counts.name}"
-    measured = []
-    for name, won, tried in zip(names, counts.hits, counts.trials, strict=True):
-        if name.endswith(".accuracy") and not tried.sum():
-            continue
-        share = _rate(won, tried, clustered=True) if counts.clustered else wilson(int(won.sum()), int(tried.sum()))
-        measured.append(Named(name, label, share))
-    for name, (totals, rows) in zip(compiled.file.scores, counts.scores, strict=True):
-        stream = f"score.{name}|{MANY_MODELS if many else label}"
-        measured.append(Named(f"score.{name}", label, _ratio(totals, rows, counts.clustered, stream, config)))
-    return measured
-
-
-def _rate(won: Ints, tried: Ints, *, clustered: bool) -> Estimate:
-    won, tried = won[tried > 0], tried[tried > 0]
-    if clustered or tried.max(initial=0) > 1:
-        return cluster_wilson(won, tried)
-    return wilson(int(won.sum()), int(tried.sum()))
-
-
-def _score(cut: Cut, place: int, labels: Sequence[str], name: str, label: str, config: CheckConfig) -> Estimate:
-    if labels:
-        totals, counts = (np.array([cut.clusters[each][part][place] for each in labels]) for part in (2, 3))
-    else:
-        totals, counts = _repeated(cut.scores[place], np.float64)
-    return _ratio(totals, counts, bool(labels), f"score.{name}|{label}", config)
-
-
-def _ratio(totals: Floats, counts: NDArray[Any], clustered: bool, stream: str, config: CheckConfig) -> Estimate:
+def _mean_score(won: Floats, tried: Ints, stream: str, config: CheckConfig, *, clustered: bool) -> Estimate:
     """The mean of a score, by cluster or by sample."""
-    totals, counts = totals[counts > 0], counts[counts > 0]
-    if not counts.size:
+    if not tried.size:
         return Estimate.null("no rule of the score counts on any sample")
     unit = "cluster" if clustered else "sample"
-    return bootstrap.ratio_of_sums(
-        totals, counts, seed=config.seed, stream=stream, resamples=config.resamples, unit=unit
-    )
+    return bootstrap.ratio_of_sums(won, tried, seed=config.seed, stream=stream, resamples=config.resamples, unit=unit)
 
 
 def _buckets(counts: Counter[tuple[str, str]], models: Sequence[str]) -> dict[str, Any]:
