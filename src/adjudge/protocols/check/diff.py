@@ -16,12 +16,13 @@ from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
-from adjudge.protocols.check.compiled import Compiled, column_type, compiled
+from adjudge.protocols.check.compiled import Compiled, compiled
 from adjudge.protocols.check.document import load
 from adjudge.protocols.check.judge import bucket_codes, rule_outcomes
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rows import STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
-from adjudge.protocols.check.rules import CheckContext, build
+from adjudge.protocols.check.rules import build
+from adjudge.protocols.check.samples import stored_columns
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import codes
 from adjudge.provenance.canonical import digest
@@ -85,7 +86,7 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
         raise ConfigError(f"{run.path} was judged by another rule file than {old}: their contents differ")
     sandbox = Sandbox()
     new_rules = compiled(rule_file(after), sandbox)
-    graph = VerifierGraph(build(CheckContext(new_rules)))
+    graph = VerifierGraph(build(new_rules))
     changes = Difference()
     old_codes, new_codes = set(rule_file(before).rated), set(new_rules.file.rated)
     changes.added, changes.removed = sorted(new_codes - old_codes), sorted(old_codes - new_codes)
@@ -124,31 +125,14 @@ def _batch(
     samples: pa.Table, outputs: pa.Table, reader: OutputReader, sandbox: Sandbox
 ) -> tuple[CheckBatch, NDArray[np.bool_]]:
     """The stored texts read with the new fields; gold, meta and input as the run stores them. And which rows are whole."""
-    n, new = samples.num_rows, reader.compiled
     read = reader.again(outputs.column("response").to_pylist())
-    columns = {name: read.column(name) for name in read.column_names}
-    for written, name in new.names.known.items():
-        if name.column not in columns:
-            columns[name.column] = _stored_column(samples, written, new, n)
+    columns = stored_columns(samples, reader.compiled) | {name: read.column(name) for name in read.column_names}
     before = codes(samples, "status", STATUSES).astype(np.uint8)
     status = np.where(before > UNPARSED, before, np.asarray(read.column("status")))  # a call that failed stays so
     mistyped, details = mistyped_rows(read)
-    batch = CheckBatch(new, sandbox, n, status.astype(np.uint8), columns, mistyped, details)
+    batch = CheckBatch(reader.compiled, sandbox, samples.num_rows, status.astype(np.uint8), columns, mistyped, details)
     whole: NDArray[np.bool_] = pc.fill_null(outputs.column("characters"), 0).to_numpy() <= TEXT_LIMIT
     return batch, whole
-
-
-def _stored_column(samples: pa.Table, written: tuple[str, ...], new: Compiled, n: int) -> pa.ChunkedArray:
-    """The values that a run stores for a name of the new file, or nulls where it stores none of that type."""
-    source = ".".join(written) if len(written) == 2 else {"id": "sample"}.get(written[0], written[0])
-    each = new.file.fields.get(written[-1]) if len(written) == 2 and written[0] in {"gold", "previous"} else None
-    kind = column_type(each).arrow if each is not None else None
-    if source in samples.column_names:
-        column = samples.column(source)
-        column = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-        if kind is None or column.type == kind:
-            return column
-    return pa.chunked_array([pa.nulls(n, kind or pa.string())])
 
 
 def _notes(new: Compiled, run: Run) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.check.names import Expression, Names, Refused
-from adjudge.protocols.check.sandbox import OverLimit, Sandbox
+from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.check.tree import Walk
 
 MOST_CHARACTERS = 4000
@@ -38,31 +38,15 @@ def check_expressions(
     bound: list[tuple[int, str, tuple[tuple[str, ...], ...]]] = [
         (place, *next(rendered)) for place, each in enumerate(checked) if isinstance(each, Expression)
     ]
-    kinds = _bound(names, [sql for _, sql, _ in bound], sandbox)
+    kinds = sandbox.bind(names.columns(), [sql for _, sql, _ in bound])
     for (place, sql, used), kind in zip(bound, kinds, strict=True):
         wrong = _wrong_type(kind, results[place], names)
         checked[place] = wrong or Expression(texts[place], sql, used, kind["type"])
     return checked
 
 
-def _bound(names: Names, expressions: Sequence[str], sandbox: Sandbox) -> list[dict[str, str]]:
-    """The type of each expression; one whose constants alone go over the limits has none."""
-    try:
-        return sandbox.bind(names.columns(), expressions)
-    except OverLimit:
-        if len(expressions) < 2:
-            return [{"error": f"its constants alone need more than {sandbox.memory_mb} MB or {sandbox.seconds} s"}]
-        return [each for sql in expressions for each in _bound(names, [sql], sandbox)]
-
-
 def _parsed(texts: Sequence[str], sandbox: Sandbox) -> list[dict[str, Any]]:
-    short = [text if len(text) <= MOST_CHARACTERS else "NULL" for text in texts]
-    try:
-        answers = sandbox.parse(short)
-    except OverLimit:
-        if len(texts) < 2:
-            return [{"error": True, "error_message": "it is more than the parser can take"}]
-        return [each for text in texts for each in _parsed([text], sandbox)]
+    answers = sandbox.parse([text if len(text) <= MOST_CHARACTERS else "NULL" for text in texts])
     long = {"error": True, "error_message": f"it is longer than {MOST_CHARACTERS} characters"}
     return [answer if len(text) <= MOST_CHARACTERS else long for text, answer in zip(texts, answers, strict=True)]
 

@@ -21,7 +21,7 @@ from adjudge.protocols.check.paths import ABSENT, EVERY
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rows import ANSWERED, Found, block_columns
 from adjudge.protocols.check.rulefile import RuleFile, SelfTest
-from adjudge.protocols.check.rules import CheckContext, build
+from adjudge.protocols.check.rules import build
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.check.values import Answers
 
@@ -81,7 +81,7 @@ def _run_tests(compiled: Compiled, sandbox: Sandbox, findings: Findings) -> dict
     shown: dict[str, set[int]] = {}
     if not file.tests:
         return shown
-    graph = VerifierGraph(build(CheckContext(compiled)))
+    graph = VerifierGraph(build(compiled))
     evidence = graph.evaluate(batch_of_tests(file.tests, compiled, sandbox))
     for row, test in enumerate(file.tests):
         outcomes: dict[str, list[int]] = {}

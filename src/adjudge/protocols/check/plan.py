@@ -23,7 +23,6 @@ from adjudge.protocols.check.judge import decided
 from adjudge.protocols.check.metrics import finish
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.references import ReferenceReader
-from adjudge.protocols.check.rules import CheckContext
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import BatchPlan
@@ -48,7 +47,7 @@ class CheckPlan(BatchPlan):
         self.sandbox = Sandbox(config.memory_mb, config.seconds)
         self.compiled = compiled(rule_file(document), self.sandbox)
         self.config = msgspec.to_builtins(config) | {"rule_file": kept(document)}
-        self.use_rules("check", CheckContext(self.compiled), config.rules)
+        self.use_rules("check", self.compiled, config.rules)
         judge = agent_of(config.agent, config.agent_options, seed=config.seed)
         self.adjudicator = Adjudicator(judge, self.rules, task="check", top=_REASONS)
         self.use_digests(
@@ -107,17 +106,6 @@ class CheckPlan(BatchPlan):
         mask: NDArray[np.bool_] = codes(samples, "status", rows.STATUSES) == rows.ANSWERED
         return mask
 
-    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
-        """Evaluate the stored rules again on the stored fields, and compare everything that follows from them."""
-        batch = self.restore(samples)
-        judged = self.graph.evaluate(batch)
-        verdicts = self.adjudicator.stored_verdicts(samples, judged)
-        return [f"evidence: {difference}" for difference in judged.differences(evidence)] + [
-            f"samples.parquet: {name} is not what {self.source}"
-            for name, values in decided(batch, judged, verdicts).items()
-            if samples.column(name).to_pylist() != values.to_pylist()
-        ]
-
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Take every answer out of its text again; a text that was cut at the bound is left."""
         reader = rows.OutputReader(self.compiled, repairs=self.settings.repairs, by_line=False)
@@ -125,7 +113,7 @@ class CheckPlan(BatchPlan):
 
     def restore(self, samples: pa.Table) -> CheckBatch:
         """The answers as they were."""
-        return columns.restore(samples, self.compiled, self.sandbox, gold=self._gold)
+        return columns.restore(samples, self.compiled, self.sandbox)
 
     def decided(self, batch: CheckBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Verdicts, buckets, citations and scores."""

@@ -35,6 +35,8 @@ EXPECTED = {
 _METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
 _any = msgspec.json.Decoder()
 NAMES = pa.list_(pa.string())
+BLOCK_TYPES = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
+"""The columns of keys of `meta` and `input`; all others are text."""
 _astuple = msgspec.structs.astuple
 
 
@@ -362,12 +364,9 @@ def block_columns(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa
                 convert(value[key]) if isinstance(value, dict) and value.get(key) is not None else None
                 for value in values
             ],
-            _ARROW.get(name.kind, pa.string()),
+            BLOCK_TYPES.get(name.kind, pa.string()),
         )
     return columns
-
-
-_ARROW = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
 
 
 def _of_kind(name: Name) -> Callable[[Any], Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,8 @@ NO_VALUE = "the expression has no value here (NULL, or not a finite number)"
 _OPTIONAL = "the field is optional, and not in the answer"
 
 
-@dataclass(frozen=True)
-class CheckContext:
-    """What the rules are built from."""
-
-    compiled: Compiled
-
-
-def build(context: CheckContext) -> list[Rule]:
+def build(compiled: Compiled) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
-    compiled = context.compiled
     single = [each for each in compiled.fields if not each.path.many]
     rules = [_answer(), *_field_rules(compiled.fields), *_place_rules([f for f in compiled.fields if f.path.many])]
     if listed := [each for each in single if each.one_of]:

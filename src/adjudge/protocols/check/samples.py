@@ -11,14 +11,13 @@ import pyarrow.compute as pc
 from adjudge.protocols.check.batch import CheckBatch, ReadBatch, mistyped_rows
 from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
 from adjudge.protocols.check.names import Name
-from adjudge.protocols.check.rows import NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
+from adjudge.protocols.check.rows import BLOCK_TYPES, NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.readers.extract import METHODS
 
 WHOLE_ANSWER = "answer_json"
 """The column of samples.parquet that holds the answer itself, where a schema reads it."""
-_BLOCKS = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
 
 
 def table(read: ReadBatch, decided: Mapping[str, pa.Array], compiled: Compiled, *, gold: bool) -> pa.Table:
@@ -74,26 +73,30 @@ def stored_name(name: Name) -> str:
     return f"answer.{name.written[0]}" if len(name.written) == 1 else ".".join(name.written)
 
 
-def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox, *, gold: bool) -> CheckBatch:
-    """The batch as it was, from what is stored."""
-    n = samples.num_rows
-    known = {name.written: stored_name(name) for name in stored(compiled, gold=gold)}
-    columns: dict[str, pa.ChunkedArray] = {}
+def stored_columns(samples: pa.Table, compiled: Compiled) -> dict[str, pa.ChunkedArray]:
+    """What a run stores for every name of a rule file, the run's own or another; nulls where it stores none of that type."""
+    columns = {}
     for written, name in compiled.names.known.items():
-        if written in known:
-            columns[name.column] = samples.column(known[written])
-        elif written in {("id",), ("model",)}:
-            columns[name.column] = samples.column("sample" if written == ("id",) else "model").cast(pa.string())
-        else:
-            field = compiled.file.fields.get(written[-1])
-            kind = column_type(field).arrow if field is not None else _BLOCKS.get(name.kind, pa.string())
-            columns[name.column] = pa.chunked_array([pa.nulls(n, kind)])
+        source = "sample" if written == ("id",) else "model" if written == ("model",) else stored_name(name)
+        column = samples.column(source) if source in samples.column_names else None
+        if column is not None and pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
+        each = compiled.file.fields.get(written[-1]) if written[0] not in {"meta", "input"} else None
+        kind = BLOCK_TYPES.get(name.kind, pa.string()) if each is None else column_type(each).arrow
+        fits = column is not None and (each is None or column.type == kind)
+        columns[name.column] = column if fits else pa.chunked_array([pa.nulls(samples.num_rows, kind)])
+    return columns
+
+
+def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox) -> CheckBatch:
+    """The batch as it was, from what is stored."""
+    columns = stored_columns(samples, compiled)
     if compiled.file.schema:
         columns[WHOLE] = samples.column(WHOLE_ANSWER)
     return CheckBatch(
         compiled=compiled,
         sandbox=sandbox,
-        n=n,
+        n=samples.num_rows,
         status=codes(samples, "status", STATUSES).astype(np.uint8),
         columns=columns,
         mistyped=mistyped_rows(samples)[0],

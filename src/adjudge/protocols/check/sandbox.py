@@ -10,11 +10,11 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,9 @@ _ENVIRONMENT = {
 _RESULTS = {"BOOLEAN": pa.bool_(), "DOUBLE": pa.float64()}
 _START = 120  # seconds of the clock until the process is ready
 _WAIT = 10  # seconds of the clock for each second of computing, on a machine that has other things to do
+
+
+Answer = TypeVar("Answer")
 
 
 class OverLimit(Exception):
@@ -76,9 +79,14 @@ class Sandbox:
         return f"the rule was stopped: it needs more than {self.memory_mb} MB or {self.seconds} s for one batch"
 
     def parse(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        """The syntax tree of every text; an InstrumentError where one is more than the parser can take."""
-        reply, _ = self._ask({"do": "parse", "texts": list(texts)})
-        return [_tree(tree) for tree in reply["trees"]]
+        """The syntax tree of every text, or its error."""
+
+        def ask(places: Sequence[int]) -> list[dict[str, Any]]:
+            reply, _ = self._ask({"do": "parse", "texts": [texts[place] for place in places]})
+            return [_tree(tree) for tree in reply["trees"]]
+
+        too_much = {"error": True, "error_message": "it is more than the parser can take"}
+        return [tree or too_much for tree in self._each(range(len(texts)), ask).values()]
 
     def render(self, trees: Sequence[dict[str, Any]]) -> list[str]:
         """The SQL of syntax trees, as select lists."""
@@ -87,21 +95,39 @@ class Sandbox:
 
     def bind(self, columns: Sequence[tuple[str, str]], expressions: Sequence[str]) -> list[dict[str, str]]:
         """The type of every expression, or its error."""
-        reply, _ = self._ask({"do": "bind", "columns": list(columns), "expressions": list(expressions)})
-        results: list[dict[str, str]] = reply["results"]
-        return results
+
+        def ask(places: Sequence[int]) -> list[dict[str, str]]:
+            asked = [expressions[place] for place in places]
+            reply, _ = self._ask({"do": "bind", "columns": list(columns), "expressions": asked})
+            results: list[dict[str, str]] = reply["results"]
+            return results
+
+        heavy = {"error": f"Over limit: its constants alone need more than {self.memory_mb} MB or {self.seconds} s"}
+        return [result or heavy for result in self._each(range(len(expressions)), ask).values()]
 
     def evaluate(
         self, batch: pa.Table, columns: Sequence[tuple[str, str]], expressions: Sequence[tuple[str, str]]
     ) -> list[Column]:
-        """Every expression (SQL, type) over a batch.
-
-        All are asked at once. Where that goes over the limits each is asked alone, and one that did is ever after.
-        """
+        """Every expression (SQL, type) over a batch; one that went over the limits is asked alone ever after."""
         results = [Column(pa.chunked_array([], _RESULTS[kind])) for _, kind in expressions]
         first = 0
         for piece in _pieces(batch):
-            for whole, part in zip(results, self._over_piece(piece, columns, expressions), strict=True):
+
+            def ask(places: Sequence[int], piece: pa.Table = piece) -> list[Column]:
+                asked = {"do": "evaluate", "columns": list(columns), "expressions": [expressions[p] for p in places]}
+                reply, table = self._ask_over(piece, asked)
+                return [
+                    Column(table.column(f"e{index}"), _raised(table, index, reply["raised"].get(str(index), "")))
+                    for index in range(len(places))
+                ]
+
+            parts = self._each([place for place, (sql, _) in enumerate(expressions) if sql not in self._heavy], ask)
+            for place, (whole, (sql, kind)) in enumerate(zip(results, expressions, strict=True)):
+                part = parts[place] if place in parts else self._each([place], ask)[place]
+                if part is None:
+                    self._heavy.add(sql)
+                    nothing = pa.chunked_array([pa.nulls(piece.num_rows, _RESULTS[kind])])
+                    part = Column(nothing, [(np.arange(piece.num_rows), self.over)])
                 whole.values = pa.chunked_array([*whole.values.chunks, *part.values.chunks], whole.values.type)
                 whole.errors += [(rows + first, text) for rows, text in part.errors]
             first += piece.num_rows
@@ -117,75 +143,43 @@ class Sandbox:
         return why
 
     def validate(self, answers: pa.ChunkedArray, assertions: Sequence[dict[str, Any]]) -> Validated:
-        """Every assertion over the JSON texts of answers; where all at once are over the limits, each alone."""
+        """Every assertion over the JSON texts of answers."""
         validated = Validated(np.zeros((len(assertions), len(answers)), dtype=np.uint8), {})
         table = pa.table({"answer": answers}).combine_chunks()
         step = max(1, MOST_VALIDATED // len(assertions))
+        cuts = (table.slice(start, step).combine_chunks() for start in range(0, table.num_rows, step))
         first = 0
-        for start in range(0, table.num_rows, step):
-            for piece in _pieces(table.slice(start, step).combine_chunks()):
-                try:
-                    self._validated(piece, assertions, range(len(assertions)), first, validated)
-                except OverLimit:
-                    for place in range(len(assertions)):
-                        try:
-                            self._validated(piece, assertions, [place], first, validated)
-                        except OverLimit:
-                            validated.states[place, first : first + piece.num_rows] = BROKEN
-                            validated.why |= {(place, first + row): self.over for row in range(piece.num_rows)}
-                first += piece.num_rows
+        for piece in (piece for cut in cuts for piece in _pieces(cut)):
+
+            def ask(places: Sequence[int], piece: pa.Table = piece) -> list[tuple[pa.Array, pa.Array]]:
+                asked = {"do": "validate", "assertions": [assertions[place] for place in places]}
+                _, table = self._ask_over(piece, asked)
+                return [(table.column(f"s{index}"), table.column(f"w{index}")) for index in range(len(places))]
+
+            rows = slice(first, first + piece.num_rows)
+            for place, answer in self._each(range(len(assertions)), ask).items():
+                if answer is None:
+                    validated.states[place, rows] = BROKEN
+                    validated.why |= {(place, row): self.over for row in range(rows.start, rows.stop)}
+                    continue
+                states, words = answer
+                validated.states[place, rows] = states.to_numpy()
+                failed = np.flatnonzero(validated.states[place, rows] >= FAILED).tolist()
+                validated.why |= {(place, first + row): words[row].as_py() for row in failed}
+            first = rows.stop
         return validated
 
-    def _validated(
-        self,
-        piece: pa.Table,
-        assertions: Sequence[dict[str, Any]],
-        places: Sequence[int],
-        first: int,
-        validated: Validated,
-    ) -> None:
-        asked = {"do": "validate", "assertions": [assertions[place] for place in places]}
-        _, table = self._ask_over(piece, asked)
-        for index, place in enumerate(places):
-            states = table.column(f"s{index}").to_numpy()
-            validated.states[place, first : first + piece.num_rows] = states
-            words = table.column(f"w{index}")
-            for row in np.flatnonzero(states >= FAILED).tolist():
-                validated.why[place, first + row] = words[row].as_py()
-
-    def _over_piece(
-        self, piece: pa.Table, columns: Sequence[tuple[str, str]], expressions: Sequence[tuple[str, str]]
-    ) -> list[Column]:
-        together = [place for place, (sql, _) in enumerate(expressions) if sql not in self._heavy]
-        results: dict[int, Column] = {}
-        with suppress(OverLimit):
-            results = self._some(piece, columns, expressions, together)
-        for place in range(len(expressions)):
-            if place in results:
-                continue
-            try:
-                results |= self._some(piece, columns, expressions, [place])
-            except OverLimit:
-                self._heavy.add(expressions[place][0])
-                nothing = pa.chunked_array([pa.nulls(piece.num_rows, _RESULTS[expressions[place][1]])])
-                results[place] = Column(nothing, [(np.arange(piece.num_rows), self.over)])
-        return [results[place] for place in range(len(expressions))]
-
-    def _some(
-        self,
-        piece: pa.Table,
-        columns: Sequence[tuple[str, str]],
-        expressions: Sequence[tuple[str, str]],
-        places: Sequence[int],
-    ) -> dict[int, Column]:
-        if not places:
-            return {}
-        asked = {"do": "evaluate", "columns": list(columns), "expressions": [expressions[place] for place in places]}
-        reply, table = self._ask_over(piece, asked)
-        return {
-            place: Column(table.column(f"e{index}"), _raised(table, index, reply["raised"].get(str(index), "")))
-            for index, place in enumerate(places)
-        }
+    def _each(
+        self, places: Iterable[int], ask: Callable[[Sequence[int]], Sequence[Answer]]
+    ) -> dict[int, Answer | None]:
+        """What is asked of all places at once; where that is over the limits, of each alone, None where it still is."""
+        left = list(places)
+        try:
+            return dict(zip(left, ask(left), strict=True)) if left else {}
+        except OverLimit:
+            if len(left) == 1:
+                return {left[0]: None}
+            return {place: self._each([place], ask)[place] for place in left}
 
     def _ask_over(self, piece: pa.Table, header: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
         """A request about rows, which gives rows."""

@@ -123,32 +123,32 @@ class Walk:
         for key, value in node.items():
             if key not in _KEYS[kind] and key not in _PLAIN and _says_something(key, value):
                 raise Refused(f"{_words(key)} is not allowed in a rule", *self._word(node))
-        getattr(self, f"_{kind.lower()}")(node, scope)
+        if kind == "FUNCTION":
+            self._function(node, scope)
+        elif kind == "LAMBDA":
+            self._lambda(node, scope)
+        elif kind == "COLUMN_REF":
+            self._column_ref(node, scope)
+        else:
+            children = _children(node)
+            self._plain_node(kind, node, children)
+            for child in children:
+                self._node(child, scope)
         self.depth -= 1
 
-    def _comparison(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        self._compared(node, [node["left"], node["right"]])
-        self._node(node["left"], scope)
-        self._node(node["right"], scope)
-
-    def _conjunction(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        for child in node["children"]:
-            self._node(child, scope)
-
-    def _between(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        self._compared(node, [node["input"], node["lower"], node["upper"]])
-        for key in _KEYS["BETWEEN"]:
-            self._node(node[key], scope)
-
-    def _case(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        for check in node["case_checks"]:
-            self._node(check["when_expr"], scope)
-            self._node(check["then_expr"], scope)
-        self._node(node["else_expr"], scope)
-
-    def _cast(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        self._type(node["type_expr"])
-        self._node(node["child"], scope)
+    def _plain_node(self, kind: str, node: dict[str, Any], children: Sequence[dict[str, Any]]) -> None:
+        """What is asked of a node beside that its children are held to the list."""
+        if kind == "CAST":
+            self._type(node["type_expr"])
+        literal = (node.get("literal") or {}).get("kind")
+        if kind == "CONSTANT" and literal not in {"INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL_LITERAL"}:
+            raise Refused(f"a constant of kind {literal} is not allowed in a rule", *self._word(node))
+        if kind == "OPERATOR" and node["type"] not in f.OPERATOR_TYPES:
+            raise Refused(f"{_words(node['type'])} is not allowed in a rule", *self._word(node))
+        if kind == "OPERATOR" and len(children) > MOST_LIST:
+            raise Refused(f"a list of more than {MOST_LIST} values is not for a rule", *self._word(node))
+        if kind in {"COMPARISON", "BETWEEN"} or node["type"] in {"COMPARE_IN", "COMPARE_NOT_IN"}:
+            self._compared(node, children)
 
     def _type(self, node: dict[str, Any]) -> None:
         word = str(node.get("type_name", ""))
@@ -160,22 +160,6 @@ class Walk:
                 self._type(child)
             elif child.get("class") != "CONSTANT":
                 raise Refused(f"a cast to {word} with such a size is not allowed", *self._word(node))
-
-    def _constant(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        del scope
-        literal = node.get("literal") or {}
-        if literal.get("kind") not in {"INTEGER", "NUMERIC", "STRING", "BOOLEAN", "NULL_LITERAL"}:
-            raise Refused(f"a constant of kind {literal.get('kind')} is not allowed in a rule", *self._word(node))
-
-    def _operator(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
-        if node["type"] not in f.OPERATOR_TYPES:
-            raise Refused(f"{_words(node['type'])} is not allowed in a rule", *self._word(node))
-        if len(node["children"]) > MOST_LIST:
-            raise Refused(f"a list of more than {MOST_LIST} values is not for a rule", *self._word(node))
-        if node["type"] in {"COMPARE_IN", "COMPARE_NOT_IN"}:
-            self._compared(node, node["children"])
-        for child in node["children"]:
-            self._node(child, scope)
 
     def _function(self, node: dict[str, Any], scope: tuple[str, ...]) -> None:
         name, arguments = str(node["function_name"]), node.get("arguments") or []
@@ -309,6 +293,15 @@ class Walk:
     def _find(self, word: str) -> int | None:
         place = self.text.lower().find(word.lower())
         return None if place < 0 else place
+
+
+def _children(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a node that are expressions themselves; all keys of `_KEYS` that hold some are here."""
+    children = [node[key] for key in ("left", "right", "input", "lower", "upper", "child") if key in node]
+    children += node.get("children") or ()
+    for check in node.get("case_checks", ()):
+        children += [check["when_expr"], check["then_expr"]]
+    return [*children, *([node["else_expr"]] if "else_expr" in node else [])]
 
 
 def _variables(node: dict[str, Any]) -> list[str] | None:
