@@ -608,11 +608,11 @@ def test_forward_fill_is_counted_and_blanks_are_refused_without_it(tmp_path):
 def test_time_in_milliseconds(tmp_path, unit, factor, note):
     from pathlib import Path
 
-    from adjudge.protocols.anomaly.rows import Columns, read_flights
+    from adjudge.protocols.anomaly.rows import DataOptions, read_flights
 
     times = [str(round(k * 0.1 * factor, 6)) if factor == 1 else str(k * 100) for k in range(400)]
     (tmp_path / "a.csv").write_text("t,x\n" + "".join(f"{t},{k % 7}\n" for k, t in enumerate(times)))
-    read = read_flights(Path(tmp_path / "a.csv").parent, Columns(time_unit=unit))
+    read = read_flights(Path(tmp_path / "a.csv").parent, DataOptions(time_unit=unit))
     assert np.diff(read.flights[0].time) == pytest.approx(0.1)
     assert bool(read.notes) is note
 

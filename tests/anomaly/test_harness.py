@@ -17,7 +17,7 @@ from adjudge.errors import ConfigError, InputError, VerificationFailed
 from adjudge.protocols.anomaly.attacks import ACCELERATION, POSITION, VELOCITY
 from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.protocols.anomaly.example import GRAVITY, simulate, write_example
-from adjudge.protocols.anomaly.rows import Columns, read_flights
+from adjudge.protocols.anomaly.rows import DataOptions, read_flights
 
 CATALOG = {
     "bias": {"parameters": {"position_bias_m": 5.0}, "duration": 10.0, "seed": 1},
@@ -462,6 +462,6 @@ def test_a_damaged_page_of_words_is_refused(tmp_path):
             continue
         if damaged.null_count == 0 and max(damaged.indices.to_pylist()) >= len(damaged.dictionary):
             with pytest.raises(InputError, match="neither readable CSV nor Parquet"):
-                read_flights(path, Columns())
+                read_flights(path, DataOptions())
             refused += 1
     assert refused

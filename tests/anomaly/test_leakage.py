@@ -22,9 +22,9 @@ from adjudge.protocols.anomaly.leakage import (
     content_of,
     correlations,
 )
-from adjudge.protocols.anomaly.rows import Columns, Flight, Splits, parse_splits, read_flights
+from adjudge.protocols.anomaly.rows import DataOptions, Flight, Splits, parse_splits, read_flights
 
-COLUMNS = Columns()
+COLUMNS = DataOptions()
 
 
 def check_content(splits, flights):

@@ -14,7 +14,7 @@ from tests.anomaly.leaks import Leak, clean_flights, leaking_flights, splits_of
 from adjudge.cli.main import main
 from adjudge.protocols.anomaly.example import simulate
 from adjudge.protocols.anomaly.leakage import check_disjoint, content_of
-from adjudge.protocols.anomaly.rows import Columns, Flight, Splits
+from adjudge.protocols.anomaly.rows import DataOptions, Flight, Splits
 
 NAMES = ("a", "b", "c", "d")
 SPLITS = Splits(("a", "b"), ("c",), ("d",))
@@ -61,7 +61,7 @@ HIDDEN = {
 def outcome(flights, columns, clock=None):
     n = next(iter(columns.values())).size
     time = np.arange(n) * 0.07 + 500.0 if clock is None else clock
-    return check_disjoint(SPLITS, content_of([*flights[:3], Flight("d", time, dict(columns))], Columns()))
+    return check_disjoint(SPLITS, content_of([*flights[:3], Flight("d", time, dict(columns))], DataOptions()))
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
@@ -83,7 +83,7 @@ def test_same_change_of_a_flight_of_its_own_is_none(flights, hidden):
 def test_share_is_counted_and_held_against_the_bound(flights):
     train, test = flights[0], flights[3]
     columns = {k: np.concatenate([train.columns[k][:20], v[20:]]) for k, v in test.columns.items()}
-    content = content_of([*flights[:3], Flight("d", test.time, columns)], Columns())
+    content = content_of([*flights[:3], Flight("d", test.time, columns)], DataOptions())
     check = check_disjoint(SPLITS, content)
     assert check.reasons == ["5 % of the rows of flight d (test) stand in flight a (train) too"]
     assert check_disjoint(SPLITS, content, bound=0.06).outcome == "pass"
@@ -91,7 +91,7 @@ def test_share_is_counted_and_held_against_the_bound(flights):
 
 def test_copy_within_a_split_is_refused_in_test_and_in_folds(flights):
     twin = Flight("e", flights[3].time, noisy(flights[3].columns))
-    content = content_of([*flights, twin], Columns())
+    content = content_of([*flights, twin], DataOptions())
     within = check_disjoint(Splits(("a", "b"), ("c",), ("d", "e")), content)
     assert within.reasons == ["flights d (test) and e (test) hold the same rows under two names; a flight counts once"]
     train = Splits(("d", "e"), ("c",), ("a", "b"))
@@ -102,18 +102,18 @@ def test_copy_within_a_split_is_refused_in_test_and_in_folds(flights):
 def test_values_that_repeat_too_often_are_unknown_not_passed():
     random = np.random.default_rng(0)
     coarse = [Flight(n, np.arange(300.0), {"x": random.integers(0, 3, 300) * 1.0}) for n in NAMES]
-    check = check_disjoint(SPLITS, content_of(coarse, Columns()))
+    check = check_disjoint(SPLITS, content_of(coarse, DataOptions()))
     assert check.outcome == "not_applicable"
     assert "repeat too often to tell a partial copy" in check.reasons[0]
     copied = [*coarse[:3], Flight("d", coarse[0].time, coarse[0].columns)]
-    assert check_disjoint(SPLITS, content_of(copied, Columns())).outcome == "fail"
+    assert check_disjoint(SPLITS, content_of(copied, DataOptions())).outcome == "fail"
 
 
 def test_no_clean_data_set_is_called_leaky():
     wrong = []
     for seed in range(200):
         flights = clean_flights(seed)
-        check = check_disjoint(splits_of(flights), content_of(flights, Columns()))
+        check = check_disjoint(splits_of(flights), content_of(flights, DataOptions()))
         wrong += [(seed, check.reasons)] if check.outcome == "fail" else []
     assert wrong == []
 
@@ -123,7 +123,7 @@ def test_random_leaks_of_five_percent_or_more_are_found():
     for seed in range(200):
         leak = Leak.random(seed)
         flights, splits = leaking_flights(seed, leak)
-        check = check_disjoint(splits, content_of(flights, Columns()))
+        check = check_disjoint(splits, content_of(flights, DataOptions()))
         missed += [(seed, leak)] if check.outcome != "fail" else []
     assert len(missed) <= 0.05 * 200, missed
 

@@ -113,9 +113,9 @@ def inject(
     """Write attacked copies of clean flights, with labels, for use elsewhere."""
     from adjudge.protocols.anomaly.attacks import write_attacked
     from adjudge.protocols.anomaly.catalog import read_catalog
-    from adjudge.protocols.anomaly.rows import Columns, read_flights, read_splits
+    from adjudge.protocols.anomaly.rows import DataOptions, read_flights, read_splits
 
-    flights = read_flights(data, Columns(flight_column, time_column)).flights
+    flights = read_flights(data, DataOptions(flight_column=flight_column, time_column=time_column)).flights
     if splits is not None:
         chosen = set(read_splits(splits).test)
         flights = [flight for flight in flights if flight.id in chosen]

@@ -69,28 +69,23 @@ def leakage(**flags: Any) -> int:
     Example:
       adjudge leakage --splits splits.json --data features.csv --check-code src/
     """
-    from adjudge.protocols.anomaly.leakage_report import Limits, look
-    from adjudge.protocols.anomaly.rows import Columns
+    from adjudge.protocols.anomaly.leakage_report import look
+    from adjudge.protocols.anomaly.rows import DataOptions
 
     splits, data, code = flags["splits"], flags["data"], list(flags["check_code"])
     if splits is None and data is None and not code:
         raise click.UsageError("nothing to check: give --splits, --data or --check-code")
-    named = {name: flags[f"{name}_column"] for name in ("flight", "time", "label", "target")}
-    columns = Columns(
-        **{name: value for name, value in named.items() if value is not None},
-        time_unit=flags["time_unit"],
-        rename=pairs(flags["columns"], "--column", "OURS=THEIRS"),
-        fill=flags["fill"],
-        features=list(flags["features"]) or None,
+    known = {name: flags[name] for name in DataOptions.__struct_fields__ if flags.get(name) is not None}
+    options = DataOptions(
+        **known
+        | {
+            "features": list(flags["features"]) or None,
+            "rename": pairs(flags["columns"], "--column", "OURS=THEIRS"),
+            "sources": pairs(flags["declare"], "--declare", "COLUMN=SOURCE"),
+            "sensors": read_sensors(flags["sensors"]),
+        }
     )
-    limits = Limits(
-        correlation=flags["correlation_threshold"],
-        overlap=flags["overlap_bound"],
-        sources=pairs(flags["declare"], "--declare", "COLUMN=SOURCE"),
-        sensors=read_sensors(flags["sensors"]),
-        imu_only=flags["imu_only"],
-    )
-    report = look(splits=splits, data=data, code=code, columns=columns, limits=limits)
+    report = look(splits=splits, data=data, code=code, options=options)
     if flags["as_json"]:
         print_json(report.to_dict())
     elif not flags["quiet"]:

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import ConfigError
-from adjudge.protocols.anomaly.overlap import BOUND
-from adjudge.protocols.anomaly.rows import UNITS, Columns
+from adjudge.protocols.anomaly.rows import UNITS, DataOptions
 from adjudge.protocols.common.plan import MOST_RESAMPLES, check_choices, configured
 
 PRIMARY = (
@@ -40,7 +39,7 @@ class DetectorConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return self.name or self.detector
 
 
-class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AnomalyConfig(DataOptions, msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Everything that changes a number, and what the run keeps."""
 
     splits: Any
@@ -51,12 +50,6 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     detector_options: dict[str, Any] = {}
     detectors: list[str | DetectorConfig] | None = None
     causal: bool = True
-    features: list[str] | None = None
-    sources: dict[str, str] = {}
-    sensors: dict[str, str] = {}
-    rename: dict[str, str] = {}
-    fill: str | None = None
-    imu_only: bool = False
     name: str | None = None
     target_fpr: float = 0.01
     n_consecutive: Any = 5
@@ -65,33 +58,11 @@ class AnomalyConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     resamples: int = 2000
     level: float = 0.95
     seed: int = 0
-    correlation_threshold: float = 0.9
-    overlap_bound: float = BOUND
     code: list[str] = []
     show_invalid: bool = False
     leave_one_flight_out: bool = False
     refit_check: bool = True
     no_scores: bool = False
-    flight_column: str = "flight"
-    time_column: str = "t"
-    time_unit: str | None = None
-    label_column: str = "label"
-    target_column: str | None = None
-    shift_column: str | None = None
-
-    def columns(self) -> Columns:
-        """The columns that are no features, by their names in the file."""
-        return Columns(
-            flight=self.flight_column,
-            time=self.time_column,
-            label=self.label_column,
-            target=self.target_column,
-            shift=self.shift_column,
-            time_unit=self.time_unit,
-            rename=self.rename,
-            fill=self.fill,
-            features=self.features,
-        )
 
     def judged(self) -> list[DetectorConfig]:
         """The detectors to judge; of a scores file, the one that made it."""

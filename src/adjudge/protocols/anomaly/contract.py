@@ -18,12 +18,10 @@ from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.config import PRIMARY, AnomalyConfig
 from adjudge.protocols.anomaly.leakage import (
     Content,
-    check_allowed,
-    check_banned,
-    check_covers,
     check_disjoint,
     check_no_shuffle,
-    circular,
+    column_checks,
+    split_checks,
 )
 from adjudge.protocols.anomaly.overlap import overlap
 from adjudge.protocols.anomaly.rows import Flight, Splits
@@ -234,11 +232,6 @@ def _again(record: Mapping[str, Any], table: ScoreTable, splits: Splits, setting
     if settings.scores is not None:
         yield from check_scored_splits(table, splits, settings.overlap_bound)
         return
-    features = list(record.get("features") or ())
-    flights: dict[str, str] = record.get("flights") or {}
-    content = Content(**(record.get("shared_rows") or {"pairs": (), "coarse": (), "notes": ()}))
-    yield check_disjoint(splits, content, bound=settings.overlap_bound, folds=settings.leave_one_flight_out)
-    yield check_covers(splits, [*flights, *(item.flight for item in table.sequences)])
-    yield check_banned(features, settings.sensors)
-    yield check_allowed(features, settings.sources, imu_only=settings.imu_only, sensors=settings.sensors)
-    yield circular(record.get("correlations"), record.get("correlation_notes") or (), settings.correlation_threshold)
+    present = [*(record.get("flights") or ()), *(item.flight for item in table.sequences)]
+    yield from split_checks(splits, record, present, settings, folds=settings.leave_one_flight_out)
+    yield from column_checks(record, settings)

@@ -22,17 +22,8 @@ from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.config import AnomalyConfig, DetectorConfig
 from adjudge.protocols.anomaly.detectors import detector, fingerprint
 from adjudge.protocols.anomaly.folds import folds_of
-from adjudge.protocols.anomaly.leakage import (
-    check_allowed,
-    check_banned,
-    check_covers,
-    check_disjoint,
-    circular,
-    content_of,
-    correlations,
-    feature_names,
-)
-from adjudge.protocols.anomaly.rows import SPLITS, Columns, Flight, Splits, read_flights
+from adjudge.protocols.anomaly.leakage import column_checks, data_record, feature_names, split_checks
+from adjudge.protocols.anomaly.rows import SPLITS, Flight, Splits, read_flights
 from adjudge.protocols.anomaly.trial import Failed, Scaler, Trial, normal_rows, probe
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 
@@ -52,39 +43,25 @@ class Outcome:
 
 def score_flights(settings: AnomalyConfig, splits: Splits, catalog: Catalog | None) -> list[Outcome]:
     """For each detector: fit on clean train, score clean validation, clean test and every attack on test."""
-    columns = settings.columns()
-    read = read_flights(Path(settings.data or ""), columns)
-    flights = read.flights
-    features = settings.features or feature_names(flights, columns)
-    _check_cells(flights, features, columns.label, settings)
+    read = read_flights(Path(settings.data or ""), settings)
+    flights, label = read.flights, settings.label_column
+    features = settings.features or feature_names(flights, settings)
+    _check_cells(flights, features, settings)
     by_id = {flight.id: flight for flight in flights}
     parts = {split: [by_id[name] for name in dict.fromkeys(splits.of(split)) if name in by_id] for split in SPLITS}
     for split, members in parts.items():
         if not members:
             raise InputError(f"no flight of {split} is in the data", file=settings.data)
-    if catalog is None and columns.label not in flights[0].columns:
-        raise ConfigError(
-            f"there is nothing to detect: no catalog of attacks, and the data has no column {columns.label!r}"
-        )
-    measured, notes = correlations(flights, features, columns)
-    content = content_of(flights, columns)
-    record = {
-        "features": features,
-        "flights": {flight.id: flight.digest() for flight in flights},
-        "shared_rows": content._asdict(),
-        "correlations": measured,
-        "correlation_notes": notes,
-        "notes": [*read.notes, *_kept_labels(parts[TEST], columns.label, catalog)],
-    }
+    if catalog is None and label not in flights[0].columns:
+        raise ConfigError(f"there is nothing to detect: no catalog of attacks, and the data has no column {label!r}")
+    notes = [*read.notes, *_kept_labels(parts[TEST], label, catalog)]
+    record = data_record(flights, features, settings) | {"notes": notes}
     checks = [
-        check_disjoint(splits, content, bound=settings.overlap_bound, folds=settings.leave_one_flight_out),
-        check_covers(splits, list(by_id)),
-        check_banned(features, settings.sensors),
-        check_allowed(features, settings.sources, imu_only=settings.imu_only, sensors=settings.sensors),
-        circular(measured, notes, settings.correlation_threshold),
-        _labelled_train(parts[TRAIN], columns.label),
+        *split_checks(splits, record, list(by_id), settings, folds=settings.leave_one_flight_out),
+        *column_checks(record, settings),
+        _labelled_train(parts[TRAIN], label),
     ]
-    bench = _Bench(settings, columns, features, catalog, flights)
+    bench = _Bench(settings, features, catalog, flights)
     # A detector that cannot be made is a wrong configuration, found before the first one runs.
     for chosen in settings.judged():
         detector(chosen.detector, chosen.options, settings.seed)
@@ -94,7 +71,6 @@ def score_flights(settings: AnomalyConfig, splits: Splits, catalog: Catalog | No
 @dataclass(frozen=True)
 class _Bench:
     settings: AnomalyConfig
-    columns: Columns
     features: list[str]
     catalog: Catalog | None
     flights: list[Flight]
@@ -138,13 +114,13 @@ class _Bench:
 
     def _trial(self, chosen: DetectorConfig, parts: Parts, scaler: Scaler, *, with_val: bool = True) -> Trial:
         tried = detector(chosen.detector, chosen.options, self.settings.seed)
-        train = [normal_rows(flight, self.columns.label) for flight in parts[TRAIN]]
+        train = [normal_rows(flight, self.settings.label_column) for flight in parts[TRAIN]]
         trial = Trial(tried, chosen.label, self.features, scaler)
         trial.causal &= chosen.causal
         return trial.fit(train, parts[VAL] if with_val else None)
 
     def _scaler(self, parts: Parts) -> Scaler:
-        rows = [normal_rows(flight, self.columns.label).matrix(self.features) for flight in parts[TRAIN]]
+        rows = [normal_rows(flight, self.settings.label_column).matrix(self.features) for flight in parts[TRAIN]]
         return Scaler.of(np.concatenate(rows))
 
     def _sequences(
@@ -157,7 +133,7 @@ class _Bench:
         for split in (VAL, TEST):
             for flight in parts[split]:
                 mark = LEFT_OUT if fold and split == VAL else ATTACKED
-                label = np.where(_faulty(flight, self.columns.label), mark, 0).astype(np.int8)
+                label = np.where(_faulty(flight, self.settings.label_column), mark, 0).astype(np.int8)
                 yield Item(flight.id, split, None, None, None, condition=flight.condition), flight, label, None
         seen: Counter[tuple[str, float | None, int | None]] = Counter()
         for attack in self.catalog.attacks if self.catalog is not None else ():
@@ -165,7 +141,7 @@ class _Bench:
             for flight in parts[TEST]:
                 done = inject(flight, attack)
                 item = Item(flight.id, TEST, *key, seen[key], flight.condition)
-                label = np.where(_faulty(flight, self.columns.label), LEFT_OUT, 0).astype(np.int8)
+                label = np.where(_faulty(flight, self.settings.label_column), LEFT_OUT, 0).astype(np.int8)
                 label[done.label] = ATTACKED
                 yield item, done.flight, label, {**done.record, "onset_range": list(attack.onset_range)}
             seen[key] += 1
@@ -206,7 +182,7 @@ def _kept_labels(flights: Sequence[Flight], label: str, catalog: Catalog | None)
     ]
 
 
-def _check_cells(flights: Sequence[Flight], features: Sequence[str], label: str, settings: AnomalyConfig) -> None:
+def _check_cells(flights: Sequence[Flight], features: Sequence[str], settings: AnomalyConfig) -> None:
     """Refuse features that are not there or have blank cells, and labels that are neither 0 nor 1."""
     if not features:
         raise InputError("the data has no feature columns", file=settings.data)
@@ -220,6 +196,7 @@ def _check_cells(flights: Sequence[Flight], features: Sequence[str], label: str,
                 hint = "--fill forward repeats the value before." if bad[0] > 0 else "There is no value before it."
                 text = f"flight {flight.id}: {name} is no number at row {bad[0] + 1} ({bad.size} rows in all)."
                 raise InputError(text, file=settings.data, hint=hint)
+        label = settings.label_column
         truth = flight.columns.get(label, np.zeros(1))
         wrong = np.flatnonzero((truth != 0) & (truth != 1))
         if wrong.size:

@@ -11,8 +11,8 @@ import numpy as np
 
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.checks import FAIL, Check
-from adjudge.protocols.anomaly.overlap import BOUND, overlap
-from adjudge.protocols.anomaly.rows import SPLITS, Columns, Flight, Splits
+from adjudge.protocols.anomaly.overlap import overlap
+from adjudge.protocols.anomaly.rows import OVERLAP_BOUND, SPLITS, DataOptions, Flight, Splits
 from adjudge.protocols.anomaly.words import TRAIN, banned
 
 _RAW = tuple(f"gps_{axis}" for axis in ("x", "y", "z", "vx", "vy", "vz")) + tuple(
@@ -43,9 +43,9 @@ class Content(NamedTuple):
     notes: Sequence[str]
 
 
-def content_of(flights: Sequence[Flight], columns: Columns) -> Content:
+def content_of(flights: Sequence[Flight], options: DataOptions) -> Content:
     """The rows that flights share, by content."""
-    ignored = {name for name in (columns.label, columns.target) if name}
+    ignored = {name for name in (options.label_column, options.target_column) if name}
     measured = overlap(flights, ignored)
     pairs = [tuple(pair) for pair in measured.pairs]
     for one, other in combinations([flight for flight in flights if flight.id in measured.coarse], 2):
@@ -73,7 +73,7 @@ def _contained(one: Flight, other: Flight, names: Sequence[str]) -> list[tuple[s
 
 
 def check_disjoint(
-    splits: Splits, content: Content | None = None, *, bound: float = BOUND, folds: bool = False
+    splits: Splits, content: Content | None = None, *, bound: float = OVERLAP_BOUND, folds: bool = False
 ) -> Check:
     """`split.disjoint`: every flight in one split, by id and by content; no split empty; no flight twice in one.
 
@@ -207,10 +207,14 @@ def circular(measured: Sequence[Sequence[Any]] | None, notes: Sequence[str], thr
 
 
 def correlations(
-    flights: Sequence[Flight], features: Sequence[str], columns: Columns
+    flights: Sequence[Flight], features: Sequence[str], options: DataOptions
 ) -> tuple[list[Correlation] | None, list[str]]:
     """Both correlations within flights of every pair to test, None where there is none; and notes."""
-    against = [name for name in (columns.target, columns.label) if name and flights and name in flights[0].columns]
+    against = [
+        name
+        for name in (options.target_column, options.label_column)
+        if name and flights and name in flights[0].columns
+    ]
     gps = [name for name in features if name.startswith("gps_")]
     imu = [name for name in features if name.startswith("imu_")]
     pairs = [*product(features, against), *product(gps, imu)]
@@ -262,9 +266,41 @@ def _on_shared_rows(flights: Sequence[Flight], one: str, other: str, notes: list
     return rows
 
 
-def feature_names(flights: Sequence[Flight], columns: Columns) -> list[str]:
+def data_record(flights: Sequence[Flight], features: Sequence[str], options: DataOptions) -> dict[str, Any]:
+    """What the checks of splits and columns need to know of flights, as a run keeps it."""
+    measured, notes = correlations(flights, features, options)
+    return {
+        "features": list(features),
+        "flights": {flight.id: flight.digest() for flight in flights},
+        "shared_rows": content_of(flights, options)._asdict(),
+        "correlations": measured,
+        "correlation_notes": notes,
+    }
+
+
+def split_checks(
+    splits: Splits, record: Mapping[str, Any], present: Sequence[str], options: DataOptions, *, folds: bool = False
+) -> list[Check]:
+    """`split.disjoint` and `split.covers`, of the flights that are present and the rows they share."""
+    content = Content(**(record.get("shared_rows") or {"pairs": (), "coarse": (), "notes": ()}))
+    disjoint = check_disjoint(splits, content, bound=options.overlap_bound, folds=folds)
+    return [disjoint, check_covers(splits, present)]
+
+
+def column_checks(record: Mapping[str, Any], options: DataOptions) -> list[Check]:
+    """The checks `feature.…` of the columns of a record."""
+    features = list(record.get("features") or ())
+    notes = record.get("correlation_notes") or ()
+    return [
+        check_banned(features, options.sensors),
+        check_allowed(features, options.sources, imu_only=options.imu_only, sensors=options.sensors),
+        circular(record.get("correlations"), notes, options.correlation_threshold),
+    ]
+
+
+def feature_names(flights: Sequence[Flight], options: DataOptions) -> list[str]:
     """The columns of the data that are neither flight, time, label nor target."""
-    return [name for name in flights[0].columns if name not in columns.special()] if flights else []
+    return [name for name in flights[0].columns if name not in options.special] if flights else []
 
 
 def _ranks(values: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,32 +10,17 @@ from typing import Any
 from adjudge.protocols.anomaly.checks import FAIL, NOT_APPLICABLE, PASS, Check
 from adjudge.protocols.anomaly.code_files import CodeReport, code_check, scan_paths
 from adjudge.protocols.anomaly.leakage import (
-    check_allowed,
-    check_banned,
-    check_covers,
     check_disjoint,
     check_no_shuffle,
-    circular,
-    content_of,
-    correlations,
+    column_checks,
+    data_record,
     feature_names,
+    split_checks,
 )
-from adjudge.protocols.anomaly.overlap import BOUND
-from adjudge.protocols.anomaly.rows import Columns, Flight, read_flights, read_splits
+from adjudge.protocols.anomaly.rows import DataOptions, Flight, read_flights, read_splits
 
 _MARKS = {PASS: "ok     ", FAIL: "LEAK   ", NOT_APPLICABLE: "unknown"}
 _INDENT = " " * 10
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What is allowed: correlation, shared rows, and what the columns are declared to be."""
-
-    correlation: float = 0.9
-    overlap: float = BOUND
-    sources: Mapping[str, str] = field(default_factory=dict)
-    sensors: Mapping[str, str] = field(default_factory=dict)
-    imu_only: bool = False
 
 
 @dataclass
@@ -81,32 +66,24 @@ class LeakageReport:
         return [*shown, counted + unknown]
 
 
-def look(
-    *, splits: Path | None, data: Path | None, code: Sequence[Path], columns: Columns, limits: Limits
-) -> LeakageReport:
+def look(*, splits: Path | None, data: Path | None, code: Sequence[Path], options: DataOptions) -> LeakageReport:
     """Make every check that the given files allow."""
     report = LeakageReport()
     flights: list[Flight] = []
+    record: dict[str, Any] = {}
     if data is not None:
-        read = read_flights(data, columns)
+        read = read_flights(data, options)
         flights = read.flights
         report.notes += read.notes
+        record = data_record(flights, feature_names(flights, options), options)
     if splits is not None:
         parted = read_splits(splits)
         report.notes += parted.notes
-        content = content_of(flights, columns) if flights else None
-        report.checks.append(check_disjoint(parted, content, bound=limits.overlap))
-        if flights:
-            report.checks.append(check_covers(parted, [flight.id for flight in flights]))
+        present = [flight.id for flight in flights]
+        report.checks += split_checks(parted, record, present, options) if flights else [check_disjoint(parted)]
     if flights:
-        features = feature_names(flights, columns)
-        measured, notes = correlations(flights, features, columns)
-        report.checks += [
-            check_no_shuffle([(flight.id, flight.time) for flight in flights]),
-            check_banned(features, limits.sensors),
-            check_allowed(features, limits.sources, imu_only=limits.imu_only, sensors=limits.sensors),
-            circular(measured, notes, limits.correlation),
-        ]
+        report.checks.append(check_no_shuffle([(flight.id, flight.time) for flight in flights]))
+        report.checks += column_checks(record, options)
     if code:
         report.code = scan_paths(code)
         report.checks.append(code_check(report.code))

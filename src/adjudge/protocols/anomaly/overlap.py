@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.rows import Flight
 
-BOUND = 0.01
-"""The share of a flight's rows from which shared rows are a leak."""
 _DECIMALS = 6
 _STEPS = 1000.0
 _MOST_COLUMNS = 12

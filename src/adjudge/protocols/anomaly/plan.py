@@ -86,7 +86,7 @@ class AnomalyPlan(RulePlan):
             from adjudge.protocols.anomaly.scores import read_scores
 
             path, role = Path(settings.scores), "scores"
-            table, notes = read_scores(path, self.splits, settings.columns())
+            table, notes = read_scores(path, self.splits, settings)
             record = {"declared": [list(pair) for pair in table.declared], "notes": notes, **code_record}
             checks = [*check_scored_splits(table, self.splits, settings.overlap_bound), *elsewhere_checks(), code]
             self._use(settings.judged()[0].label, table, checks, record, [])

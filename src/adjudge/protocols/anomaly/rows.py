@@ -6,10 +6,11 @@ import csv
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +24,8 @@ from adjudge.readers.settings import json_of
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit of time are a second."""
 _LONG_S = 7200.0
+OVERLAP_BOUND = 0.01
+"""The share of a flight's rows from which shared rows are a leak."""
 
 
 @dataclass(frozen=True)
@@ -54,26 +57,38 @@ class Flight:
         return total.hexdigest()
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns that are no features by their names in the file, and how the file is to be read.
+class DataOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How a table of flights is read, and what its columns and rows may be.
 
-    `rename` maps our names to theirs; `fill` = "forward" repeats the last value where a cell is blank.
+    `rename` maps our names to those in the file; `fill` = "forward" repeats the last value where a cell is blank.
+    `sensors` says what a column is, `sources` what it was made from, `overlap_bound` is the share of a flight's rows from
+    which rows shared with another are a leak.
     """
 
-    flight: str = "flight"
-    time: str = "t"
-    label: str = "label"
-    target: str | None = None
-    shift: str | None = None
+    flight_column: str = "flight"
+    time_column: str = "t"
     time_unit: str | None = None
-    rename: Mapping[str, str] = field(default_factory=dict)
+    label_column: str = "label"
+    target_column: str | None = None
+    shift_column: str | None = None
+    rename: dict[str, str] = {}
     fill: str | None = None
-    features: Sequence[str] | None = None
+    features: list[str] | None = None
+    sources: dict[str, str] = {}
+    sensors: dict[str, str] = {}
+    imu_only: bool = False
+    correlation_threshold: float = 0.9
+    overlap_bound: float = OVERLAP_BOUND
 
-    def special(self) -> frozenset[str]:
+    @property
+    def placing(self) -> list[str]:
+        """The columns that say where a row belongs: its flight, its time and, where there is one, its condition."""
+        return [self.flight_column, self.time_column, *([self.shift_column] if self.shift_column else [])]
+
+    @property
+    def special(self) -> frozenset[str | None]:
         """Names of columns that are no features."""
-        return frozenset(name for name in (self.flight, self.time, self.label, self.target, self.shift) if name)
+        return frozenset([*self.placing, self.label_column, self.target_column])
 
 
 @dataclass
@@ -84,23 +99,23 @@ class Flights:
     notes: list[str]
 
 
-def read_flights(path: Path, columns: Columns) -> Flights:
+def read_flights(path: Path, options: DataOptions) -> Flights:
     """The flights of a file or folder by id; every column beside flight and time must hold numbers."""
-    table, notes = read_table(path, columns.rename, flight=columns.flight)
-    for name in (columns.flight, columns.time, *([columns.shift] if columns.shift else [])):
+    table, notes = read_table(path, options.rename, flight=options.flight_column)
+    for name in options.placing:
         need_column(table, name, path, "--flight-column, --time-column, --shift-column or --column name them.")
-    names, code = flight_codes(table.column(columns.flight), columns.flight, path)
-    time = seconds(table.column(columns.time), columns, path, code, notes)
-    wanted = [name for name in table.column_names if name not in {columns.flight, columns.time, columns.shift}]
-    if columns.features is not None:
-        kept = {*columns.features, columns.label, columns.target}
+    names, code = flight_codes(table.column(options.flight_column), options.flight_column, path)
+    time = seconds(table.column(options.time_column), options, path, code, notes)
+    wanted = [name for name in table.column_names if name not in options.placing]
+    if options.features is not None:
+        kept = {*options.features, options.label_column, options.target_column}
         unread = [name for name in wanted if name not in kept]
         notes += [f"columns that no feature list names were not read: {', '.join(unread)}"] if unread else []
         wanted = [name for name in wanted if name in kept]
     values = {name: numbers(table.column(name), name, path) for name in wanted}
     conditions = None
-    if columns.shift is not None:
-        conditions = [normal_id(value) for value in table.column(columns.shift).to_pylist()]
+    if options.shift_column is not None:
+        conditions = [normal_id(value) for value in table.column(options.shift_column).to_pylist()]
     order = np.argsort(code, kind="stable")
     edges = np.searchsorted(code[order], np.arange(len(names) + 1))
     flights, filled = [], 0
@@ -108,12 +123,12 @@ def read_flights(path: Path, columns: Columns) -> Flights:
         rows = order[edges[index] : edges[index + 1]]
         flight_conditions = sorted({conditions[row] for row in rows.tolist()}) if conditions else [None]
         if len(flight_conditions) > 1:
-            raise InputError(mixed_condition(name, str(columns.shift)), file=str(path))
+            raise InputError(mixed_condition(name, str(options.shift_column)), file=str(path))
         parts = {key: column[rows] for key, column in values.items()}
-        if columns.fill is not None:
-            filled += sum(_fill_forward(part) for key, part in parts.items() if key not in columns.special())
+        if options.fill is not None:
+            filled += sum(_fill_forward(part) for key, part in parts.items() if key not in options.special)
         flights.append(Flight(name, time[rows], parts, flight_conditions[0]))
-    if columns.fill is not None:
+    if options.fill is not None:
         notes.append(f"{filled} blank cells were filled with the value before them (--fill forward)")
     return Flights(sorted(flights, key=lambda item: item.id), notes)
 
@@ -152,13 +167,15 @@ def flight_codes(column: pa.ChunkedArray, name: str, path: Path) -> tuple[list[s
     return names, translate[whole.indices.to_numpy(zero_copy_only=False)]
 
 
-def seconds(column: pa.ChunkedArray, columns: Columns, path: Path, code: NDArray[np.int32], notes: list[str]) -> Floats:
+def seconds(
+    column: pa.ChunkedArray, options: DataOptions, path: Path, code: NDArray[np.int32], notes: list[str]
+) -> Floats:
     """A time column in seconds: numbers in their unit, timestamps (also as text) since 1970.
 
     Without `time_unit`, whole numbers that rise by 2 to 1000 and would make a flight longer than two hours are taken for
     milliseconds, and a note says so.
     """
-    name = columns.time
+    name = options.time_column
     try:
         if pa.types.is_dictionary(column.type):
             column = pc.cast(column, column.type.value_type)
@@ -172,8 +189,8 @@ def seconds(column: pa.ChunkedArray, columns: Columns, path: Path, code: NDArray
         raise InputError(
             f"column {name!r} holds text that is no time (expected seconds or ISO timestamps)", file=str(path)
         ) from None
-    if columns.time_unit is not None:
-        return values if columns.time_unit == "s" else values / UNITS[columns.time_unit]
+    if options.time_unit is not None:
+        return values if options.time_unit == "s" else values / UNITS[options.time_unit]
     steps = np.diff(values)[np.diff(code) == 0]
     step = float(np.median(steps)) if steps.size else 0.0
     whole = bool((np.mod(values, 1.0) == 0).all())

@@ -15,7 +15,7 @@ from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.batch import LEFT_OUT, Scored, ScoreTable, Sequence
 from adjudge.protocols.anomaly.rows import (
     SPLITS,
-    Columns,
+    DataOptions,
     Splits,
     flight_codes,
     labels,
@@ -40,21 +40,21 @@ class _Stretch:
     end: int
 
 
-def read_scores(path: Path, splits: Splits, columns: Columns) -> tuple[ScoreTable, list[str]]:
+def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[ScoreTable, list[str]]:
     """A scores file: flight, t, score, label, and where known split, attack, magnitude, seed; and notes."""
-    table, notes = read_table(path, columns.rename)
-    for name in (columns.flight, columns.time, "score", columns.label, *([columns.shift] if columns.shift else [])):
+    table, notes = read_table(path, options.rename)
+    for name in (*options.placing, "score", options.label_column):
         need_column(table, name, path, f"{_EXPECTED}; --column OURS=THEIRS names others.")
     # Each column leaves the table once it is read, so that a long file is in memory hardly more than once.
-    label = labels(table.column(columns.label), columns.label, path)
-    flights, code = flight_codes(table.column(columns.flight), columns.flight, path)
+    label = labels(table.column(options.label_column), options.label_column, path)
+    flights, code = flight_codes(table.column(options.flight_column), options.flight_column, path)
     score = numbers(table.column("score"), "score", path)
     bad = np.flatnonzero(~np.isfinite(score))
     if bad.size:
         text = f"{bad.size} scores are no number, first of flight {flights[int(code[bad[0]])]}"
         raise InputError(text, file=str(path), line=int(bad[0]) + 2)
-    time = seconds(table.column(columns.time), columns, path, code, notes)
-    table = table.drop_columns(["score", columns.time, columns.flight, columns.label])
+    time = seconds(table.column(options.time_column), options, path, code, notes)
+    table = table.drop_columns(["score", options.time_column, options.flight_column, options.label_column])
     changed = _changes(code)
     attacks, attack_code = _words(table, "attack", path)
     clean = np.array([name is None or name.lower() in _CLEAN for name in attacks] + [True])
@@ -66,12 +66,13 @@ def read_scores(path: Path, splits: Splits, columns: Columns) -> tuple[ScoreTabl
         changed |= _changes(np.nan_to_num(values, nan=-np.inf))
         sizes[name] = values
     names, split_code = _words(table, "split", path)
-    conditions, condition_code = _words(table, columns.shift or "", path)
+    conditions, condition_code = _words(table, options.shift_column or "", path)
     del table
     mixed = np.flatnonzero(_changes(condition_code) & ~changed)
     if mixed.size:
         row = int(mixed[0])
-        raise InputError(mixed_condition(flights[int(code[row])], str(columns.shift)), file=str(path), line=row + 2)
+        text = mixed_condition(flights[int(code[row])], str(options.shift_column))
+        raise InputError(text, file=str(path), line=row + 2)
     assigned = {name: split for split in SPLITS for name in splits.of(split)}
     declared: set[tuple[str, str]] = set()
     stretches: list[_Stretch] = []
