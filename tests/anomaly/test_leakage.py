@@ -111,13 +111,13 @@ def test_banned_names(name, caught):
 
 
 def test_undeclared_feature_is_a_warning_and_no_leak():
-    check = check_allowed(["gps_x", "roll", "airspeed", "wind"], {"wind": "pitot"})
+    check = check_allowed(["gps_x", "roll", "airspeed", "wind"], DataOptions(sources={"wind": "pitot"}))
     assert check.reasons == [
         "roll: attitude is allowed only with `imu_only: true`",
         "airspeed: its source is not declared",
     ]
     assert not check.leak
-    assert check_allowed(["roll"], {}, imu_only=True).outcome == "pass"
+    assert check_allowed(["roll"], DataOptions(imu_only=True)).outcome == "pass"
 
 
 def test_circular_feature_and_groups():

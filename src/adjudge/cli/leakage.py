@@ -69,7 +69,7 @@ def leakage(**flags: Any) -> int:
     Example:
       adjudge leakage --splits splits.json --data features.csv --check-code src/
     """
-    from adjudge.protocols.anomaly.leakage_report import look
+    from adjudge.protocols.anomaly.leakage import look
     from adjudge.protocols.anomaly.rows import DataOptions
 
     splits, data, code = flags["splits"], flags["data"], list(flags["check_code"])

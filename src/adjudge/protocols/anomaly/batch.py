@@ -114,6 +114,13 @@ class ScoreTable:
         return [index for index in self.of_split(split) if self.sequences[index].attack is None]
 
 
+def changes(values: NDArray[np.generic]) -> Mask:
+    """Where a value is not that of the row before."""
+    changed = np.ones(values.size, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return changed
+
+
 class Part(NamedTuple):
     """A table of one detector, over the splits or over one fold of them."""
 

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.protocols.anomaly.batch import ScoreTable
-from adjudge.protocols.anomaly.judge import Decisions
+from adjudge.protocols.anomaly.judge import Decisions, alarm_rows
 from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
 from adjudge.protocols.common.plan import Spec, chart
 from adjudge.stats.resampling import weights
-from adjudge.stats.sequences import runs
 
 _GRID = (
     *(0.0, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08),
@@ -145,9 +144,7 @@ def _timeline(
     ]
     under, alarms = ["Shaded: attacked."], []
     if threshold is not None:
-        starts = np.zeros(score.size, dtype=bool)
-        starts[0] = True
-        alarms = _stretches(time, runs(score > threshold, starts, n_consecutive))
+        alarms = _stretches(time, alarm_rows(score, threshold, n_consecutive))
         under.append(f"Dashed: the frozen threshold. Red at the foot: alarm, {n_consecutive} exceedances in a row.")
     size = "" if item.magnitude is None else f" of size {item.magnitude:g}"
     recall = decisions.tp[index] / (decisions.tp[index] + decisions.fn[index])

@@ -35,8 +35,8 @@ class Check:
     @classmethod
     def of(cls, content: dict[str, Any]) -> Check:
         """A check from leakage_report.json."""
-        kept = {key: content[key] for key in ("code", "outcome", "reasons", "notes", "observed", "moot")}
-        return cls(**kept, warning=content["severity"] == "WARNING")
+        fields = {name: content[name] for name in cls.__dataclass_fields__ if name != "warning"}
+        return cls(**fields, warning=content["severity"] == "WARNING")
 
     def fail(self, reason: str) -> None:
         """Add a reason to fail."""
@@ -50,15 +50,9 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for leakage_report.json."""
-        return {
-            "code": self.code,
-            "outcome": self.outcome,
-            "severity": "WARNING" if self.warning else "CRITICAL" if self.outcome == FAIL else "INFO",
-            "reasons": self.reasons,
-            "notes": self.notes,
-            "observed": self.observed,
-            "moot": self.moot,
-        }
+        severity = "WARNING" if self.warning else "CRITICAL" if self.outcome == FAIL else "INFO"
+        others = {name: value for name, value in vars(self).items() if name not in {"code", "outcome", "warning"}}
+        return {"code": self.code, "outcome": self.outcome, "severity": severity, **others}
 
 
 def merged(checks: Iterable[Check]) -> dict[str, Check]:

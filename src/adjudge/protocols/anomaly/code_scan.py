@@ -78,11 +78,7 @@ class _Reader:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         names = dict(outer.names)
         for argument in arguments:
-            names.pop(argument.arg, None)
-            if bound and argument.arg in bound:
-                names[argument.arg] = bound[argument.arg]
-            else:
-                names[argument.arg] = self._named(argument.arg)
+            names[argument.arg] = (bound or {}).get(argument.arg) or self._named(argument.arg)
         inner = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)}
         scope = Scope(names, {**outer.functions, **inner}, outer.depth + 1)
         self._active.append(node)
@@ -212,7 +208,7 @@ class _Reader:
             case ast.Constant():
                 return Value(strings=frozenset({node.value})) if isinstance(node.value, str) else NOTHING
             case ast.Name():
-                return self._lookup(node.id, scope)
+                return scope.names.get(node.id) or self._named(node.id)
             case ast.Attribute():
                 return self._attribute(node, scope)
             case ast.Subscript():
@@ -249,11 +245,6 @@ class _Reader:
                 return NOTHING
             case _:
                 return replace(joined([self._value(item, scope) for item in ast.iter_child_nodes(node)]), parts=None)
-
-    def _lookup(self, name: str, scope: Scope) -> Value:
-        if name in scope.names:
-            return scope.names[name]
-        return self._named(name)
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Value:
         key = dotted(node)
@@ -305,10 +296,9 @@ class _Reader:
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
         name = called(node.func)
-        if name in {"drop", "pop", "discard", "remove", "difference"}:
-            receiver = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else NOTHING
-            return replace(receiver, made_by="", parts=None)
         receiver = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else NOTHING
+        if name in {"drop", "pop", "discard", "remove", "difference"}:
+            return replace(receiver, made_by="", parts=None)
         positional = [self._value(item, scope) for item in node.args]
         named = {item.arg or "**": self._value(item.value, scope) for item in node.keywords}
         self.rules.keywords(node, named)

@@ -108,6 +108,12 @@ def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Deci
     )
 
 
+def alarm_rows(score: Floats, threshold: float | None, consecutive: int) -> Mask:
+    """The rows of one sequence that are under alarm."""
+    over = np.zeros(score.size, dtype=bool) if threshold is None else score > threshold
+    return runs(over, np.arange(score.size) == 0, consecutive)
+
+
 def _per_sequence(owner: NDArray[np.intp], counts: Ints, n: int) -> Ints:
     return np.bincount(owner, weights=counts, minlength=n).astype(np.int64)
 

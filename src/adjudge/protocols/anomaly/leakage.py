@@ -1,18 +1,21 @@
-"""Leaks in splits and columns: rules 1 and 4 of the contract over flights that are at hand."""
+"""Leaks in splits and columns: rules 1 and 4 of the contract over flights that are at hand; and the report of all leaks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from adjudge.evidence.rule import Floats
-from adjudge.protocols.anomaly.checks import FAIL, Check
+from adjudge.protocols.anomaly.checks import FAIL, NOT_APPLICABLE, PASS, Check
+from adjudge.protocols.anomaly.code_files import CodeReport, code_check, scan_paths
 from adjudge.protocols.anomaly.overlap import overlap
-from adjudge.protocols.anomaly.rows import OVERLAP_BOUND, SPLITS, DataOptions, Flight, Splits
+from adjudge.protocols.anomaly.rows import OVERLAP_BOUND, SPLITS, DataOptions, Flight, Splits, read_flights, read_splits
 from adjudge.protocols.anomaly.words import TRAIN, banned
 
 _RAW = tuple(f"gps_{axis}" for axis in ("x", "y", "z", "vx", "vy", "vz")) + tuple(
@@ -163,18 +166,13 @@ def check_banned(features: Sequence[str], sensors: Mapping[str, str] | None = No
     return check
 
 
-def check_allowed(
-    features: Sequence[str],
-    sources: Mapping[str, str],
-    *,
-    imu_only: bool = False,
-    sensors: Mapping[str, str] | None = None,
-) -> Check:
+def check_allowed(features: Sequence[str], options: DataOptions) -> Check:
     """`feature.allowed`: raw channels are safe; attitude only from the IMU; all else must name its source."""
     check = Check("feature.allowed", warning=True)
     for name in features:
-        known_as = (sensors or {}).get(name, name)
-        if known_as in _RAW or banned(known_as) is not None or name in sources or (known_as in _ATTITUDE and imu_only):
+        known_as = options.sensors.get(name, name)
+        declared = name in options.sources or (known_as in _ATTITUDE and options.imu_only)
+        if declared or known_as in _RAW or banned(known_as) is not None:
             continue
         if known_as in _ATTITUDE:
             check.fail(f"{name}: attitude is allowed only with `imu_only: true`")
@@ -293,7 +291,7 @@ def column_checks(record: Mapping[str, Any], options: DataOptions) -> list[Check
     notes = record.get("correlation_notes") or ()
     return [
         check_banned(features, options.sensors),
-        check_allowed(features, options.sources, imu_only=options.imu_only, sensors=options.sensors),
+        check_allowed(features, options),
         circular(record.get("correlations"), notes, options.correlation_threshold),
     ]
 
@@ -309,3 +307,74 @@ def _ranks(values: Floats) -> Floats:
     ranks: Floats = np.asarray(rankdata(values), dtype=np.float64)
     ranks -= ranks.mean()
     return ranks
+
+
+_MARKS = {PASS: "ok     ", FAIL: "LEAK   ", NOT_APPLICABLE: "unknown"}
+_INDENT = " " * 10
+
+
+@dataclass
+class LeakageReport:
+    """Every check that was made, and the code that was read."""
+
+    checks: list[Check] = field(default_factory=list)
+    code: CodeReport | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def leaks(self) -> int:
+        """How many leaks were found."""
+        return sum(len(check.reasons) for check in self.checks if check.leak)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The rules that could not be told."""
+        return [check.code for check in self.checks if check.outcome == NOT_APPLICABLE and not check.moot]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for leakage_report.json and --json."""
+        return {
+            "leaks": self.leaks,
+            "unknown": self.unknown,
+            "checks": [check.to_dict() for check in self.checks],
+            "code": None if self.code is None else self.code.to_dict(),
+            "notes": self.notes,
+        }
+
+    def lines(self) -> list[str]:
+        """The report for people."""
+        shown = []
+        for check in self.checks:
+            mark = "warn   " if check.outcome == FAIL and check.warning else _MARKS[check.outcome]
+            if check.moot:
+                mark = "n/a    "
+            shown.append(f"{mark} {check.code}")
+            shown += [f"{_INDENT}{text}" for text in (*check.reasons, *check.notes)]
+        shown += [f"note    {text}" for text in self.notes]
+        counted = f"{self.leaks} leak{'' if self.leaks == 1 else 's'} found" if self.leaks else "no leak found"
+        unknown = f"; unknown: {', '.join(self.unknown)}" if self.unknown else ""
+        return [*shown, counted + unknown]
+
+
+def look(*, splits: Path | None, data: Path | None, code: Sequence[Path], options: DataOptions) -> LeakageReport:
+    """Make every check that the given files allow."""
+    report = LeakageReport()
+    flights: list[Flight] = []
+    record: dict[str, Any] = {}
+    if data is not None:
+        read = read_flights(data, options)
+        flights = read.flights
+        report.notes += read.notes
+        record = data_record(flights, feature_names(flights, options), options)
+    if splits is not None:
+        parted = read_splits(splits)
+        report.notes += parted.notes
+        present = [flight.id for flight in flights]
+        report.checks += split_checks(parted, record, present, options) if flights else [check_disjoint(parted)]
+    if flights:
+        report.checks.append(check_no_shuffle([(flight.id, flight.time) for flight in flights]))
+        report.checks += column_checks(record, options)
+    if code:
+        report.code = scan_paths(code)
+        report.checks.append(code_check(report.code))
+    return report

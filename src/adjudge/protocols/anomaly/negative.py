@@ -40,11 +40,15 @@ def negative_results(rows: Sequence[Row], smallest: Mapping[str, Row], shifted: 
     }
 
 
-def _poor(rows: Sequence[Row]) -> list[Row]:
-    """Rows of one size (or of an attack without sizes) with a recall below one half."""
+def with_recall(rows: Sequence[Row]) -> list[Row]:
+    """Rows about one size, or about an attack that has none, whose recall is a number."""
     sized = {row["attack"] for row in rows if row["magnitude"] is not None}
     single = (row for row in rows if row["magnitude"] is not None or row["attack"] not in sized)
-    return [row for row in single if row["recall"] is not None and row["recall"] < HALF]
+    return [row for row in single if row["recall"] is not None]
+
+
+def _poor(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in with_recall(rows) if row["recall"] < HALF]
 
 
 def minimum_magnitudes(table: ScoreTable, decisions: Decisions, sizes: Mapping[str, str]) -> dict[str, Row]:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.rule import Floats
 from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, Part
+from adjudge.protocols.anomaly.judge import alarm_rows
 from adjudge.protocols.anomaly.samples import SCORES, load_scores
 from adjudge.runs.run import Run
 from adjudge.runs.section import Panel
-from adjudge.stats.sequences import runs
 
 _POINTS, _ALL_POINTS, _SPANS = 400, 1_000_000, 60
 """Points of one sequence and of all, and spans of a kind, beyond which a drawing says no more."""
@@ -78,24 +78,18 @@ def _drawn(run: Run, part: Part, place: int, most: int) -> dict[str, Any]:
     time, score, label = table.time[rows], table.score[rows], table.label[rows]
     numbers = run.metrics["detectors"][part.model] if "detectors" in run.metrics else run.metrics
     known = numbers["calibration"]
-    threshold = known["threshold"]
-    over = np.zeros(score.size, dtype=bool) if threshold is None else score > threshold
-    starts = np.zeros(score.size, dtype=bool)
-    starts[:1] = True
+    alarms = alarm_rows(score, known["threshold"], known["n_consecutive"])
+    left_out = _spans(time, label == LEFT_OUT)
     at, low, high = _thinned(time, score, most)
     return {
         "t": at,
         "low": low,
         "high": high,
-        "threshold": threshold,
+        "threshold": known["threshold"],
         "spans": [
             {"label": "attack", "kind": "attack", "at": _spans(time, label == ATTACKED)},
-            {"label": "alarm", "kind": "alarm", "at": _spans(time, runs(over, starts, known["n_consecutive"]))},
-            *(
-                [{"label": "left out", "kind": "left-out", "at": _spans(time, label == LEFT_OUT)}]
-                if (label == LEFT_OUT).any()
-                else []
-            ),
+            {"label": "alarm", "kind": "alarm", "at": _spans(time, alarms)},
+            *([{"label": "left out", "kind": "left-out", "at": left_out}] if left_out else []),
         ],
     }
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.protocols.anomaly.contract import FROM_VALIDATION
 from adjudge.protocols.anomaly.judge import Judgement
 from adjudge.protocols.anomaly.metrics import EXCEEDED, LATENCY, METRICS
-from adjudge.protocols.anomaly.negative import HALF, unit_of
+from adjudge.protocols.anomaly.negative import HALF, unit_of, with_recall
 from adjudge.runs.section import Cell, Column, Section
 from adjudge.stats.estimate import Estimate
 
@@ -102,13 +102,17 @@ def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
     for judged, each in results:
         estimates = _estimates(judged, each)
         table = each.top["per_attack"]
-        single = [row for row in table if row["recall"] is not None and _is_single(row, table)]
+        single = with_recall(table)
         low, high = (pick((row["recall"] for row in single), default=None) for pick in (min, max))
         for row in table:
             where = f"attack={row['attack']}" + (
                 "" if row["magnitude"] is None else f", magnitude={row['magnitude']:g}"
             )
-            mark = _mark(row, low, high) if _is_single(row, table) else ""
+            mark = ""
+            if row in single:
+                recall = row["recall"]
+                missed = "mostly missed" if recall < HALF else ""
+                mark = "worst" if recall == low else "best" if recall == high else missed
             unit = unit_of(sizes.get(row["attack"]))
             size = "all" if row["magnitude"] is None else f"{row['magnitude']:.6g}{' ' if unit else ''}{unit}"
             numbers = [estimates[where, name] for name in (*_SHARES, f"{LATENCY}median")]
@@ -128,21 +132,6 @@ def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
         terminal=_TERMINAL_ROWS,
         empty="No attack was judged.",
     )
-
-
-def _is_single(row: Mapping[str, Any], table: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a row is about one size, or about an attack that has none."""
-    return row["magnitude"] is not None or not any(
-        other["attack"] == row["attack"] and other["magnitude"] is not None for other in table
-    )
-
-
-def _mark(row: Mapping[str, Any], low: float | None, high: float | None) -> str:
-    if row["recall"] is None:
-        return ""
-    if row["recall"] == low:
-        return "worst"
-    return "best" if row["recall"] == high else "mostly missed" if row["recall"] < HALF else ""
 
 
 def _controls(results: Results) -> Section:

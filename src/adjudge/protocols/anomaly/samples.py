@@ -168,7 +168,4 @@ def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Where a value is not that of the row before."""
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries().combine_chunks().indices
-    values = np.asarray(column.cast(pa.float64()).fill_null(-1.0).to_numpy())
-    changed = np.ones(values.size, dtype=bool)
-    np.not_equal(values[1:], values[:-1], out=changed[1:])
-    return changed
+    return batch.changes(column.cast(pa.float64()).fill_null(-1.0).to_numpy())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.evidence.rule import Floats
-from adjudge.protocols.anomaly.batch import LEFT_OUT, Scored, ScoreTable, Sequence
+from adjudge.protocols.anomaly.batch import LEFT_OUT, Scored, ScoreTable, Sequence, changes
 from adjudge.protocols.anomaly.rows import (
     SPLITS,
     DataOptions,
@@ -55,20 +55,20 @@ def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[Score
         raise InputError(text, file=str(path), line=int(bad[0]) + 2)
     time = seconds(table.column(options.time_column), options, path, code, notes)
     table = table.drop_columns(["score", options.time_column, options.flight_column, options.label_column])
-    changed = _changes(code)
+    changed = changes(code)
     attacks, attack_code = _words(table, "attack", path)
     clean = np.array([name is None or name.lower() in _CLEAN for name in attacks] + [True])
-    changed |= _changes(attack_code)
+    changed |= changes(attack_code)
     sizes: dict[str, Floats] = {}
     for name in {"magnitude", "seed"} & set(table.column_names):
         values = numbers(table.column(name), name, path)
         values[clean[attack_code]] = np.nan
-        changed |= _changes(np.nan_to_num(values, nan=-np.inf))
+        changed |= changes(np.nan_to_num(values, nan=-np.inf))
         sizes[name] = values
     names, split_code = _words(table, "split", path)
     conditions, condition_code = _words(table, options.shift_column or "", path)
     del table
-    mixed = np.flatnonzero(_changes(condition_code) & ~changed)
+    mixed = np.flatnonzero(changes(condition_code) & ~changed)
     if mixed.size:
         row = int(mixed[0])
         text = mixed_condition(flights[int(code[row])], str(options.shift_column))
@@ -139,12 +139,6 @@ def _one_timeline(
         return False
     times = np.concatenate([time[chosen] for chosen in rows.values()])
     return bool(np.unique(times).size == times.size)
-
-
-def _changes(values: NDArray[np.generic]) -> NDArray[np.bool_]:
-    changed = np.ones(values.size, dtype=bool)
-    np.not_equal(values[1:], values[:-1], out=changed[1:])
-    return changed
 
 
 def _words(table: pa.Table, name: str, path: Path) -> tuple[list[str | None], NDArray[np.int32]]:
