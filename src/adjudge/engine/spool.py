@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adjudge.provenance.canonical import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
-PIECE = 8_000_000  # bytes: some blocks, so that a partition is put together from few tables
+PIECE = 32_000_000  # bytes: many blocks, so that a partition is put together from few tables and batches
 MEMORY_BYTES = 60_000_000
 """Of one role, in memory; what comes then goes to files."""
 
