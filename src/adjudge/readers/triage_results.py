@@ -13,13 +13,14 @@ from typing import Annotated, Any
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.readers.texts import NO_TEXT
 
 LAST_TRIAL = (1 << 31) - 1
 NO_RAW = msgspec.Raw(b"")
 NOTHING = frozenset({b"", b"null", b'""', b"{}", b"[]"})
 """The JSON of an optional value that is not there, null or empty."""
 
-TEXTS = ("image", "rationale", "analysis", "response")
+LONG_TEXTS = ("rationale", "analysis", "response")
 """What a record says in words, beside its verdict."""
 
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
@@ -72,9 +73,9 @@ class Result(msgspec.Struct, gc=False):
     timestamp: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = NO_RAW
     image: str | None = None
-    rationale: str | None = None
-    analysis: str | None = None
-    response: str | None = None
+    rationale: msgspec.Raw = NO_TEXT
+    analysis: msgspec.Raw = NO_TEXT
+    response: msgspec.Raw = NO_TEXT
 
 
 class ManifestRow(msgspec.Struct, gc=False):
@@ -118,14 +119,14 @@ def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
         label=_text(data, "label"),
         prediction=_text(data, "prediction"),
         confidence=confidence,
-        error=_words(data.get("error")),
-        error_type=_words(data.get("error_type")),
+        error=words(data.get("error")),
+        error_type=words(data.get("error_type")),
         timings=Timings(*(_seconds(timings, name) for name in Timings.__struct_fields__)),
         latency_seconds=_seconds(data, "latency_seconds"),
         cache=Cache(flag(cache.get("hit"), "cache.hit")),
         tool_usage=[msgspec.Raw(msgspec.json.encode(item)) for item in usage],
         tool_details=[
-            Tool(_words(tool.get("tool")), _seconds(tool, "seconds"), _words(tool.get("status")))
+            Tool(words(tool.get("tool")), _seconds(tool, "seconds"), words(tool.get("status")))
             for tool in tools
             if isinstance(tool, dict)
         ],
@@ -134,7 +135,8 @@ def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
         run_config=_raw(_object(data, "run_config")),
         timestamp=_raw(data.get("timestamp")),
         meta=_raw(data.get("meta")),
-        **{name: _words(data.get(name)) for name in TEXTS},
+        image=words(data.get("image")),
+        **{name: msgspec.Raw(msgspec.json.encode(words(data.get(name)))) for name in LONG_TEXTS},
     )
     return result, confidence_text
 
@@ -186,7 +188,8 @@ def _text(data: dict[str, Any], name: str) -> str | None:
     raise InputError(f"`{name}` is {_kind(value)}, expected text")
 
 
-def _words(value: Any) -> str | None:
+def words(value: Any) -> str | None:
+    """A text, or the JSON of another value; None where nothing is said."""
     if value is None or value is False or value == "":
         return None
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -22,19 +22,21 @@ from adjudge.protocols.triage.config import SOURCES, TriageConfig
 from adjudge.protocols.triage.words import UNCERTAIN, check_label, normal, verdict_words
 from adjudge.provenance.canonical import canonical
 from adjudge.readers.blocks import Block, what_is_wrong
+from adjudge.readers.texts import texts_of
 from adjudge.readers.triage_results import (
     IDS,
+    LONG_TEXTS,
     MANIFEST,
     NO_RAW,
     NOTHING,
     RESULTS,
-    TEXTS,
     ManifestRow,
     Result,
     Timings,
     Tool,
     loose_result,
     temperature,
+    words,
 )
 
 K = TypeVar("K", bound=Hashable)
@@ -94,8 +96,8 @@ class ResultRows:
             "prompts": _json_words(block, column["prompt_hashes"], _prompts, EXPECTED),
             "models": _json_words(block, column["models"], _facts, EXPECTED),
             "run_config": _json_words(block, column["run_config"], _facts, EXPECTED),
-            **{name: _texts(column[name]) for name in TEXTS if name != "response"},
-            "raw_response": _texts(column["response"]),
+            "image": _texts(column["image"]),
+            **{f"raw_{name}" if name == "response" else name: _long_texts(column[name]) for name in LONG_TEXTS},
         }
         if self.config.split_by:
             columns["group"] = self._split(columns, column)
@@ -201,6 +203,11 @@ def _words(keys: Iterable[K], word: Callable[[K], str | None]) -> pa.DictionaryA
 def _texts(values: Sequence[str | None]) -> pa.StringArray:
     """Texts that may be long and all different; they are stored up to a length."""
     return cut(pa.array(values, pa.string()), TEXT_LIMIT)
+
+
+def _long_texts(values: Sequence[msgspec.Raw]) -> pa.StringArray:
+    """Texts of which each is another, stored up to a length; a value that is no text stands as its JSON."""
+    return cut(texts_of(values, lambda _, value: words(msgspec.json.decode(value))), TEXT_LIMIT)
 
 
 def _json_words(
