@@ -9,9 +9,12 @@ import sys
 
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import data, measure, table
+from benchmarks import data, many_models, measure, table
 from benchmarks.jobs import JOBS
 from benchmarks.table import Row, Target
+
+from adjudge.protocols.base import names
+from adjudge.readers.sources import BOUNDS
 
 ROW = Row("triage", 4000, "rows", 1.0, 120.0, "a scorer", 4.0, 4.0, equal=True)
 
@@ -173,3 +176,18 @@ def test_generated_records_differ_in_shape(tmp_path):
 )
 def test_figures_are_the_same_but_for_the_last_bits(ours, theirs, equal):
     assert measure.same(ours, theirs) == equal
+
+
+def test_as_many_models_as_are_measured_may_be_judged_without_a_flag():
+    assert set(many_models.FILES) <= {*names(), "raters"}
+    assert BOUNDS["models"][0] >= many_models.MODELS
+    assert BOUNDS["raters"][0] >= many_models.MODELS
+
+
+@pytest.mark.parametrize("name", many_models.FILES)
+def test_files_of_many_models_are_judged(tmp_path, name):
+    words = many_models.FILES[name](tmp_path, 12, 4)
+    done = subprocess.run(
+        [measure.ADJUDGE, *words, "--out", tmp_path / "run", "--no-report", "--json"], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

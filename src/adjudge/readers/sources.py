@@ -30,7 +30,7 @@ BOUNDS = {
     "expansion": (1000, "times its size that a compressed file may unpack to, beyond the first 256 MB"),
     "blank_lines": (1_000_000, "blank lines in a row"),
     "models": (10_000, "models, or configurations and trials, in one run"),
-    "raters": (1_000, "raters in one run, each a column of its samples"),
+    "raters": (10_000, "raters in one run, each a column of its samples"),
     "slices": (2_000, "values of a key that a run is sliced by"),
 }
 """Every bound of the input: its number, and what it counts."""

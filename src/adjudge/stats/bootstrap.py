@@ -144,7 +144,7 @@ def statistic_of_counts(  # noqa: PLR0913 -- what a caller knows better than the
         value = one(function(totals))
     if value is None:
         return Estimate.null(why_null, n=n, level=level_of(drawing))
-    grid = on_grid(table, m)
+    grid = on_grid(table, m) if m > 1 else table  # a single unit is never drawn
     units = Units(m, n, sizes, strata, unit)
     return resample(value, units, lambda drawn: function(drawn @ grid), lambda: function(totals - table), **drawing)
 
