@@ -132,8 +132,11 @@ def test_tokens_of_the_cache_are_kept_where_the_log_has_them(tmp_path, judge, wr
 
 def test_a_requeued_sample_counts_once_the_last(tmp_path, judge):
     log = log_of([g.Attempt(1, 1, "I"), g.Attempt(2, 1, "I"), g.Attempt(1, 1, "C")])
-    counts = judge(g.write_json(tmp_path / "a.json", log)).metrics["buckets"]["m"]
-    assert (counts["passed"], counts["n"]) == (1, 2)
+    for write, name in ((g.write_json, "a.json"), (g.write_eval, "a.eval")):
+        run = judge(write(tmp_path / name, log))
+        counts = run.metrics["buckets"]["m"]
+        assert (counts["passed"], counts["n"]) == (1, 2)
+        assert any(note.endswith("the last counts: 1") for note in run.metrics["notes"])
 
 
 def test_a_cut_summary_is_hashed_by_the_whole_sample(tmp_path):

@@ -68,7 +68,7 @@ def find_logs(paths: Sequence[str], *, scorer: str | None = None) -> list[Log]:
     logs = list_logs(paths, scorer=scorer)
     if not logs:
         raise InputError(
-            "holds no log that is known", file=paths[0], hint="adjudge score --list says what is looked for."
+            "holds no log that is known.", file=paths[0], hint="adjudge score --list says what is looked for."
         )
     sorted_logs = [logs[name] for name in sorted(logs)]
     if all(log.unscored for log in sorted_logs):

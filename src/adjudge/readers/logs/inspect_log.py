@@ -156,6 +156,10 @@ def header(path: str) -> Log:
         head, notes, samples = document, _status_notes(document), document.samples or []
     names = _score_names(samples)
     evaluation = head.eval
+    again = len(samples) - len({_key(sample) for sample in samples})
+    if again:
+        what = "attempts that were made again, of which the last counts"
+        notes.append(f"{evaluation.task} of {evaluation.model}: {what}: {again:,}")
     log = Log(
         format="inspect_log",
         title=f"Inspect log, version {head.version}, {'zip' if _is_zip(path) else 'JSON'}",
@@ -232,7 +236,9 @@ def _score(score: _Score, log: Log, sample: _Sample, name: str) -> Score:
     number = score_of(value)
     if number is None:
         text = msgspec.json.encode(value).decode()[:60]
-        what = f"sample {sample.id!r}, epoch {sample.epoch}: score {name!r} is {text}, no number and none of C, I, P, N"
+        what = (
+            f"sample {sample.id!r}, epoch {sample.epoch}: score {name!r} is {text}, no number and none of C, I, P, N."
+        )
         raise InputError(what, file=log.path, hint="--scorer names another one.")
     if not math.isnan(number.value) or number.status == ABSTAINED:
         return number

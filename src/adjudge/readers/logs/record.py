@@ -236,7 +236,7 @@ def missing(
     """A record for every attempt that was planned and has none."""
     planned = len(ids) * trials
     if planned - len(seen) > MOST_ABSENT:
-        what = f"plans {planned:,} attempts and has {len(seen):,}: more than {MOST_ABSENT:,} would be absent"
+        what = f"plans {planned:,} attempts and has {len(seen):,}: more than {MOST_ABSENT:,} would be absent."
         raise InputError(what, file=path, hint="Correct the number of samples or epochs that it plans.")
     for name in map(str, ids):
         for trial in range(1, trials + 1):

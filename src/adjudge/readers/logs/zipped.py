@@ -111,9 +111,9 @@ def _directory(path: str, size: int, changed: int) -> Mapping[str, zipfile.ZipIn
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename: info for info in archive.infolist()}
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-        what = f"is a zip whose directory cannot be read ({error}): truncated, or still being written"
-        raise InputError(what, file=path) from None
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
+        what = "is a zip whose directory, at its end, cannot be read: truncated, or still being written."
+        raise InputError(what, file=path, hint="Copy it again, or wait until its evaluation has ended.") from None
     for name in members:
         if (
             name.startswith(("/", "\\"))
