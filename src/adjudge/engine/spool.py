@@ -16,6 +16,7 @@ from adjudge.provenance.canonical import SLOTS
 
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
 PIECE = 32_000_000  # bytes: many blocks, so that a partition is put together from few tables and batches
+_BUFFER = 1 << 20  # a file is written in few calls, not in one for each buffer of each column
 MEMORY_BYTES = 60_000_000
 """Of one role, in memory; what comes then goes to files."""
 
@@ -105,7 +106,7 @@ class Spool:
     def _spill(self, table: pa.Table, edges: NDArray[np.int64]) -> None:
         path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
         with (
-            pa.OSFile(str(path), "wb") as stream,
+            pa.BufferedOutputStream(pa.OSFile(str(path), "wb"), _BUFFER) as stream,
             pa.ipc.new_file(stream, table.schema, options=pa.ipc.IpcWriteOptions(use_threads=False)) as writer,
         ):
             for low, high in itertools.pairwise(edges[::TOGETHER].tolist()):
