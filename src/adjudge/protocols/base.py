@@ -262,7 +262,7 @@ class Protocol(ABC):
 class Packaged(Protocol):
     """A protocol whose parts are modules of one package, each imported when it is asked for.
 
-    `plan.plan(config)`, and where there are such: `metrics.METRICS`, `record.record`, `panels.panels`,
+    `plan.plan(config)`, and where there are such: `metrics.METRICS`, `record.record`, `record.panels` or `panels.panels`,
     `example.example`, `schemas.schemas` (else the folder json_schemas), `rows.ROLES`.
     """
 
@@ -297,8 +297,8 @@ class Packaged(Protocol):
 
     def panels(self, run: Run) -> Sequence[Panel]:
         """The package's panels."""
-        part = self._part("panels", optional=True)
-        return () if part is None else part.panels(run)
+        parts = (self._part(name, optional=True) for name in ("record", "panels"))
+        return next((part.panels(run) for part in parts if hasattr(part, "panels")), ())
 
     def example(self, folder: Path, seed: int) -> dict[str, Any] | None:
         """The package's example."""

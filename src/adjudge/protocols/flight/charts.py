@@ -8,9 +8,9 @@ import numpy as np
 
 from adjudge.protocols.common.plan import Spec, chart
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES
+from adjudge.protocols.flight.model_values import ATOM_KINDS
 from adjudge.protocols.flight.partials import PLACE
 from adjudge.protocols.flight.rules import FAMILIES
-from adjudge.protocols.flight.slots import ATOM_KINDS
 
 if TYPE_CHECKING:
     from adjudge.protocols.flight.finish import TaskNumbers

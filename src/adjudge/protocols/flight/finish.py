@@ -24,11 +24,10 @@ from adjudge.protocols.flight.config import Library
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.judge import ceiling_note
 from adjudge.protocols.flight.metrics import ModelNumbers
-from adjudge.protocols.flight.model_values import split_values
+from adjudge.protocols.flight.model_values import ATOM_KINDS, split_values
 from adjudge.protocols.flight.partials import MOST_COMPARED, PAIR_SUMS, PLACE, Partial, compared_models, merge, pooled
 from adjudge.protocols.flight.references import OTHER_TASK
 from adjudge.protocols.flight.sections import Summary
-from adjudge.protocols.flight.slots import ATOM_KINDS
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.paired import mcnemar_exact, sign_flip

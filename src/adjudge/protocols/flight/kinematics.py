@@ -6,9 +6,8 @@ import numpy as np
 
 from adjudge.evidence.rule import Condition, Floats, Limits, Mask, Rule
 from adjudge.protocols.flight import fields as f
-from adjudge.protocols.flight.batch import KNOTS, FlightBatch, arc
+from adjudge.protocols.flight.batch import KNOTS, FlightBatch, StepRule, arc
 from adjudge.protocols.flight.config import Kinematics, TwoLimits
-from adjudge.protocols.flight.slots import StepRule
 
 FPM_PER_MPS = 196.85
 METRES_PER_DEGREE = 111_320.0

@@ -21,13 +21,13 @@ from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, Ceiling, ceiling_
 from adjudge.protocols.flight.model_values import (
     COUNTED,
     BatchValues,
+    RareAtoms,
     merge_values,
     pool_values,
     rows_by_model,
     values_of,
 )
 from adjudge.protocols.flight.rules import FAMILIES
-from adjudge.protocols.flight.slots import RareAtoms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,23 +11,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.agents import agent_of
+from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.rule import rule_sets
-from adjudge.evidence.table import Evidence
+from adjudge.evidence.rule import Layout, rule_sets
+from adjudge.evidence.table import Evidence, Reasons
+from adjudge.evidence.vocabulary import NOT_APPLICABLE
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import references, rows
 from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
-from adjudge.protocols.flight.batch import FlightReader
+from adjudge.protocols.flight.batch import FlightBatch, FlightReader
 from adjudge.protocols.flight.config import check, config_of, load
 from adjudge.protocols.flight.fields import ANSWERED, STATUSES, TASKS, Task
 from adjudge.protocols.flight.finish import finish, merged_by_task
 from adjudge.protocols.flight.judge import score
 from adjudge.protocols.flight.partials import Partial, partial
 from adjudge.protocols.flight.rules import FlightContext
-from adjudge.protocols.flight.slots import TaskRules, widest
 from adjudge.runs.section import schema
 from adjudge.verdict.adjudicator import Adjudicator, Cases
 
@@ -157,6 +158,69 @@ class FlightPlan(RulePlan):
     def _rules_for(self, samples: pa.Table) -> TaskRules:
         """The rules of a batch, whose samples are of one task."""
         return self.rules_of[str(samples.column("task")[0].as_py()) if samples.num_rows else self.tasks[0].name]
+
+
+def widest(tasks: Sequence[Task]) -> Task:
+    """The task with the most steps."""
+    return max(tasks, key=lambda task: task.steps)
+
+
+class TaskRules:
+    """The rules of one task, and the places of their atoms in the layout of the run."""
+
+    def __init__(self, task: Task, graph: VerifierGraph, whole: Layout) -> None:
+        self.task, self.graph, self.whole = task, graph, whole
+        self.layout = graph.layout
+        self.alone = self.layout.width == whole.width
+        where = {
+            (place.rule["code"], place.slot["field"], place.slot["step"]): k for k, place in enumerate(whole.positions)
+        }
+        self._places = np.array(
+            [where[place.rule["code"], place.slot["field"], place.slot["step"]] for place in self.layout.positions]
+        )
+        self._codes = np.array([whole.codes.index(code) for code in self.layout.codes], dtype=np.int16)
+
+    def evaluate(self, batch: FlightBatch) -> Evidence:
+        """Every rule of the task over one batch."""
+        return self.graph.evaluate(batch)
+
+    def widened(self, evidence: Evidence) -> Evidence:
+        """The evidence of the task in the layout of the run; what is not asked of it is not applicable."""
+        if self.alone:
+            return evidence
+        shape = (self.whole.width, evidence.n)
+        outcome, severity = np.full(shape, NOT_APPLICABLE, dtype=np.uint8), np.zeros(shape, dtype=np.uint8)
+        observed, code = np.full(shape, np.nan), np.empty(shape, dtype=np.int16)
+        code[:] = self.whole.slot_code[:, None]
+        outcome[self._places], severity[self._places] = evidence.outcome, evidence.severity
+        observed[self._places], code[self._places] = evidence.observed, self._codes[evidence.code]
+        reasons_of_task = evidence.reasons
+        codes = np.full(shape, len(reasons_of_task.texts), dtype=np.int32)
+        codes[self._places] = -1 if reasons_of_task.codes is None else reasons_of_task.codes
+        reasons = Reasons.of(codes, [*reasons_of_task.texts, NOT_ASKED])
+        return Evidence(self.whole, outcome, severity, observed, code, reasons)
+
+    def narrowed(self, evidence: Evidence) -> Evidence:
+        """The evidence of the task out of that of the run."""
+        if self.alone:
+            return evidence
+        translate = np.full(len(self.whole.codes), -1, dtype=np.int16)
+        translate[self._codes] = np.arange(self._codes.size)
+        places = self._places
+        reasons_of_run = evidence.reasons
+        codes = (
+            np.full((places.size, evidence.n), -1, dtype=np.int32)
+            if reasons_of_run.codes is None
+            else reasons_of_run.codes[places]
+        )
+        return Evidence(
+            self.layout,
+            evidence.outcome[places],
+            evidence.severity[places],
+            evidence.observed[places],
+            translate[evidence.code[places]],
+            Reasons.of(codes, reasons_of_run.texts),
+        )
 
 
 plan = FlightPlan

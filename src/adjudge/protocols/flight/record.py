@@ -1,4 +1,4 @@
-"""A flight sample as an object: the record that `export` writes and `explain` shows, with a table field by field."""
+"""A flight sample as an object: the record that `export` writes and `explain` shows, and what a page shows of an opened one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from adjudge.protocols.flight.fields import ANGLES, FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.protocols.flight.references import NO_GOLD
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 _RULES = {"model": "rules", "temperature": 0.0}  # in runs of versions that named no agent
 _SHOWN_FROM = {
@@ -184,3 +185,25 @@ def _outcome(field: str, step: int, atoms: Sequence[Atom]) -> str:
         worst = "CRITICAL" if any(atom.severity == "CRITICAL" for atom in failed) else "WARNING"
         return f"{worst}: {', '.join(dict.fromkeys(atom.rule.partition('.')[2] for atom in failed))}"
     return "pass" if any(atom.outcome == "pass" for atom in about) else "not checked"
+
+
+def panels(run: Run) -> list[Panel]:
+    """A row a field and second; the error of an angle goes around at 360 degrees."""
+    del run
+    return [
+        Panel(
+            "table",
+            "The state, field by field",
+            columns={"shown": "shown", "predicted": "answer", "true": "gold"},
+            options={
+                "rows": list(FIELDS),
+                "head": "field",
+                "error": ["predicted", "true"],
+                "angles": sorted(ANGLES),
+                "limit": "jump_dynamics",
+                "limit_title": "jump limit",
+            },
+            note="What was shown, predicted and true, how far off the prediction is, and by how much a value may change in a second.",
+        ),
+        Panel("texts", "The question", columns={"question": "question"}),
+    ]

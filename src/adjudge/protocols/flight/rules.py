@@ -9,11 +9,10 @@ import numpy as np
 from adjudge.evidence.rule import Case, Condition, Finding, Floats, Limits, Mask, Rule, RuleSet, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.flight import fields as f
-from adjudge.protocols.flight.batch import FlightBatch, arc
+from adjudge.protocols.flight.batch import NEEDS, FlightBatch, StepRule, arc, field_slots, step_slots
 from adjudge.protocols.flight.config import Library
 from adjudge.protocols.flight.fields import ANSWERED, INVALID_VALUE, VALID
 from adjudge.protocols.flight.kinematics import kinematic_rules
-from adjudge.protocols.flight.slots import NEEDS, StepRule, field_slots, step_slots
 
 FAMILIES = (
     "numeric_validity",

@@ -16,9 +16,9 @@ from adjudge.protocols.flight.config import Library
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.judge import DIMENSIONS, GRADES, ceiling_section
 from adjudge.protocols.flight.metrics import TAIL, ModelNumbers
+from adjudge.protocols.flight.model_values import ATOM_KINDS
 from adjudge.protocols.flight.partials import ATOM_FAMILIES, EXCEEDANCE, FIELD_SUMS
 from adjudge.protocols.flight.rules import FAMILIES
-from adjudge.protocols.flight.slots import ATOM_KINDS
 from adjudge.runs.section import Cell, Column, Section
 from adjudge.stats.error_measures import quantile_values
 
