@@ -88,6 +88,9 @@ MISTAKES = [
     ("fails: []", "fails: [a.total]", 15, ["a.total should fail and passes"]),
     ("{total: 1,", "{total: -1,", 15, ["a.total fails and is not in `fails`"]),
     ("{total: 1,", "{totl: 1,", 15, ["'totl'", "'total'"]),
+    ("fails: []", "gold: 5, fails: []", 15, ["tests.0.gold: is 5, expected a table"]),
+    ("fails: []", "meta: text, fails: []", 15, ["tests.0.meta: is 'text', expected a table"]),
+    ('"pass_rate.low >= 0.9"', "5", 13, ["rules.yaml:13: gates.0: is 5, expected text"]),
     ("name: mine", "name: mine\nslices: [meta]", 4, ["'meta'", "meta.KEY"]),
     ("name: mine", "name: mine\nscores: {q: {weights: {a.totl: 1}}}", 4, ["'a.totl'", "'a.total'"]),
     ("name: mine", "name: mine\nsequence: meta.flight", 4, ["`order`"]),
@@ -121,6 +124,7 @@ def test_a_mistake_names_line_word_and_suggestion(sandbox, wrong, right, line, w
     assert first.startswith(f"rules.yaml:{line}: ") or line == 1, first
     for word in words:
         assert word in first, (word, first)
+    assert first.count("rules.yaml") == 1
 
 
 def test_there_are_many_mistakes():

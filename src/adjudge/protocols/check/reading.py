@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from adjudge.errors import ConfigError
-from adjudge.protocols.check.document import Document, Way
+from adjudge.protocols.check.document import Document
 from adjudge.protocols.check.hints import RESERVED
-from adjudge.protocols.check.parts import Parts, is_number, near, shown
+from adjudge.protocols.check.parts import Part, is_number, near, shown
 from adjudge.protocols.check.paths import Path, parse_path
 from adjudge.protocols.check.rulefile import Field, Limits, Range, RuleFile, RuleText, SelfTest
 from adjudge.protocols.check.schema import assertions
@@ -41,322 +39,281 @@ def rule_file(document: Document) -> RuleFile:
     return _Reader(document).read()
 
 
-class _Reader(Parts):
-    """Reads one document, part by part."""
+class _Reader:
+    """Reads one document, part by part; fields, schema and rules are known to the parts after them."""
+
+    def __init__(self, document: Document) -> None:
+        self.file = Part(document, (), document.content)
 
     def read(self) -> RuleFile:
-        self.known(self.content, KEYS, ())
-        if "adjudge" not in self.content:
-            raise self.document.error((), f"`adjudge: {FORMAT}` is missing; it is the version of the file format")
-        if self.content["adjudge"] != FORMAT:
-            raise self.wrong(("adjudge",), f"is {self.content['adjudge']!r}; this version reads format {FORMAT}")
-        extract = self.choice(("extract",), self.content.get("extract", "json"), ("json", "none"))
-        fields = {name: self._field(name, value, ("fields", name)) for name, value in self.table(("fields",)).items()}
-        meta, inputs = self._kinds("meta"), self._kinds("input")
-        self.schema = assertions(self.document)
-        rules = self._rules(fields)
-        if not fields:
-            raise self.document.error(
-                (), "`fields` is missing or empty; a field is `total: {path: $.total, type: number}`"
-            )
-        sequence, order = self._source("sequence", fields), self._source("order", fields)
+        file = self.file
+        file.known(KEYS)
+        if "adjudge" not in file:
+            raise file.wrong(f"`adjudge: {FORMAT}` is missing; it is the version of the file format")
+        if file["adjudge"].value != FORMAT:
+            raise file["adjudge"].wrong(f"is {file['adjudge'].value!r}; this version reads format {FORMAT}")
+        extract = file["extract"].choice("json", "none")
+        self.fields = {name: _field(name, part) for name, part in file["fields"].table().items()}
+        kinds = {
+            block: {key: part.parsed(parse_type) for key, part in file[block].table().items()}
+            for block in ("meta", "input")
+        }
+        self.schema = assertions(file.document)
+        self.rules = {code: self._rule(code, part) for code, part in file["rules"].table().items()}
+        self.named = [*self.rules, *dict.fromkeys(each.code for each in self.schema)]
+        for code, rule in self.rules.items():
+            for place, name in enumerate(rule.needs):
+                if name not in {known for other in self.named for known in (other, _family(other))}:
+                    raise file["rules"][code]["needs"][place].wrong(self._no_rule(name, _OF_ITSELF))
+        if not self.fields:
+            raise file.wrong("`fields` is missing or empty; a field is `total: {path: $.total, type: number}`")
+        sequence, order = self._source("sequence"), self._source("order")
         if bool(sequence) != bool(order):
             one, other = ("sequence", "order") if sequence else ("order", "sequence")
-            raise self.wrong((one,), f"goes with `{other}`, which is missing")
+            raise file[one].wrong(f"goes with `{other}`, which is missing")
         return RuleFile(
-            document=self.document,
-            name=self.text(("name",), self.content.get("name", "rules")),
+            document=file.document,
+            name=file["name"].text("rules"),
             extract=extract,
-            fields=fields,
-            meta=meta,
-            input=inputs,
-            rules=rules,
+            fields=self.fields,
+            **kinds,
+            rules=self.rules,
             schema=self.schema,
-            scores=self._scores(rules),
-            gates=tuple(self._gate(place, text) for place, text in enumerate(self.list_of(("gates",)))),
-            slices=tuple(
-                self._named(("slices", place), text, fields) for place, text in enumerate(self.list_of(("slices",)))
-            ),
-            cluster=self._source("cluster", fields),
+            scores={name: self._score(name, part) for name, part in file["scores"].table().items()},
+            gates=tuple(part.parsed(Gate.parse) for part in file["gates"].items()),
+            slices=tuple(self._label(part) for part in file["slices"].items()),
+            cluster=self._source("cluster"),
             sequence=sequence,
             order=order,
-            tests=tuple(self._test(place, test, fields, rules) for place, test in enumerate(self.list_of(("tests",)))),
+            tests=tuple(self._test(place, part) for place, part in enumerate(file["tests"].items())),
         )
 
-    # fields
-
-    def _field(self, name: str, value: Any, way: Way) -> Field:
-        if name in RESERVED:
-            raise self.document.error(
-                way,
-                f"{name!r} is a reserved name ({', '.join(RESERVED)}); call the field otherwise, its `path` stays",
-                key=True,
-            )
-        if not name:
-            raise self.document.error(way, "a field has no name", key=True)
-        table = {"type": value} if isinstance(value, str) else value
-        if not isinstance(table, dict):
-            raise self.wrong(
-                way, f"is {shown(value)}; a field is a type, or a table such as {{path: $.total, type: number}}"
-            )
-        self.known(table, FIELD_KEYS, way)
-        if "type" not in table:
-            raise self.wrong(way, "`type` is missing: number, text, boolean, date, list(…) or object(…)")
-        try:
-            kind = parse_type(self.text((*way, "type"), table["type"]))
-        except ValueError as error:
-            raise self.wrong((*way, "type"), str(error)) from None
-        path = self._path(name, table, way)
-        many = path.many
-        if many and kind.kind in {"list", "object", "json"}:
-            raise self.wrong(
-                (*way, "type"), f"is {kind}; a path into a list ([*]) leads to number, text, boolean or date"
-            )
-        if "places" in table and not many:
-            raise self.wrong((*way, "places"), "is for a path into a list, such as $.lines[*].qty")
-        places = self.whole((*way, "places"), table.get("places", PLACES), 1, MOST_PLACES) if many else 0
-        return Field(
-            name=name,
-            path=path,
-            type=kind,
-            unit=self.text((*way, "unit"), table.get("unit", "")),
-            required=self.truth((*way, "required"), table.get("required", True)),
-            lenient=self._lenient((*way, "lenient"), table.get("lenient", False), kind),
-            one_of=self._one_of((*way, "one_of"), table.get("one_of"), kind),
-            range=self._range((*way, "range"), table.get("range"), kind),
-            pattern=self._pattern((*way, "pattern"), table.get("pattern"), kind),
-            severity=self.choice((*way, "severity"), table.get("severity", "critical"), ("critical", "warning")),
-            places=places,
-            title=self.text((*way, "title"), table.get("title", "")),
-        )
-
-    def _path(self, name: str, table: Mapping[str, Any], way: Way) -> Path:
-        try:
-            return parse_path(self.text((*way, "path"), table["path"])) if "path" in table else Path((name,))
-        except ValueError as error:
-            raise self.wrong((*way, "path"), str(error)) from None
-
-    def _lenient(self, way: Way, value: Any, kind: FieldType) -> bool:
-        if self.truth(way, value) and kind.kind not in {"number", "boolean", "date"}:
-            raise self.wrong(way, f"is for number, boolean and date: values in quotes; {kind} has none to accept")
-        return bool(value)
-
-    def _one_of(self, way: Way, value: Any, kind: FieldType) -> tuple[Any, ...]:
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not value:
-            raise self.wrong(way, f"is {shown(value)}; expected a list such as [EUR, USD]")
-        kinds: dict[str, Any] = {"number": (int, float), "text": str, "boolean": bool}
-        expected = kinds.get(kind.kind)
-        if expected is None:
-            raise self.wrong(way, f"is for number, text and boolean, not for {kind}; write a rule")
-        for place, item in enumerate(value):
-            if not isinstance(item, expected) or (isinstance(item, bool) and kind.kind != "boolean"):
-                hint = "; quote it" if kind.kind == "text" else ""
-                raise self.wrong((*way, place), f"is {shown(item)}, which is no {kind.kind}{hint}")
-        return tuple(float(item) if kind.kind == "number" else item for item in value)
-
-    def _range(self, way: Way, value: Any, kind: FieldType) -> Range | None:
-        if value is None:
-            return None
-        if kind.kind != "number":
-            raise self.wrong(way, f"is for numbers, and the field is {kind}; write a rule, or `type: number`")
-        if isinstance(value, dict):
-            self.known(value, ("warning", "critical"), way)
-            outer = self._bounds((*way, "critical"), value.get("critical", [None, None]))
-            inner = self._bounds((*way, "warning"), value.get("warning", value.get("critical")))
-            return Range(*inner, *outer)
-        bounds = self._bounds(way, value)
-        return Range(*bounds, *bounds)
-
-    def _bounds(self, way: Way, value: Any) -> tuple[float, float]:
-        wrong = not isinstance(value, list) or len(value) != 2
-        if wrong or not all(item is None or (is_number(item)) for item in value):
-            raise self.wrong(way, f"is {shown(value)}; expected [low, high], null for no bound")
-        low, high = (
-            -math.inf if value[0] is None else float(value[0]),
-            math.inf if value[1] is None else float(value[1]),
-        )
-        if low > high:
-            raise self.wrong(way, f"low {low:g} is above high {high:g}; write [low, high]")
-        return low, high
-
-    def _pattern(self, way: Way, value: Any, kind: FieldType) -> str:
-        if value is None:
-            return ""
-        if kind.kind != "text":
-            raise self.wrong(way, f"is for text, and the field is {kind}")
-        return self.text(way, value)
-
-    def _kinds(self, block: str) -> dict[str, FieldType]:
-        kinds = {}
-        for name, value in self.table((block,)).items():
-            try:
-                kinds[name] = parse_type(self.text((block, name), value))
-            except ValueError as error:
-                raise self.wrong((block, name), str(error)) from None
-        return kinds
-
-    # rules
-
-    def _rules(self, fields: Mapping[str, Field]) -> dict[str, RuleText]:
-        rules = {}
-        for code, value in self.table(("rules",)).items():
-            way: Way = ("rules", code)
-            if not _CODE.fullmatch(code):
-                hint = f"; for example {_as_code(code)}" if _as_code(code) else ""
-                raise self.document.error(
-                    way, f"a rule is called family.name in lower case, such as invoice.sum{hint}", key=True
-                )
-            if _family(code) in FAMILIES:
-                raise self.document.error(
-                    way, f"the family {_family(code)!r} is ours; choose another name before the dot", key=True
-                )
-            rules[code] = self._rule(code, value, way, fields)
-        for code, rule in rules.items():
-            for place, name in enumerate(rule.needs):
-                way = ("rules", code, "needs", place)
-                if name not in {known for other in self._named_rules(rules) for known in (other, _family(other))}:
-                    raise self.wrong(way, self._no_rule(name, rules, _OF_ITSELF))
-        return rules
-
-    def _rule(self, code: str, value: Any, way: Way, fields: Mapping[str, Field]) -> RuleText:
-        table = {"check": value} if isinstance(value, str) else value
-        if not isinstance(table, dict):
-            raise self.wrong(way, f"is {shown(value)}; a rule is an expression, or a table with `check`")
-        self.known(table, RULE_KEYS, way)
-        severity = self._severity((*way, "severity"), table.get("severity", "critical"))
-        check = self._expression((*way, "check"), table.get("check"))
-        observed = self._expression((*way, "observed"), table.get("observed"))
+    def _rule(self, code: str, part: Part) -> RuleText:
+        if not _CODE.fullmatch(code):
+            hint = f"; for example {_as_code(code)}" if _as_code(code) else ""
+            raise part.misnamed(f"a rule is called family.name in lower case, such as invoice.sum{hint}")
+        if _family(code) in FAMILIES:
+            raise part.misnamed(f"the family {_family(code)!r} is ours; choose another name before the dot")
+        rule = _long_form(part, "check", "a rule is an expression, or a table with `check`")
+        rule.known(RULE_KEYS)
+        severity = _severity(rule["severity"])
+        check, observed = _expression(rule["check"]), _expression(rule["observed"])
         if isinstance(severity, Limits) and not observed:
-            raise self.wrong((*way, "severity"), "are limits on `observed`, which is missing")
+            raise rule["severity"].wrong("are limits on `observed`, which is missing")
         if not check and not isinstance(severity, Limits):
-            raise self.wrong(way, "`check` is missing: an expression that is true where the rule holds")
-        optional = self.words((*way, "optional"), table.get("optional", []))
+            raise rule.wrong("`check` is missing: an expression that is true where the rule holds")
+        optional = rule["optional"].words()
         for place, name in enumerate(optional):
-            if name not in fields:
-                raise self.wrong((*way, "optional", place), f"there is no field {name!r}{near(name, fields)}")
+            if name not in self.fields:
+                raise rule["optional"][place].wrong(f"there is no field {name!r}{near(name, self.fields)}")
         return RuleText(
             code=code,
             check=check,
             observed=observed,
-            when=self._expression((*way, "when"), table.get("when")),
+            when=_expression(rule["when"]),
             severity=severity,
-            signed=self.truth((*way, "signed"), table.get("signed", False)),
-            title=self.text((*way, "title"), table.get("title", "")),
-            passed=self._template((*way, "passed"), table.get("passed", "")),
-            failed=self._template((*way, "failed"), table.get("failed", "")),
-            unit=None if "unit" not in table else self.text((*way, "unit"), table["unit"]),
-            needs=self.words((*way, "needs"), table.get("needs", [])),
+            signed=rule["signed"].truth(False),
+            title=rule["title"].text(""),
+            passed=_template(rule["passed"]),
+            failed=_template(rule["failed"]),
+            unit=rule["unit"].text() if "unit" in rule else None,
+            needs=rule["needs"].words(),
             optional=optional,
         )
 
-    def _severity(self, way: Way, value: Any) -> str | Limits:
-        if not isinstance(value, dict):
-            return self.choice(way, value, ("critical", "warning"))
-        self.known(value, ("warning", "critical"), way)
-        limits = {key: value.get(key) for key in ("warning", "critical")}
-        for key, limit in limits.items():
-            if limit is not None and not is_number(limit):
-                raise self.wrong((*way, key), f"is {shown(limit)}, expected a number, a limit on `observed`")
-        warning, critical = limits["warning"], limits["critical"]
-        if warning is None and critical is None:
-            raise self.wrong(way, "has neither `warning` nor `critical`")
-        if warning is not None and critical is not None and critical < warning:
-            raise self.wrong((*way, "critical"), f"is {critical:g}, under the warning limit {warning:g}")
-        return Limits(None if warning is None else float(warning), None if critical is None else float(critical))
-
-    def _expression(self, way: Way, value: Any) -> str:
-        if value is None:
-            return ""
-        if isinstance(value, bool | int | float):
-            raise self.wrong(way, f"is the constant {shown(value)}, which says nothing about an answer")
-        return self.text(way, value)
-
-    def _template(self, way: Way, value: Any) -> str:
-        """A message with holes such as {observed}; anything else in braces is refused."""
-        text = self.text(way, value)
-        for hole in re.findall(r"\{([^{}]*)\}", text.replace("{{", "").replace("}}", "")):
-            if hole not in _HOLES:
-                raise self.wrong(
-                    way, f"{{{hole}}} is no part of a message{near(hole, _HOLES)}; these are: {', '.join(_HOLES)}"
-                )
-        rest = re.sub(r"\{[^{}]*\}", "", text.replace("{{", "").replace("}}", ""))
-        if "{" in rest or "}" in rest:
-            raise self.wrong(way, "has a brace that is not closed; write {{ for a brace")
-        return text
-
-    def _named_rules(self, rules: Mapping[str, RuleText]) -> list[str]:
-        """The rules that scores and other rules may name: those of the file, and those of its schema."""
-        return [*rules, *dict.fromkeys(each.code for each in self.schema)]
-
-    def _no_rule(self, code: str, rules: Mapping[str, RuleText], ours: str) -> str:
+    def _no_rule(self, code: str, ours: str) -> str:
         """Why a name is none of a rule that can be named here; `ours` is what to do where it is a check of fields."""
         if _family(code) in FAMILIES and _family(code) != "schema":
             return f"{code!r} checks fields; {ours}"
-        known = self._named_rules(rules)
-        return f"there is no rule {code!r}{near(code, known)}" + ("" if known else "; `rules` is empty")
+        return f"there is no rule {code!r}{near(code, self.named)}" + ("" if self.named else "; `rules` is empty")
 
-    def _scores(self, rules: Mapping[str, RuleText]) -> dict[str, dict[str, float]]:
-        scores = {}
-        for name, value in self.table(("scores",)).items():
-            way: Way = ("scores", name)
-            if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-                raise self.document.error(way, "a score is called by one word in lower case", key=True)
-            if not isinstance(value, dict) or not isinstance(value.get("weights"), dict) or not value["weights"]:
-                raise self.wrong(way, "a score is {weights: {RULE: WEIGHT}}")
-            self.known(value, ("weights", "title"), way)
-            for code, weight in value["weights"].items():
-                at = (*way, "weights", code)
-                if code not in self._named_rules(rules):
-                    raise self.document.error(at, self._no_rule(code, rules, _UNWEIGHED), key=True)
-                if not is_number(weight) or weight <= 0:
-                    raise self.wrong(at, f"is {shown(weight)}, expected a positive weight")
-            scores[name] = {code: float(weight) for code, weight in value["weights"].items()}
-        return scores
+    def _score(self, name: str, part: Part) -> dict[str, float]:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise part.misnamed("a score is called by one word in lower case")
+        weights = part.value.get("weights") if isinstance(part.value, dict) else None
+        if not isinstance(weights, dict) or not weights:
+            raise part.wrong("a score is {weights: {RULE: WEIGHT}}")
+        part.known(("weights", "title"))
+        for code, weight in weights.items():
+            at = part["weights"][code]
+            if code not in self.named:
+                raise at.misnamed(self._no_rule(code, _UNWEIGHED))
+            if not is_number(weight) or weight <= 0:
+                raise at.wrong(f"is {shown(weight)}, expected a positive weight")
+        return {code: float(weight) for code, weight in weights.items()}
 
-    def _gate(self, place: int, text: Any) -> Gate:
-        try:
-            return Gate.parse(self.text(("gates", place), text))
-        except ConfigError as error:
-            raise self.wrong(("gates", place), str(error)) from None
-
-    def _test(self, place: int, test: Any, fields: Mapping[str, Field], rules: Mapping[str, RuleText]) -> SelfTest:
-        way: Way = ("tests", place)
-        if not isinstance(test, dict) or not isinstance(test.get("row"), dict):
-            raise self.wrong(way, "a self-test is {row: {FIELD: VALUE}, fails: [RULE]}")
-        self.known(test, TEST_KEYS, way)
-        for block in ("row", "gold", "previous"):
+    def _test(self, place: int, part: Part) -> SelfTest:
+        if not isinstance(part.value, dict) or not isinstance(part.value.get("row"), dict):
+            raise part.wrong("a self-test is {row: {FIELD: VALUE}, fails: [RULE]}")
+        part.known(TEST_KEYS)
+        blocks: dict[str, Any] = {}
+        for block in ("row", "gold", "previous", "meta", "input"):
+            blocks[block] = {key: each.value for key, each in part[block].table().items()}
             more = {str(each.steps[0]) for each in self.schema if each.steps} if block == "row" else set()
-            self.known(test.get(block) or {}, (*fields, *sorted(more - set(fields))), (*way, block), "field")
-        codes = (*self._named_rules(rules), *_OURS)
-        lists: dict[str, Any] = {}
+            if block not in {"meta", "input"} and blocks[block]:
+                part[block].known((*self.fields, *sorted(more - set(self.fields))), "field")
+        codes = (*self.named, *_OURS)
         for key in ("fails", "not_applicable"):
-            lists[key] = self.words((*way, key), test.get(key, []))
-            for index, code in enumerate(lists[key]):
+            blocks[key] = part[key].words()
+            for index, code in enumerate(blocks[key]):
                 if code not in codes:
-                    raise self.wrong((*way, key, index), f"there is no rule {code!r}{near(code, codes)}")
-        parts: dict[str, Any] = {key: dict(test.get(key) or {}) for key in ("row", "gold", "meta", "input", "previous")}
-        return SelfTest(place + 1, self.text((*way, "name"), test.get("name", "")), **parts, **lists)
+                    raise part[key][index].wrong(f"there is no rule {code!r}{near(code, codes)}")
+        return SelfTest(place + 1, part["name"].text(""), **blocks)
 
-    # small parts
+    def _source(self, key: str) -> str:
+        return "" if self.file[key].empty else self._label(self.file[key])
 
-    def _source(self, key: str, fields: Mapping[str, Field]) -> str:
-        return self._named((key,), self.content[key], fields) if self.content.get(key) is not None else ""
-
-    def _named(self, way: Way, value: Any, fields: Mapping[str, Field]) -> str:
+    def _label(self, part: Part) -> str:
         """A slice, cluster, sequence or order: meta.KEY, input.KEY, a field, `id`."""
-        text = self.text(way, value)
+        text = part.text()
         block, dot, key = text.partition(".")
-        if text in fields or text == "id":
+        if text in self.fields or text == "id":
             return text
         if dot and key and block in {"meta", "input"}:
-            declared = self.content.get(block) or {}
+            declared = self.file[block].value if block in self.file else None
             if declared and key not in declared:
-                raise self.wrong(way, f"is {text!r}, and `{block}` declares no {key!r}{near(key, declared)}")
+                raise part.wrong(f"is {text!r}, and `{block}` declares no {key!r}{near(key, declared)}")
             return text
-        known = [*fields, "meta.KEY", "input.KEY"]
-        raise self.wrong(way, f"is {text!r}, expected meta.KEY, input.KEY or a field{near(text, known)}")
+        known = [*self.fields, "meta.KEY", "input.KEY"]
+        raise part.wrong(f"is {text!r}, expected meta.KEY, input.KEY or a field{near(text, known)}")
+
+
+def _long_form(part: Part, key: str, expected: str) -> Part:
+    """A field or a rule as a table, whose short form is the text of one key."""
+    if isinstance(part.value, str):
+        return Part(part.document, part.way, {key: part.value})
+    if not isinstance(part.value, dict):
+        raise part.wrong(f"is {shown(part.value)}; {expected}")
+    return part
+
+
+def _field(name: str, part: Part) -> Field:
+    if name in RESERVED:
+        words = ", ".join(RESERVED)
+        raise part.misnamed(f"{name!r} is a reserved name ({words}); call the field otherwise, its `path` stays")
+    if not name:
+        raise part.misnamed("a field has no name")
+    field = _long_form(part, "type", "a field is a type, or a table such as {path: $.total, type: number}")
+    field.known(FIELD_KEYS)
+    if "type" not in field:
+        raise field.wrong("`type` is missing: number, text, boolean, date, list(…) or object(…)")
+    kind = field["type"].parsed(parse_type)
+    path = field["path"].parsed(parse_path) if "path" in field else Path((name,))
+    if path.many and kind.kind in {"list", "object", "json"}:
+        raise field["type"].wrong(f"is {kind}; a path into a list ([*]) leads to number, text, boolean or date")
+    if "places" in field and not path.many:
+        raise field["places"].wrong("is for a path into a list, such as $.lines[*].qty")
+    places = field["places"].whole(PLACES, 1, MOST_PLACES) if path.many else 0
+    return Field(
+        name=name,
+        path=path,
+        type=kind,
+        unit=field["unit"].text(""),
+        required=field["required"].truth(True),
+        lenient=_lenient(field["lenient"], kind),
+        one_of=_one_of(field["one_of"], kind),
+        range=_range(field["range"], kind),
+        pattern=_pattern(field["pattern"], kind),
+        severity=field["severity"].choice("critical", "warning"),
+        places=places,
+        title=field["title"].text(""),
+    )
+
+
+def _lenient(part: Part, kind: FieldType) -> bool:
+    lenient = part.truth(False)
+    if lenient and kind.kind not in {"number", "boolean", "date"}:
+        raise part.wrong(f"is for number, boolean and date: values in quotes; {kind} has none to accept")
+    return lenient
+
+
+def _one_of(part: Part, kind: FieldType) -> tuple[Any, ...]:
+    if part.empty:
+        return ()
+    if not isinstance(part.value, list) or not part.value:
+        raise part.wrong(f"is {shown(part.value)}; expected a list such as [EUR, USD]")
+    kinds: dict[str, Any] = {"number": (int, float), "text": str, "boolean": bool}
+    expected = kinds.get(kind.kind)
+    if expected is None:
+        raise part.wrong(f"is for number, text and boolean, not for {kind}; write a rule")
+    for place, item in enumerate(part.value):
+        if not isinstance(item, expected) or (isinstance(item, bool) and kind.kind != "boolean"):
+            hint = "; quote it" if kind.kind == "text" else ""
+            raise part[place].wrong(f"is {shown(item)}, which is no {kind.kind}{hint}")
+    return tuple(float(item) if kind.kind == "number" else item for item in part.value)
+
+
+def _range(part: Part, kind: FieldType) -> Range | None:
+    if part.empty:
+        return None
+    if kind.kind != "number":
+        raise part.wrong(f"is for numbers, and the field is {kind}; write a rule, or `type: number`")
+    if not isinstance(part.value, dict):
+        bounds = _bounds(part, part.value)
+        return Range(*bounds, *bounds)
+    part.known(("warning", "critical"))
+    outer = _bounds(part["critical"], part.value.get("critical", [None, None]))
+    inner = _bounds(part["warning"], part.value.get("warning", part.value.get("critical")))
+    return Range(*inner, *outer)
+
+
+def _bounds(part: Part, value: Any) -> tuple[float, float]:
+    wrong = not isinstance(value, list) or len(value) != 2
+    if wrong or not all(item is None or is_number(item) for item in value):
+        raise part.wrong(f"is {shown(value)}; expected [low, high], null for no bound")
+    low = -math.inf if value[0] is None else float(value[0])
+    high = math.inf if value[1] is None else float(value[1])
+    if low > high:
+        raise part.wrong(f"low {low:g} is above high {high:g}; write [low, high]")
+    return low, high
+
+
+def _pattern(part: Part, kind: FieldType) -> str:
+    if part.empty:
+        return ""
+    if kind.kind != "text":
+        raise part.wrong(f"is for text, and the field is {kind}")
+    return part.text()
+
+
+def _severity(part: Part) -> str | Limits:
+    if not isinstance(part.value, dict):
+        return part.choice("critical", "warning")
+    part.known(("warning", "critical"))
+    limits: list[float | None] = []
+    for key in ("warning", "critical"):
+        limit = part.value.get(key)
+        if limit is not None and not is_number(limit):
+            raise part[key].wrong(f"is {shown(limit)}, expected a number, a limit on `observed`")
+        limits.append(None if limit is None else float(limit))
+    warning, critical = limits
+    if warning is None and critical is None:
+        raise part.wrong("has neither `warning` nor `critical`")
+    if warning is not None and critical is not None and critical < warning:
+        raise part["critical"].wrong(f"is {critical:g}, under the warning limit {warning:g}")
+    return Limits(warning, critical)
+
+
+def _expression(part: Part) -> str:
+    if part.empty:
+        return ""
+    if isinstance(part.value, bool | int | float):
+        raise part.wrong(f"is the constant {shown(part.value)}, which says nothing about an answer")
+    return part.text()
+
+
+def _template(part: Part) -> str:
+    """A message with holes such as {observed}; anything else in braces is refused."""
+    text = part.text("")
+    bare = text.replace("{{", "").replace("}}", "")
+    for hole in re.findall(r"\{([^{}]*)\}", bare):
+        if hole not in _HOLES:
+            known = ", ".join(_HOLES)
+            raise part.wrong(f"{{{hole}}} is no part of a message{near(hole, _HOLES)}; these are: {known}")
+    rest = re.sub(r"\{[^{}]*\}", "", bare)
+    if "{" in rest or "}" in rest:
+        raise part.wrong("has a brace that is not closed; write {{ for a brace")
+    return text
 
 
 _OF_ITSELF = "a rule needs its fields to be there and of their types by itself; write what else it needs as `when`"
