@@ -8,7 +8,7 @@ from the parameters: a sweep over magnitudes repeats the same onset, direction a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,24 @@ from adjudge.protocols.anomaly.catalog import Attack
 from adjudge.protocols.anomaly.rows import Flight
 from adjudge.stats.resampling import generator
 
+Group = tuple[str, ...]
+"""Columns that one parameter of an attack changes."""
 POSITION, VELOCITY = ("gps_x", "gps_y", "gps_z"), ("gps_vx", "gps_vy", "gps_vz")
 ACCELERATION, GYRO = ("imu_ax", "imu_ay", "imu_az"), ("imu_wx", "imu_wy", "imu_wz")
-_GROUPS = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION, "gyro": GYRO}
+_BIASES: dict[Group, str] = {
+    POSITION: "position_bias_m",
+    VELOCITY: "velocity_bias_mps",
+    ACCELERATION: "acceleration_bias_mps2",
+    GYRO: "gyro_bias_radps",
+}
+_DRIFTS: dict[Group, str] = {POSITION: "position_drift_rate_mps", VELOCITY: "velocity_drift_rate_mps2"}
+_NOISES: dict[Group, str] = {
+    POSITION: "position_noise_std_m",
+    VELOCITY: "velocity_noise_std_mps",
+    ACCELERATION: "acceleration_noise_std_mps2",
+}
 
-Offsets = dict[tuple[str, ...], Floats]
+Offsets = dict[Group, Floats]
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,16 @@ class _Window:
     def get(self, name: str) -> float:
         """A parameter, 0 when it is not set."""
         return float(self.parameters.get(name) or 0.0)
+
+    def sizes(self, parameters: Mapping[Group, str]) -> Iterator[tuple[Group, float]]:
+        """The columns whose parameter is set, each with its size."""
+        return ((names, size) for names, name in parameters.items() if (size := self.get(name)))
+
+    def along(self, directions: Mapping[Group, Floats]) -> Offsets:
+        """The biases that are set as offsets of all rows, those of each group of columns along its direction."""
+        sizes = dict(self.sizes(_BIASES))
+        rows = self.elapsed.size
+        return {names: np.tile(sizes[names] * axis, (rows, 1)) for names, axis in directions.items() if names in sizes}
 
 
 def inject(flight: Flight, attack: Attack) -> Injected:
@@ -98,40 +121,18 @@ def inject(flight: Flight, attack: Attack) -> Injected:
 
 
 def _constant(window: _Window) -> Offsets:
-    direction = _direction(window)
-    sizes = {
-        "position": window.get("position_bias_m"),
-        "velocity": window.get("velocity_bias_mps"),
-        "acceleration": window.get("acceleration_bias_mps2"),
-        "gyro": window.get("gyro_bias_radps"),
-    }
-    return _along({kind: (size, direction) for kind, size in sizes.items()}, window)
+    return window.along(dict.fromkeys(_BIASES, _direction(window)))
 
 
 def _growing(window: _Window) -> Offsets:
     limit = window.parameters.get("max_drift_duration_s")
     grown = window.elapsed if limit is None else np.minimum(window.elapsed, float(limit))
-    direction = np.array([1.0, 0.0, 0.0])
-    offsets: Offsets = {}
-    for names, size in (
-        (POSITION, window.get("position_drift_rate_mps")),
-        (VELOCITY, window.get("velocity_drift_rate_mps2")),
-    ):
-        if size:
-            offsets[names] = size * grown[:, None] * direction
-    return offsets
+    return {names: size * grown[:, None] * np.array([1.0, 0.0, 0.0]) for names, size in window.sizes(_DRIFTS)}
 
 
 def _noise(window: _Window) -> Offsets:
-    draws = {
-        names: window.random.standard_normal((window.elapsed.size, 3)) for names in (POSITION, VELOCITY, ACCELERATION)
-    }
-    sizes = (
-        (POSITION, window.get("position_noise_std_m")),
-        (VELOCITY, window.get("velocity_noise_std_mps")),
-        (ACCELERATION, window.get("acceleration_noise_std_mps2")),
-    )
-    return {names: size * draws[names] for names, size in sizes if size}
+    draws = {names: window.random.standard_normal((window.elapsed.size, 3)) for names in _NOISES}
+    return {names: size * draws[names] for names, size in window.sizes(_NOISES)}
 
 
 def _coordinated(window: _Window) -> Offsets:
@@ -143,14 +144,7 @@ def _coordinated(window: _Window) -> Offsets:
         other = window.random.standard_normal(3)
         other = _unit(other - (other @ direction) * direction)
         turned.append(factor * direction + math.sqrt(1.0 - factor * factor) * other)
-    return _along(
-        {
-            "position": (window.get("position_bias_m"), direction),
-            "velocity": (window.get("velocity_bias_mps"), turned[0]),
-            "acceleration": (window.get("acceleration_bias_mps2"), turned[1]),
-        },
-        window,
-    )
+    return window.along({POSITION: direction, VELOCITY: turned[0], ACCELERATION: turned[1]})
 
 
 def _intermittent(window: _Window) -> Offsets:
@@ -205,11 +199,6 @@ def _replay(flight: Flight, columns: dict[str, Floats], start: int, end: int, wi
         raise InputError(f"flight {flight.id} has no gps columns to replay")
     for name in names:
         columns[name][start:end] = flight.columns[name][source : source + end - start]
-
-
-def _along(sizes: dict[str, tuple[float, Floats]], window: _Window) -> Offsets:
-    rows = window.elapsed.size
-    return {_GROUPS[kind]: np.tile(size * direction, (rows, 1)) for kind, (size, direction) in sizes.items() if size}
 
 
 def _direction(window: _Window) -> Floats:

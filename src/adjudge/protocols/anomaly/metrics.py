@@ -113,15 +113,7 @@ METRICS = (
     ),
 )
 
-_EMPTY = {
-    "recall": _NO_ATTACK,
-    "precision": _NO_ALARM,
-    "fpr": "no clean row",
-    "event_recall": _NO_SEQUENCE,
-    "event_precision": _NO_ALARM,
-    "false_alarms_per_hour": _NO_CLEAN,
-    EXCEEDED: _NO_CLEAN,
-}
+_NULL = {metric.name: metric.null for metric in METRICS}
 _DECIDED = ("recall", "precision", "fpr", "f1", "event_recall", "event_precision", "false_alarms_per_hour")
 
 Estimates = list[tuple[str, Estimate]]
@@ -229,7 +221,7 @@ class Measures:
 
     def _ratio(self, name: str, where: str, top: Floats, bottom: Floats) -> tuple[str, Estimate]:
         if not bottom.sum():
-            return name, Estimate.null(f"nothing to divide by: {_EMPTY[name]}", level=self.level)
+            return name, Estimate.null(f"nothing to divide by: {_NULL[name]}", level=self.level)
         n = int(bottom.sum()) if name != "false_alarms_per_hour" else top.size
         stream = f"{name}/{where}"
         return name, bootstrap.ratio_of_sums(top, bottom, n=n, unit="flight", stream=stream, **self.options)

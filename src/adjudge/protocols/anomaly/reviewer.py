@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from adjudge.protocols.anomaly.config import PRIMARY
@@ -33,9 +34,7 @@ def reviewer_sections(results: Results, sizes: Mapping[str, str], *, several: bo
 
 def _without_detector(section: Section) -> Section:
     """A table of one detector without the column that names it."""
-    rows = [row[1:] for row in section.rows]
-    kept = {key: getattr(section, key) for key in ("name", "title", "note", "place", "terminal", "empty")}
-    return Section(columns=list(section.columns)[1:], rows=rows, **kept)
+    return replace(section, columns=list(section.columns)[1:], rows=[row[1:] for row in section.rows])
 
 
 def _estimates(judged: Judgement, each: Result) -> dict[tuple[str, str], Estimate]:
