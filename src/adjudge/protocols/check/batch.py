@@ -119,24 +119,8 @@ class CheckBatch:
         return values
 
 
-@dataclass
-class ReadBatch:
-    """A batch with what stands beside it: ids, models, and the columns of the outputs."""
-
-    batch: CheckBatch
-    samples: pa.Array
-    groups: tuple[str, ...]
-    outputs: pa.Table
-    has_gold: Mask
-
-    @property
-    def models(self) -> list[str]:
-        """The model of every row."""
-        return list(self.groups) * (len(self.samples) // len(self.groups))
-
-
-def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator[ReadBatch]:
-    """Outputs matched with the reference by id, in batches in the order of (id, model)."""
+def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator[tuple[CheckBatch, pa.Table]]:
+    """Outputs matched with the reference by id, in batches in the order of (id, model), and the output behind every row."""
     groups = partition.groups
     outputs = partition.tables["outputs"].combine_chunks()
     reference = partition.tables.get("reference")
@@ -169,7 +153,9 @@ class _Reader:
     outputs: pa.Table
     reference: pa.Table | None
 
-    def batch(self, samples: pa.Array, output_rows: Places, gold_rows: Places, previous: Places | None) -> ReadBatch:
+    def batch(
+        self, samples: pa.Array, output_rows: Places, gold_rows: Places, previous: Places | None
+    ) -> tuple[CheckBatch, pa.Table]:
         """One batch: the output of every sample, its gold values, and the sample before it."""
         n = len(samples)
         outputs = taken(self.outputs, output_rows)
@@ -199,7 +185,7 @@ class _Reader:
             details=details,
             notes=notes,
         )
-        return ReadBatch(batch, samples, self.groups, outputs, gold_rows >= 0)
+        return batch, outputs.append_column("has_gold", pa.array(gold_rows >= 0))
 
     def _column(
         self,

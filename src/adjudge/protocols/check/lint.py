@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.vocabulary import BUCKETS, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
+from adjudge.evidence.vocabulary import BUCKETS, ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
 from adjudge.protocols.check.compiled import Compiled, compiled_or_wrong
 from adjudge.protocols.check.document import Document
@@ -68,10 +68,11 @@ def gate_errors(file: RuleFile) -> list[str]:
         if metric not in names:
             if metric.startswith(("field.", "place.", "answer.")):
                 why = f"{metric!r} is no number: checks of fields have none of their own; gate a rule, or pass_rate"
-                errors.append(str(file.document.error(("gates", place), why)))
-                continue
-            hint = near(metric, names) or f"; there are {', '.join(names[:4])} …"
-            errors.append(str(file.document.error(("gates", place), f"there is no number {metric!r}{hint}")))
+            else:
+                why = f"there is no number {metric!r}" + (
+                    near(metric, names) or f"; there are {', '.join(names[:4])} …"
+                )
+            errors.append(str(file.document.error(("gates", place), why)))
     return errors
 
 
@@ -103,21 +104,18 @@ def _wrong_test(
     way = ("tests", test.number - 1)
     label = f" ({test.name})" if test.name else ""
     failed = {code for code, of_rows in outcomes.items() if FAIL in of_rows}
-    errors = []
-    for code in test.fails:
-        if code not in failed:
-            words = _outcome_words(outcomes.get(code, []), why.get(code, ""))
-            errors.append(str(file.document.error(way, f"{code} should fail and {words}{label}")))
-    more = sorted(failed - set(test.fails))
-    errors += [str(file.document.error(way, f"{code} fails and is not in `fails`{label}")) for code in more]
+    wrong = [
+        f"{code} should fail and {_outcome_words(outcomes.get(code, []), why.get(code, ''))}"
+        for code in test.fails
+        if code not in failed
+    ]
+    wrong += [f"{code} fails and is not in `fails`" for code in sorted(failed - set(test.fails))]
     for code in test.not_applicable:
         of_rows = outcomes.get(code, [])
         if any(each != NOT_APPLICABLE for each in of_rows):
-            words = _outcome_words(of_rows, "")
-            errors.append(str(file.document.error(way, f"{code} should not be applicable and {words}{label}")))
-    broken = [code for code, of_rows in outcomes.items() if OUTCOMES.index("error") in of_rows]
-    errors += [str(file.document.error(way, f"{code} raises: {why[code]}{label}")) for code in broken]
-    return errors
+            wrong.append(f"{code} should not be applicable and {_outcome_words(of_rows, '')}")
+    wrong += [f"{code} raises: {why[code]}" for code, of_rows in outcomes.items() if ERROR in of_rows]
+    return [str(file.document.error(way, f"{text}{label}")) for text in wrong]
 
 
 def _outcome_words(of_rows: Sequence[int], why: str) -> str:
@@ -193,12 +191,8 @@ def _warn_unshown(compiled: Compiled, shown: Mapping[str, set[int]], seen: Count
         lacking = [word for outcome, word in ((FAIL, "failing"), (PASS, "passing")) if outcome not in outcomes]
         if lacking:
             what = "neither failing nor passing" if len(lacking) == 2 else f"never {lacking[0]}"
-            where = (
-                "in no self-test and no row of the data"
-                if seen
-                else "in no self-test; --outputs FILE looks at data too"
-            )
-            text = f"shown to be {what} ({where})"
+            data = " and no row of the data" if seen else "; --outputs FILE looks at data too"
+            text = f"shown to be {what} (in no self-test{data})"
             findings.warnings.append(str(compiled.file.document.error(("rules", code), text, key=True)))
 
 

@@ -87,19 +87,18 @@ class CheckPlan(BatchPlan):
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of samples with their evidence, verdicts and scores."""
-        for read_batch in read(partition, self.compiled, self.sandbox):
-            evidence = self.graph.evaluate(read_batch.batch)
-            raw = columns.outputs(read_batch, partition.files)
+        for batch, outputs in read(partition, self.compiled, self.sandbox):
+            evidence = self.graph.evaluate(batch)
+            raw = columns.raw_outputs(outputs, partition.files)
             if self.adjudicator.by_rules:
                 verdicts, tables = self.adjudicator.judge_by_rules(evidence)
             else:
                 answers = raw.column("response").to_pylist
-                cases = Cases(read_batch.models, read_batch.samples.to_pylist(), answers, answered(read_batch.batch))
+                models, names = (batch.columns[name].to_pylist() for name in ("model", "id"))
+                cases = Cases(models, names, answers, answered(batch))
                 verdicts, tables = self.adjudicator.judge(evidence, cases)
-            table = columns.table(
-                read_batch, decided(read_batch.batch, evidence, verdicts), self.compiled, gold=self._gold
-            )
-            yield Judged(table, evidence, raw, read_batch.batch, tables)
+            table = columns.table(batch, outputs, decided(batch, evidence, verdicts), gold=self._gold)
+            yield Judged(table, evidence, raw, batch, tables)
 
     def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
         """An agent is asked about answers."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.protocols.check.batch import CheckBatch, ReadBatch, mistyped_rows
+from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
 from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.rows import BLOCK_TYPES, NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
@@ -20,40 +20,32 @@ WHOLE_ANSWER = "answer_json"
 """The column of samples.parquet that holds the answer itself, where a schema reads it."""
 
 
-def table(read: ReadBatch, decided: Mapping[str, pa.Array], compiled: Compiled, *, gold: bool) -> pa.Table:
+def table(batch: CheckBatch, outputs: pa.Table, decided: Mapping[str, pa.Array], *, gold: bool) -> pa.Table:
     """The rows of one batch."""
-    batch, outputs = read.batch, read.outputs
-    models = np.tile(np.arange(len(read.groups), dtype=np.int32), batch.n // len(read.groups))
     columns = {
-        "sample": read.samples,
-        "model": pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
+        "sample": batch.columns["id"],
+        "model": batch.columns["model"].dictionary_encode(),
         "status": coded(batch.status.astype(np.int8), STATUSES),
         **decided,
         "method": coded(np.asarray(outputs.column("method")).view(np.int8), METHODS),
         "start": outputs.column("start"),
         "end": outputs.column("end"),
         "repairs": outputs.column("repairs").cast(pa.string()).combine_chunks().dictionary_encode(),
-        "has_gold": pa.array(read.has_gold),
+        "has_gold": outputs.column("has_gold"),
         "mistyped": outputs.column("mistyped").cast(NAMES),
     }
-    for name in stored(compiled, gold=gold):
+    for name in stored(batch.compiled, gold=gold):
         columns[stored_name(name)] = batch.columns[name.column]
-    if compiled.file.schema:
+    if batch.compiled.file.schema:
         columns[WHOLE_ANSWER] = batch.columns[WHOLE]
     return pa.table(columns)
 
 
-def outputs(read: ReadBatch, files: tuple[str, ...]) -> pa.Table:
+def raw_outputs(outputs: pa.Table, files: tuple[str, ...]) -> pa.Table:
     """The raw responses, each cut at a bound, and the file and line that each stands on."""
-    indices = read.outputs.column("file").combine_chunks()
-    return pa.table(
-        {
-            "response": read.outputs.column("response"),
-            "characters": read.outputs.column("characters"),
-            "file": pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), pa.array(list(files), pa.string())),
-            "line": read.outputs.column("line"),
-        }
-    )
+    raw = outputs.select(["response", "characters", "file", "line"])
+    file = raw.column("file").combine_chunks().cast(pa.int32())
+    return raw.set_column(2, "file", pa.DictionaryArray.from_arrays(file, pa.array(files, pa.string())))
 
 
 def stored(compiled: Compiled, *, gold: bool) -> list[Name]:
