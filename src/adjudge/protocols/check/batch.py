@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.protocols.base import Partition
-from adjudge.protocols.check.compiled import WHOLE, Compiled
-from adjudge.protocols.check.names import Name
-from adjudge.protocols.check.rows import ANSWERED, MISSING, NO_METHOD
+from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
+from adjudge.protocols.check.rows import ANSWERED, BLOCK_TYPES, MISSING, NO_METHOD
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.check.sandbox import Column, Sandbox, Validated
 from adjudge.protocols.check.values import place_name
@@ -123,26 +122,32 @@ def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator
     """Outputs matched with the reference by id, in batches in the order of (id, model), and the output behind every row."""
     groups = partition.groups
     outputs = partition.tables["outputs"].combine_chunks()
-    reference = partition.tables.get("reference")
-    if reference is not None and partition.limited:
+    reference = partition.tables.get("reference", _no_reference(compiled))
+    if partition.limited:
         reference = reference.filter(pc.is_in(reference.column("key"), outputs.column("key")))
-    reference = None if reference is None else reference.combine_chunks()
-    keys = [outputs.column("key"), *([] if reference is None else [reference.column("key")])]
-    names, places = numbered(keys)
+    reference = reference.combine_chunks()
+    names, places = numbered([outputs.column("key"), reference.column("key")])
     models = pc.index_in(outputs.column("group"), pa.array(groups, pa.string())).to_numpy()
     cells = places[: outputs.num_rows] * len(groups) + models
     output_rows = rows_at(cells, len(names) * len(groups), outputs, partition.files)
     sample = np.repeat(np.arange(len(names)), len(groups))
-    gold_rows = np.full(len(sample), -1, dtype=np.int64)
-    if reference is not None:
-        gold_rows = rows_at(places[outputs.num_rows :], len(names), reference, partition.files)[sample]
+    gold_rows = rows_at(places[outputs.num_rows :], len(names), reference, partition.files)[sample]
     reader = _Reader(compiled, sandbox, groups, outputs, reference)
     before = reader.before(names, sample, output_rows, gold_rows)
     step = max(1, BATCH_ROWS // len(groups)) * len(groups)
     for start in range(0, len(sample), step):
-        some = slice(start, start + step)
-        previous = None if before is None else before[some]
-        yield reader.batch(names.take(pa.array(sample[some])), output_rows[some], gold_rows[some], previous)
+        rows = slice(start, start + step)
+        ids = names.take(pa.array(sample[rows]))
+        yield reader.batch(ids, output_rows[rows], gold_rows[rows], None if before is None else before[rows])
+
+
+def _no_reference(compiled: Compiled) -> pa.Table:
+    """The columns of a reference without a row."""
+    blocks = [*compiled.keys("meta"), *compiled.keys("input")]
+    types = {name.column: BLOCK_TYPES.get(name.kind, pa.string()) for name in blocks}
+    golds = zip(compiled.field_columns("g"), compiled.fields, strict=True)
+    types |= {name: column_type(each).arrow for name, each in golds}
+    return pa.schema({"key": pa.string(), **types}).empty_table()
 
 
 @dataclass
@@ -151,7 +156,7 @@ class _Reader:
     sandbox: Sandbox
     groups: tuple[str, ...]
     outputs: pa.Table
-    reference: pa.Table | None
+    reference: pa.Table
 
     def batch(
         self, samples: pa.Array, output_rows: Places, gold_rows: Places, previous: Places | None
@@ -159,12 +164,17 @@ class _Reader:
         """One batch: the output of every sample, its gold values, and the sample before it."""
         n = len(samples)
         outputs = taken(self.outputs, output_rows)
-        gold = None if self.reference is None else taken(self.reference, gold_rows)
-        columns: dict[str, pa.ChunkedArray] = {}
-        for written, name in self.compiled.names.known.items():
-            columns[name.column] = self._column(written, name, outputs, gold, previous, n)
-        if self.compiled.file.schema:
-            columns[WHOLE] = outputs.column(WHOLE)
+        gold = taken(self.reference, gold_rows)
+        columns = {name: outputs.column(name) for name in self.compiled.answer_columns}
+        for (block, *keys), name in self.compiled.names.known.items():
+            if block == "gold" and keys:
+                columns[name.column] = gold.column(name.column)
+            elif block == "previous" and keys:
+                assert previous is not None  # noqa: S101 -- there is no such name without a sequence
+                source = self.compiled.names.known[tuple(keys)].column
+                columns[name.column] = taken(self.outputs.select([source]), previous).column(0)
+            elif keys:
+                columns[name.column] = pc.coalesce(outputs.column(name.column), gold.column(name.column))
         columns["id"] = pa.chunked_array([samples])
         model = np.tile(np.arange(len(self.groups)), n // len(self.groups))
         columns["model"] = pa.chunked_array([pa.array(self.groups, pa.string()).take(pa.array(model))])
@@ -186,33 +196,6 @@ class _Reader:
             notes=notes,
         )
         return batch, outputs.append_column("has_gold", pa.array(gold_rows >= 0))
-
-    def _column(
-        self,
-        written: tuple[str, ...],
-        name: Name,
-        outputs: pa.Table,
-        gold: pa.Table | None,
-        previous: Places | None,
-        n: int,
-    ) -> pa.ChunkedArray:
-        if written in {("id",), ("model",)}:
-            return pa.chunked_array([pa.nulls(n, pa.string())])
-        if written[0] == "gold" and len(written) == 2:
-            source_column = self.compiled.names.known[(written[1],)].column
-            return (
-                pa.chunked_array([pa.nulls(n, self.outputs.column(source_column).type)])
-                if gold is None
-                else gold.column(name.column)
-            )
-        if written[0] == "previous" and len(written) == 2:
-            source_column = self.compiled.names.known[(written[1],)].column
-            assert previous is not None  # noqa: S101 -- there is no such name without a sequence
-            return taken(self.outputs.select([source_column]), previous).column(0)
-        column = outputs.column(name.column)
-        if len(written) == 2 and gold is not None and column.null_count:
-            return pc.coalesce(column, gold.column(name.column))
-        return column
 
     def before(self, names: pa.Array, sample: Places, output_rows: Places, gold_rows: Places) -> Places | None:
         """The output row of the sample before each in its sequence, of the same model; −1 for none."""
@@ -243,7 +226,7 @@ class _Reader:
             return names.take(pa.array(sample))
         column = self.compiled.label(written).column
         labels = taken(self.outputs.select([column]), output_rows).column(0).combine_chunks()
-        if self.reference is None or column not in self.reference.column_names:
+        if column not in self.reference.column_names:
             return labels
         return pc.coalesce(labels, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
 
