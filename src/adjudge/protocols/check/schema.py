@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adjudge.errors import ConfigError
 from adjudge.protocols.check.document import Document, Way
-from adjudge.protocols.check.parts import near, shown
+from adjudge.protocols.check.parts import Part, near, shown
 from adjudge.protocols.check.paths import MOST_STEPS, Path
 
 Step = str | int | None
@@ -125,8 +124,8 @@ def assertions(document: Document) -> tuple[Assertion, ...]:
     """The assertions of the `schema:` of a rule file; what cannot be taken is a ConfigError with its line."""
     if document.content.get("schema") is None:
         return ()
-    reader = _Reader(document)
-    reader.walk(document.content["schema"], (), ("schema",), ())
+    reader = _Reader()
+    reader.walk(Part(document, ("schema",), document.content["schema"]), (), ())
     if not reader.asked:
         raise document.error(("schema",), "asks nothing of an answer; it has no keyword such as type or required")
     return tuple(reader.asked.values())
@@ -136,151 +135,144 @@ def assertions(document: Document) -> tuple[Assertion, ...]:
 class _Reader:
     """Walks a schema along its paths. `asked` are its assertions by (keyword, steps)."""
 
-    document: Document
     asked: dict[tuple[str, tuple[Step, ...]], Assertion] = field(default_factory=dict)
     parts: int = 0
 
-    def walk(self, schema: Any, steps: tuple[Step, ...], way: Way, references: tuple[str, ...]) -> None:
+    def walk(self, part: Part, steps: tuple[Step, ...], references: tuple[str, ...]) -> None:
         """Add what a schema asks of the value at some steps. `references` are the `$ref`s that led here."""
-        table = self._table(schema, way)
+        schema = self._schema(part)
         if len(steps) > MOST_STEPS:
-            raise self.document.error(way, f"is more than {MOST_STEPS} steps deep")
-        for keyword, value in table.items():
-            at = (*way, keyword)
+            raise part.wrong(f"is more than {MOST_STEPS} steps deep")
+        for keyword in schema.value:
+            at = schema[keyword]
             if keyword == "$ref":
-                target, its_way = self._target(value, at, references)
-                self.walk(target, steps, its_way, (*references, value))
+                self.walk(_target(at, references), steps, (*references, at.value))
             elif keyword == "allOf":
-                for place, each in enumerate(self._list(value, at)):
-                    self.walk(each, steps, (*at, place), references)
+                for each in _schemas(at):
+                    self.walk(each, steps, references)
             elif keyword == "properties":
-                for key, each in self._named(value, at).items():
-                    self.walk(each, (*steps, key), (*at, key), references)
+                for key, each in _named(at).items():
+                    self.walk(each, (*steps, key), references)
             elif keyword == "prefixItems":
-                for place, each in enumerate(self._list(value, at)):
-                    self.walk(each, (*steps, place), (*at, place), references)
-            elif keyword == "items" and "prefixItems" not in table:
-                self.walk(value, (*steps, None), at, references)
+                for place, each in enumerate(_schemas(at)):
+                    self.walk(each, (*steps, place), references)
+            elif keyword == "items" and "prefixItems" not in schema:
+                self.walk(at, (*steps, None), references)
             elif keyword not in NOTES and keyword not in _PARTS:
-                self._ask(keyword, table, steps, way, references)
+                self._ask(keyword, schema, steps, references)
 
-    def _ask(
-        self, keyword: str, table: Mapping[str, Any], steps: tuple[Step, ...], way: Way, references: tuple[str, ...]
-    ) -> None:
-        at = (*way, keyword)
-        value = table[keyword]
-        schema = {keyword: self._plain_part(keyword, value, at, references)}
+    def _ask(self, keyword: str, schema: Part, steps: tuple[Step, ...], references: tuple[str, ...]) -> None:
+        value = schema[keyword].value
+        alone = {keyword: self._plain_part(schema[keyword], references)}
         for other in _WITH.get(keyword, ()):
-            if other not in table:
+            if other not in schema:
                 continue
             if other in {"then", "else", "minContains", "maxContains"}:
-                schema[other] = self._plain_part(other, table[other], (*way, other), references)
+                alone[other] = self._plain_part(schema[other], references)
             elif other == "prefixItems":
-                schema[other] = [True] * len(self._list(table[other], (*way, other)))
+                alone[other] = [True] * len(_schemas(schema[other]))
             else:
-                schema[other] = dict.fromkeys(self._named(table[other], (*way, other)), True)
+                alone[other] = dict.fromkeys(_named(schema[other]), True)
         listed = value if isinstance(value, list) else [value]
         words = WORDS[keyword].format(", ".join(str(each) for each in listed[:8]) + (" …" if len(listed) > 8 else ""))
         names = tuple(str(each) for each in listed) if keyword == "required" else ()
-        new = Assertion(keyword, steps, schema, words, at, names)
+        new = Assertion(keyword, steps, alone, words, schema[keyword].way, names)
         before = self.asked.get((keyword, steps))
-        if before is not None and before.schema != schema:
-            both = {"allOf": [*before.schema.get("allOf", [before.schema]), schema]}
+        if before is not None and before.schema != alone:
+            both = {"allOf": [*before.schema.get("allOf", [before.schema]), alone]}
             new = replace(before, schema=both, words=f"{before.words}; {words}", names=before.names + names)
         self.asked[keyword, steps] = new
         if len(self.asked) > MOST_ASSERTIONS:
-            raise self.document.error(("schema",), f"has more than {MOST_ASSERTIONS} keywords and paths")
+            raise schema.document.error(("schema",), f"has more than {MOST_ASSERTIONS} keywords and paths")
 
-    def _plain(self, schema: Any, way: Way, references: tuple[str, ...]) -> Any:
+    def _plain(self, part: Part, references: tuple[str, ...]) -> Any:
         """A schema with its references put in their places, and without notes."""
         plain: dict[str, Any] = {}
-        table = self._table(schema, way)
-        for keyword, value in table.items():
+        schema = self._schema(part)
+        for keyword in schema.value:
+            at = schema[keyword]
             if keyword == "$ref":
-                target, its_way = self._target(value, (*way, keyword), references)
-                plain.setdefault("allOf", []).append(self._plain(target, its_way, (*references, value)))
+                target = self._plain(_target(at, references), (*references, at.value))
+                plain.setdefault("allOf", []).append(target)
             elif keyword == "allOf":
-                plain.setdefault("allOf", []).extend(self._plain_part(keyword, value, (*way, keyword), references))
+                plain.setdefault("allOf", []).extend(self._plain_part(at, references))
             elif keyword not in NOTES:
-                plain[keyword] = self._plain_part(keyword, value, (*way, keyword), references)
+                plain[keyword] = self._plain_part(at, references)
         return plain
 
-    def _plain_part(self, keyword: str, value: Any, at: Way, references: tuple[str, ...]) -> Any:
+    def _plain_part(self, part: Part, references: tuple[str, ...]) -> Any:
+        """The value of a keyword, plain where it holds schemas."""
+        keyword, value = part.way[-1], part.value
         if keyword in _ONE:
-            return self._plain(value, at, references)
+            return self._plain(part, references)
         if keyword in _MANY:
-            return [self._plain(each, (*at, place), references) for place, each in enumerate(self._list(value, at))]
+            return [self._plain(each, references) for each in _schemas(part)]
         if keyword in _TABLE:
-            return {key: self._plain(each, (*at, key), references) for key, each in self._named(value, at).items()}
+            return {key: self._plain(each, references) for key, each in _named(part).items()}
         if keyword == "type" and (value is None or (isinstance(value, list) and None in value)):
-            raise self.document.error(at, 'has null without quotes, which is no name of a type; write "null"')
+            raise part.wrong('has null without quotes, which is no name of a type; write "null"')
         return value
 
-    def _table(self, schema: Any, way: Way) -> dict[str, Any]:
-        """The keywords of a schema; one that is not known is refused by name."""
+    def _schema(self, part: Part) -> Part:
+        """A schema as a table of keywords; one that is not known is refused by name."""
         self.parts += 1
+        document, way, schema = part.document, part.way, part.value
         if self.parts > MOST_PARTS:
-            raise self.document.error(("schema",), f"has more than {MOST_PARTS} parts once every $ref is put in place")
+            raise document.error(("schema",), f"has more than {MOST_PARTS} parts once every $ref is put in place")
         if isinstance(schema, bool):
-            return {} if schema else {"not": {}}
+            return Part(document, way, {} if schema else {"not": {}})
         if not isinstance(schema, dict):
             hint = "; a list of items is `prefixItems`" if way[-1] == "items" and isinstance(schema, list) else ""
-            raise self.document.error(way, f"is {shown(schema)}, expected a schema: a table, true or false{hint}")
+            raise part.wrong(f"is {shown(schema)}, expected a schema: a table, true or false{hint}")
         for keyword in schema:
             if keyword not in WORDS and keyword not in _PARTS and keyword not in NOTES:
-                raise self._unknown(keyword, way)
-        for keyword, partners in _WITH.items():
-            for other in partners[: 2 if keyword in {"if", "contains"} else 0]:
+                raise part[keyword].misnamed(_unknown(keyword))
+        for keyword in ("if", "contains"):
+            for other in _WITH[keyword]:
                 if other in schema and keyword not in schema:
-                    raise self.document.error((*way, other), f"goes with `{keyword}`, which is missing", key=True)
+                    raise part[other].misnamed(f"goes with `{keyword}`, which is missing")
         if "$id" in schema and way != ("schema",):
-            raise self.document.error((*way, "$id"), "stands inside the schema; leave it out", key=True)
+            raise part["$id"].misnamed("stands inside the schema; leave it out")
         if schema.get("$schema", DRAFTS[0]) not in DRAFTS:
-            raise self.document.error(
-                (*way, "$schema"), f"is {shown(schema['$schema'])}; these are read: {', '.join(DRAFTS[:3])}"
-            )
-        if "$ref" in schema and "draft-07" in str(self.document.content["schema"].get("$schema")):
+            raise part["$schema"].wrong(f"is {shown(schema['$schema'])}; these are read: {', '.join(DRAFTS[:3])}")
+        if "$ref" in schema and "draft-07" in str(document.content["schema"].get("$schema")):
             asking = [keyword for keyword in schema if keyword not in NOTES and keyword != "$ref"]
             if asking:
-                text = f"stands beside `{asking[0]}`, which draft 7 ignores; put both in `allOf`"
-                raise self.document.error((*way, "$ref"), text, key=True)
-        return schema
+                raise part["$ref"].misnamed(f"stands beside `{asking[0]}`, which draft 7 ignores; put both in `allOf`")
+        return part
 
-    def _unknown(self, keyword: str, way: Way) -> ConfigError:
-        instead = _INSTEAD.get(keyword)
-        known = [*WORDS, *_PARTS, *NOTES]
-        text = f"{keyword!r} is not taken here: {instead}" if instead else f"{keyword!r} is no keyword that is known"
-        hint = "" if instead else f"{near(keyword, known)}; a note goes into `$comment`"
-        return self.document.error((*way, keyword), text + hint, key=True)
 
-    def _target(self, value: Any, at: Way, references: Sequence[str]) -> tuple[Any, Way]:
-        """What a reference leads to, and the way to it."""
-        if not isinstance(value, str) or not (value == "#" or value.startswith("#/")):
-            text = f"is {shown(value)}; only places of the same schema are read, such as '#/$defs/line'"
-            raise self.document.error(at, text)
-        if value in references or value == "#":
-            raise self.document.error(at, f"{value!r} leads to itself; write out as many levels as answers have")
-        target: Any = self.document.content["schema"]
-        way: Way = ("schema",)
-        for part in value[2:].split("/"):
-            word = part.replace("~1", "/").replace("~0", "~")
-            step: str | int = int(word) if isinstance(target, list) and word.isdecimal() else word
-            try:
-                target = target[step]
-            except (KeyError, IndexError, TypeError):
-                names = target if isinstance(target, dict) else ()
-                raise self.document.error(
-                    at, f"{value!r} leads nowhere: there is no {word!r}{near(word, names)}"
-                ) from None
-            way = (*way, step)
-        return target, way
+def _unknown(keyword: str) -> str:
+    if keyword in _INSTEAD:
+        return f"{keyword!r} is not taken here: {_INSTEAD[keyword]}"
+    return f"{keyword!r} is no keyword that is known{near(keyword, [*WORDS, *_PARTS, *NOTES])}; a note goes into `$comment`"
 
-    def _list(self, value: Any, at: Way) -> list[Any]:
-        if not isinstance(value, list) or not value:
-            raise self.document.error(at, f"is {shown(value)}, expected a list of schemas")
-        return value
 
-    def _named(self, value: Any, at: Way) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self.document.error(at, f"is {shown(value)}, expected a table of schemas by name")
-        return value
+def _target(at: Part, references: Sequence[str]) -> Part:
+    """What a reference leads to."""
+    reference = at.value
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        raise at.wrong(f"is {shown(reference)}; only places of the same schema are read, such as '#/$defs/line'")
+    if reference in references or reference == "#":
+        raise at.wrong(f"{reference!r} leads to itself; write out as many levels as answers have")
+    target = Part(at.document, ("schema",), at.document.content["schema"])
+    for part in reference[2:].split("/"):
+        word = part.replace("~1", "/").replace("~0", "~")
+        names = target.value if isinstance(target.value, dict) else ()
+        place = int(word) if isinstance(target.value, list) and word.isdecimal() else None
+        if word not in names and (place is None or place >= len(target.value)):
+            raise at.wrong(f"{reference!r} leads nowhere: there is no {word!r}{near(word, names)}")
+        target = target[word if place is None else place]
+    return target
+
+
+def _schemas(part: Part) -> list[Part]:
+    if not isinstance(part.value, list) or not part.value:
+        raise part.wrong(f"is {shown(part.value)}, expected a list of schemas")
+    return part.items()
+
+
+def _named(part: Part) -> dict[str, Part]:
+    if not isinstance(part.value, dict):
+        raise part.wrong(f"is {shown(part.value)}, expected a table of schemas by name")
+    return part.table()
