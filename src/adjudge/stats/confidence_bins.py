@@ -13,7 +13,6 @@ from adjudge.stats._checks import FloatArray, IntArray
 
 Closed = Literal["left", "right"]
 Scheme = Literal["equal_width", "equal_mass"]
-_FEW = 32
 
 
 def columns(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[Any]]:
@@ -60,7 +59,7 @@ def equal_width(confidence: npt.ArrayLike, bins: int = 10, closed: Closed = "lef
     inner = edges(bins, values.dtype)[1:-1]
     if closed not in {"left", "right"}:
         raise StatsError(f"bins are closed on the left or on the right, not {closed!r}")
-    return _passed(inner, values, "right" if closed == "left" else "left")
+    return np.searchsorted(inner, values, side="right" if closed == "left" else "left").astype(np.int64)
 
 
 def equal_mass(confidence: npt.ArrayLike, bins: int = 10, counts: IntArray | None = None) -> IntArray:
@@ -80,17 +79,7 @@ def equal_mass(confidence: npt.ArrayLike, bins: int = 10, counts: IntArray | Non
     bin_of = ((bins * (2 * end - size)) // (2 * max(int(size.sum()), 1))).astype(np.int64)
     # Bins rise with the confidence, so the least confidence of each tells where a row belongs.
     first = np.flatnonzero(np.diff(bin_of, prepend=-1))
-    return bin_of[first][_passed(distinct[first], values, "right") - 1]
-
-
-def _passed(bounds: npt.NDArray[Any], values: npt.NDArray[Any], side: Literal["left", "right"]) -> IntArray:
-    """How many of the rising bounds each value has passed, as np.searchsorted tells; few of them are quicker one by one."""
-    if bounds.size > _FEW:
-        return np.searchsorted(bounds, values, side=side).astype(np.int64)
-    passed = np.zeros(values.shape, dtype=np.int8)
-    for bound in bounds:
-        passed += values >= bound if side == "right" else values > bound
-    return passed.astype(np.int64)
+    return bin_of[first][np.searchsorted(distinct[first], values, side="right") - 1]
 
 
 def assign(
@@ -102,10 +91,6 @@ def assign(
     if scheme == "equal_mass":
         return equal_mass(confidence, bins, counts)
     raise StatsError(f"bin scheme {scheme!r} is not one of equal_width, equal_mass")
-
-
-_TEN_THOUSAND = 10_000.0
-_PROBE = 1000
 
 
 class Tally(NamedTuple):
@@ -122,8 +107,7 @@ class Tally(NamedTuple):
     def of(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Tally:
         """The rows counted, checked as every calibration measure asks for it."""
         c, y, _ = cls.one_by_one(confidence, correct)
-        distinct = _decimals if c.size and _is_decimal(c[:_PROBE]) and _is_decimal(c) else _distinct
-        wrong, right = (distinct(c[np.flatnonzero(y == code)]) for code in (0, 1))
+        wrong, right = (np.unique(c[np.flatnonzero(y == code)], return_counts=True) for code in (0, 1))
         return cls(
             np.concatenate([wrong[0], right[0]]),
             np.repeat(np.array([0, 1], dtype=np.int8), [wrong[0].size, right[0].size]),
@@ -163,22 +147,3 @@ def cut(counts: IntArray, edges: IntArray) -> Pieces:
     return Pieces(
         np.searchsorted(ends, starts, side="right"), np.diff(marks), np.searchsorted(edges, starts, side="right") - 1
     )
-
-
-def _is_decimal(values: npt.NDArray[Any]) -> bool:
-    """Whether all are doubles written with at most four decimals, as most confidences are."""
-    return values.dtype == np.float64 and bool((np.rint(values * _TEN_THOUSAND) / _TEN_THOUSAND == values).all())
-
-
-def _decimals(values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """As `_distinct`, without sorting."""
-    counts = np.bincount(np.rint(values * _TEN_THOUSAND).astype(np.int64))
-    distinct = np.flatnonzero(counts)
-    return distinct / _TEN_THOUSAND, counts[distinct]
-
-
-def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """The values that there are, rising, and how often each stands there."""
-    ordered = np.sort(values)
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
-    return ordered[first], np.diff(np.append(first, ordered.size)).astype(np.int64)

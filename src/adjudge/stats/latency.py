@@ -7,8 +7,7 @@ Meier 1958, JASA 53:457-481; restricted mean up to the latest time with Greenwoo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,21 +19,13 @@ from adjudge.stats.estimate import Estimate
 from adjudge.stats.proportions import normal_quantile
 
 
-@dataclass(frozen=True)
-class Survival:
+class Survival(NamedTuple):
     """The share not yet detected after each distinct time, with its counts."""
 
     times: FloatArray
     detected: IntArray
     at_risk: IntArray
     share: FloatArray
-    n: int
-
-    def variance_terms(self) -> FloatArray:
-        """Greenwood's d / (r (r - d)) at each time; infinite where the share falls to 0."""
-        left = self.at_risk * (self.at_risk - self.detected)
-        terms: FloatArray = np.divide(self.detected, left, out=np.full(left.size, np.inf), where=left > 0)
-        return np.where(self.detected == 0, 0.0, terms)
 
 
 def survival(times: npt.ArrayLike, detected: npt.ArrayLike) -> Survival:
@@ -45,7 +36,7 @@ def survival(times: npt.ArrayLike, detected: npt.ArrayLike) -> Survival:
     leaving = np.bincount(place, minlength=distinct.size)
     at_risk = column.size - np.cumsum(leaving) + leaving
     share = np.asarray(np.cumprod((at_risk - events) / at_risk), dtype=np.float64)
-    return Survival(distinct, events, at_risk, share, column.size)
+    return Survival(distinct, events, at_risk, share)
 
 
 def restricted_mean(
@@ -76,8 +67,10 @@ def restricted_mean(
         sizes = counts[:, edges.size :].sum(axis=1)
         return bootstrap.statistic_of_counts(counts, statistic, n=column.size, value=value, sizes=sizes, **drawing)
     later = np.cumsum((share * widths)[::-1])[::-1][1:]
-    terms = np.where(later > 0, curve.variance_terms()[: later.size], 0.0)
-    half = normal_quantile(0.5 + level / 2.0) * math.sqrt(math.fsum(np.where(later > 0, later**2 * terms, 0.0)))
+    # Greenwood's d / (r (r - d)) at each time after which there is an area; the last, where nobody is left, has none.
+    events, at_risk = curve.detected[: later.size], curve.at_risk[: later.size]
+    terms = np.divide(events, at_risk * (at_risk - events), out=np.zeros(later.size), where=later > 0)
+    half = normal_quantile(0.5 + level / 2.0) * math.sqrt(math.fsum(later**2 * terms))
     return Estimate(
         value=value,
         low=max(0.0, value - half),

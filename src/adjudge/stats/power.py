@@ -11,6 +11,7 @@ from collections.abc import Callable
 from adjudge.errors import StatsError
 from adjudge.stats import _checks
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.proportions import normal_quantile
 
 
 def detectable_paired_proportions(n: int, discordant: float, *, alpha: float = 0.05, power: float = 0.8) -> Estimate:
@@ -72,7 +73,7 @@ def rows_needed_mean(difference: float, spread: float, *, alpha: float = 0.05, p
 
 
 def _pairs(delta: float, psi: float, alpha: float, power: float) -> float:
-    za, zb = _quantile(1.0 - alpha / 2.0), _quantile(power)
+    za, zb = normal_quantile(1.0 - alpha / 2.0), normal_quantile(power)
     return (za * math.sqrt(psi) + zb * math.sqrt(max(psi - delta * delta, 0.0))) ** 2 / (delta * delta)
 
 
@@ -91,12 +92,6 @@ def _solve(function: Callable[[float], float], high: float) -> float:
     from scipy.optimize import brentq
 
     return float(brentq(function, high * 1e-12, high, xtol=1e-15, rtol=1e-14))
-
-
-def _quantile(q: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(q))
 
 
 def _share(value: float, name: str) -> float:

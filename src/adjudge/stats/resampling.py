@@ -61,9 +61,6 @@ class Resamples:
         if self.enumerated is not None:
             yield self.enumerated.astype(np.float64)
             return
-        if len(self.strata) == 1 and self.resamples * self.m <= _CHUNK_CELLS:
-            yield _drawn(self.seed, self.stream, self.resamples, self.m)
-            return
         random = generator(self.seed, self.stream)
         rows = max(1, (_CHUNK_CELLS if len(self.strata) == 1 else _STRATA_CELLS) // self.m)
         for start in range(0, self.resamples, rows):
@@ -140,14 +137,6 @@ def _groups(m: int, strata: npt.ArrayLike | None) -> tuple[IntArray, ...]:
         raise StatsError(f"strata has shape {labels.shape}; one stratum for each of the {m} units is needed")
     _, place = np.unique(labels, return_inverse=True)
     return tuple(np.flatnonzero(place == stratum) for stratum in range(int(place.max()) + 1))
-
-
-@functools.lru_cache(maxsize=16)
-def _drawn(seed: int, stream: str, rows: int, m: int) -> FloatArray:
-    """Few resamples, kept for the next statistic of the same stream; nobody writes into them."""
-    drawn = _draw(generator(seed, stream), rows, m)
-    drawn.flags.writeable = False
-    return drawn
 
 
 def _draw(random: np.random.Generator, rows: int, m: int) -> FloatArray:

@@ -65,12 +65,7 @@ class Blocks:
         _checks.same_length(c.size, y.size, "correct")
         if y.ndim != 1 or not ((y == 0) | (y == 1)).all():
             raise StatsError("correct is a column of 0 and 1 (or false and true)")
-        if c.size == 0:
-            return cls(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-        rising, size = np.unique(c, return_counts=True)
-        # How many wrong rows have at most this confidence; two sorts of numbers alone are quicker than one of rows.
-        wrong = np.searchsorted(np.sort(c[y == 0]), rising, side="right")
-        return cls(rising[::-1].copy(), size[::-1].astype(np.int64), np.diff(wrong, prepend=0)[::-1].astype(np.int64))
+        return cls._gathered(c, np.ones(c.size, dtype=np.int64), (y == 0).astype(np.int64))
 
     @classmethod
     def of(cls, tally: Tally) -> Blocks:
