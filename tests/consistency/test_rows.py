@@ -180,3 +180,34 @@ def test_reasons_are_looked_into_as_one_by_one(rows, skipped):
             )
             holds = text is not None and quoted is not None and len(quoted) >= QUOTED and quoted in text
             assert found.quotes[side, at] == (names or holds)
+
+
+@pytest.mark.parametrize(
+    "row,message",
+    [
+        ({"scholar": {"label": "VALID", "reason": 5}}, "`scholar.reason` is a whole number, expected text"),
+        ({"answer_json": {"claim": ["c"]}}, "`answer_json.claim` is a list, expected text"),
+    ],
+)
+def test_a_text_of_another_kind_sets_its_row_aside(write, pair, run, row, message):
+    file = write("pairs.jsonl", [json.dumps(line) for line in (pair("a"), {**pair("b"), **row}, pair("c"))])
+    with pytest.raises(InputError, match=f"pairs.jsonl:2: {message}; a pair has"):
+        run({"pairs": [file]})
+    path, _ = run({"pairs": [file], "on_bad_row": "skip"})
+    assert [name for name, sample in samples(path).items() if sample["note"] is None] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "cited,stored",
+    [
+        ([], None),
+        (["ü", 7], '["ü",7]'),
+        (list(range(65)), json.dumps(list(range(64)), separators=(",", ":"))),
+        (["d" * 5000], json.dumps(["d" * 60])),
+    ],
+)
+def test_the_first_citations_of_an_answer_are_kept(write, pair, run, cited, stored):
+    rows = [{**pair("a"), "answer_json": {"citations": cited}, "retrieved_ids": cited}, pair("b")]
+    path, _ = run({"pairs": [write("pairs.jsonl", [json.dumps(row) for row in rows])]})
+    table = pq.read_table(path / "outputs")
+    assert table.column("cited").to_pylist()[samples(path)["a"]["row"]] == stored

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 REFUSAL = "not in context"
@@ -62,9 +63,10 @@ _PACKED = pa.binary(CODES.itemsize)
 Codes = NDArray[np.void]
 
 
-def claim_code(text: str | None) -> int:
+def claim_codes(claims: pa.StringArray) -> Small:
     """Whether there is a claim, and whether it is the one that refuses."""
-    return NO_CLAIM if text is None else REFUSAL_CLAIM if text == REFUSAL else OTHER_CLAIM
+    codes: Small = pc.if_else(pc.equal(claims, REFUSAL), REFUSAL_CLAIM, OTHER_CLAIM).fill_null(NO_CLAIM).to_numpy()
+    return codes
 
 
 def blank(n: int) -> Codes:

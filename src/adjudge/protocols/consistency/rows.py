@@ -23,6 +23,7 @@ from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.encoding import AGENTS
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS, RED_FLAGS
 from adjudge.readers.blocks import Block, what_is_wrong
+from adjudge.readers.texts import NO_TEXT, texts_of
 
 BAD_KEY = "\x00unreadable"
 SKIP_HINT = "(--on-bad-row skip counts such rows instead)"
@@ -40,7 +41,7 @@ class Agent(msgspec.Struct, gc=False):
     """What one agent said of an item."""
 
     label: str | int | None = None
-    reason: str | None = None
+    reason: msgspec.Raw = NO_TEXT
     votes: list[str | int] | None = None
     temperature: float | None = None
     seed: int | None = None
@@ -57,7 +58,7 @@ class AgentRow(Agent, gc=False, kw_only=True):
 class Answer(msgspec.Struct, gc=False):
     """The answer that was judged."""
 
-    claim: str | None = None
+    claim: msgspec.Raw = NO_TEXT
     citations: list[str | int] | None = None
     constraints_echo: Any = None
 
@@ -112,9 +113,14 @@ ROLES = {
     "raters": Role(Rating, (("item", "qid", "id"), ("label",)), "adjudge consistency --raters FILE …"),
 }
 _DECODERS = {role: msgspec.json.Decoder(kind) for role, kind in ROW_TYPES.items()}
+_LOOSE_DECODERS = {role: msgspec.json.Decoder(kind, strict=False) for role, kind in ROW_TYPES.items()}
 _LONG_IDS, _LONG_ID = 4000, 60
+_SHORT = 2 * encoding.LISTED  # characters: a list of more ids than are kept is longer
 _NO_ANSWER = Answer()
+_UNDESCRIBED = (None, None, None)
 _key = msgspec.json.Decoder(Key)
+_text = msgspec.json.Decoder(str | None)
+_lines = msgspec.json.Encoder()
 
 
 def text_of(name: str | int) -> str:
@@ -222,14 +228,19 @@ class BlockReader:
         codes = encoding.blank(len(rows))
         texts: dict[str, pa.Array] = {}
         notes: dict[int, str] = {}
+        unread = {place: reasons[id(row)] for place, row in enumerate(rows) if id(row) in reasons} if reasons else {}
         for name, agents in self._agents(rows).items():
             texts |= self._agent_columns(name, agents, codes[name], notes)
+            path = f"{name}.reason" if self.role == "pairs" else "reason"
+            texts[f"{name}_reason"] = self._texts(path, [agent.reason for agent in agents], unread)
         if self.role in {"pairs", "answers"}:
-            texts |= self._answer_columns(rows, codes["answer"], notes)
-        if reasons:
-            unread = [place for place, row in enumerate(rows) if id(row) in reasons]
-            codes["status"][unread] = encoding.BAD_ROW
-            notes |= {place: reasons[id(rows[place])] for place in unread}
+            answers = [row.answer_json or _NO_ANSWER for row in rows]
+            texts |= self._answer_columns(rows, answers, codes["answer"], notes)
+            claims = self._texts("answer_json.claim", [answer.claim for answer in answers], unread)
+            texts["claim"], codes["answer"]["claim"] = claims, encoding.claim_codes(claims)
+        if unread:
+            codes["status"][list(unread)] = encoding.BAD_ROW
+            notes |= unread
         if notes:
             if not self.skip_bad:
                 first = min(notes)
@@ -244,7 +255,8 @@ class BlockReader:
         record = msgspec.json.decode(text)
         if isinstance(record, dict):
             try:
-                return msgspec.convert(from_columns(record, self.meaning.flags), ROW_TYPES[self.role], strict=False)
+                nested = from_columns(record, self.meaning.flags)
+                return _LOOSE_DECODERS[self.role].decode(msgspec.json.encode(nested))
             except msgspec.ValidationError:
                 pass  # what is wrong is said of the record as it stands
         return _DECODERS[self.role].decode(text)
@@ -255,20 +267,29 @@ class BlockReader:
             return {"scholar": [row.scholar for row in rows], "auditor": [row.auditor for row in rows]}
         return {} if self.role == "answers" else {self.role: rows}
 
+    def _texts(self, path: str, values: Sequence[msgspec.Raw], unread: dict[int, str]) -> pa.StringArray:
+        """The texts at a path of the rows; a row with another value there cannot be read."""
+
+        def no_text(place: int, value: msgspec.Raw) -> None:
+            try:
+                _text.decode(value)
+            except msgspec.ValidationError as error:
+                where = msgspec.ValidationError(f"{error} - at `$.{path}`")
+                unread.setdefault(place, what_is_wrong(where, EXPECTED[self.role]))
+
+        return texts_of(values, no_text)
+
     def _agent_columns(
         self, name: str, agents: Sequence[Agent], codes: encoding.Codes, notes: dict[int, str]
     ) -> dict[str, pa.Array]:
-        """The texts of an agent; its label, how reproducible that is and whether votes were reduced go to the codes."""
+        """What evidence an agent saw; its label, how reproducible that is and whether votes were reduced go to the codes."""
         code = self._code
         codes["label"] = [code.get(agent.label, encoding.UNKNOWN) for agent in agents]
-        codes["seeding"] = [
-            encoding.NOT_A_MODEL
-            if agent.model is None and agent.temperature is None and agent.seed is None
-            else encoding.STABLE
-            if agent.temperature == 0 or agent.seed is not None
-            else encoding.UNSTABLE
-            for agent in agents
-        ]
+        described = [(agent.model, agent.temperature, agent.seed) for agent in agents]
+        for place in [place for place, settings in enumerate(described) if settings != _UNDESCRIBED]:
+            _, temperature, seed = described[place]
+            stable = temperature == 0 or seed is not None
+            codes["seeding"][place] = encoding.STABLE if stable else encoding.UNSTABLE
         for place in [place for place, agent in enumerate(agents) if agent.votes]:
             votes = [code.get(vote, code.get(str(vote), encoding.UNKNOWN)) for vote in agents[place].votes or ()]
             if encoding.UNKNOWN in votes:
@@ -286,17 +307,12 @@ class BlockReader:
                 notes.setdefault(place, unknown_label(label, LABELS, f"{name} label", fixed=True))
             elif known == encoding.ABSENT:
                 notes.setdefault(place, f"{name} has no label; expected one of {', '.join(LABELS)} (or `votes`)")
-        return {
-            f"{name}_reason": pa.array([agent.reason for agent in agents], pa.string()),
-            f"{name}_digest": pa.array([agent.evidence_digest for agent in agents], pa.string()),
-        }
+        return {f"{name}_digest": pa.array([agent.evidence_digest for agent in agents], pa.string())}
 
     def _answer_columns(
-        self, rows: Sequence[AnswerRow], codes: encoding.Codes, notes: dict[int, str]
+        self, rows: Sequence[AnswerRow], answers: Sequence[Answer], codes: encoding.Codes, notes: dict[int, str]
     ) -> dict[str, pa.Array]:
-        """The claims and what they cite; what else is known of the answers goes to the codes."""
-        answers = [row.answer_json or _NO_ANSWER for row in rows]
-        claims = [answer.claim for answer in answers]
+        """What the answers cite; what else is known of them goes to the codes."""
         codes["answered"] = [row.answer_json is not None or row.flags is not None for row in rows]
         for place in [place for place, row in enumerate(rows) if row.flags]:
             known = raised = 0
@@ -307,7 +323,6 @@ class BlockReader:
                     known |= self._bit[name]
                     raised |= self._bit[name] if value else 0
             codes["flags_known"][place], codes["flags_raised"][place] = known, raised
-        codes["claim"] = [encoding.claim_code(text) for text in claims]
         codes["echoed"] = [
             encoding.ABSENT
             if row.constraints is None
@@ -318,8 +333,7 @@ class BlockReader:
         cited = [answer.citations for answer in answers]
         codes["citations"], codes["out_of_scope"], outside = _scopes(cited, [row.retrieved_ids for row in rows])
         return {
-            "claim": pa.array(claims, pa.string()),
-            "cited": pa.array([listed(ids) if ids else None for ids in cited], pa.string()),
+            "cited": _listed_all(cited),
             "cited_outside": pa.array([listed(outside.get(place)) for place in range(len(rows))], pa.string())
             if outside
             else pa.nulls(len(rows), pa.string()),
@@ -362,6 +376,15 @@ def _scopes(
         else:
             states[place] = _IN
     return states, counts, outside
+
+
+def _listed_all(cited: Sequence[list[str | int] | None]) -> pa.StringArray:
+    """The citations of each answer as `listed` has them, null where there are none."""
+    none = np.array([not ids for ids in cited], dtype=np.bool_)
+    texts = _lines.encode_lines(cited).decode().split("\n")[:-1]
+    for place in [place for place, text in enumerate(texts) if len(text) > _SHORT]:
+        texts[place] = listed(cited[place]) or ""
+    return pa.array(texts, pa.string(), mask=none)
 
 
 def listed(ids: list[str | int] | None) -> str | None:
