@@ -187,3 +187,34 @@ def test_an_error_that_cannot_be_put_into_words_is_exit_4():
     )
     done = call(first=unloadable)
     assert (done.returncode, done.stderr) == (4, "adjudge: there is not enough memory\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_the_imports_and_the_command_is_not_a_traceback(number):
+    kill = (
+        f"import os; from adjudge.cli import start; start._keep_memory = lambda: os.kill(os.getpid(), {int(number)})\n"
+    )
+    code = "import sys; sys.argv[0] = 'adjudge'\n" + kill + "start.run()"
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+
+
+def test_a_library_for_which_memory_does_not_suffice_is_no_error_of_ours():
+    broken = "import adjudge\ndef load(path): raise ImportError('x.so: failed to map segment from shared object')\n"
+    done = call("explain", "run", "sample", first=broken + "adjudge.load_run = load\n")
+    assert (done.returncode, one_sentence(done.stderr)) == (4, "adjudge: there is not enough memory\n")
+
+
+@pytest.mark.parametrize("closed, code, said", [(0, 0, ""), (1, 4, "adjudge: Bad file descriptor\n"), (2, 0, "")])
+def test_a_closed_stream_is_no_file_of_ours(run, closed, code, said):
+    done = call("export", run, "--records", "jsonl", preexec_fn=lambda: os.close(closed))
+    assert (done.returncode, done.stderr) == (code, said)
+    assert bool(done.stdout) == (closed != 1)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_a_run_is_made_whatever_stream_is_closed(flags, tmp_path, closed):
+    words = ["flight", *flags, "--out", tmp_path / "run", "--no-report"]
+    done = call(*words, preexec_fn=lambda: [os.close(number) for number in closed])
+    assert done.returncode == 0, done.stderr
+    assert call("verify", tmp_path / "run").returncode == 0

@@ -35,6 +35,8 @@ _OF_THE_MACHINE = {
     errno.ENFILE,
     errno.ENAMETOOLONG,
 }
+_NO_ROOM = "failed to map segment"
+"""So the loader says that memory does not suffice for a library."""
 _AGAIN_AFTER = 0.01
 """Seconds until an interruption that was lost is raised once more."""
 
@@ -47,16 +49,17 @@ class _Interrupted(KeyboardInterrupt):
 
 def run() -> None:
     """Run the command of this process and leave with its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores Ctrl-C
-            signal.signal(number, _interrupt)
-    signal.signal(signal.SIGALRM, _again)
-    sys.unraisablehook = _unraisable
+    _open_closed_streams()
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(_COLLECT_AFTER)
     _keep_memory()
+    signal.signal(signal.SIGALRM, _again)
+    sys.unraisablehook = _unraisable
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores Ctrl-C
+                signal.signal(number, _interrupt)
         code = _command()
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 -- nothing goes past the exit codes
@@ -68,6 +71,21 @@ def run() -> None:
     if "_duckdb" not in sys.modules:  # which takes what is left for leaks
         gc.freeze()  # or the interpreter looks for cycles among everything while it ends
     sys.exit(128 + _received[0] if _received else code)
+
+
+def _open_closed_streams() -> None:
+    """Where the caller closed a stream its number would be given to the next file, and what is printed would land in that.
+
+    Standard input is empty then, standard output refuses to be written to, and messages are lost.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, mode), number)  # to itself: it is the lowest number that is free
+    sys.stdin = sys.stdin or open(0)  # noqa: SIM115 -- for as long as the process
+    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
 
 
 def _keep_memory() -> None:
@@ -137,7 +155,7 @@ def _judged(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.ClickException):
         error.show()
         return 2, ""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _NO_ROOM in str(error)):
         return InstrumentError.exit_code, "there is not enough memory"
     if isinstance(error, OSError) and error.strerror:
         return InstrumentError.exit_code, ": ".join(
