@@ -195,6 +195,12 @@ def test_what_passes_the_list_is_stopped_within_its_limits(heavy):
     limited.close()
 
 
+def test_an_expression_that_raises_after_others_were_only_parsed_is_an_error_of_its_rows(sandbox):
+    sandbox.parse(["getenv('X')"])
+    (result,) = sandbox.evaluate(batch(2), COLUMNS, [("c0::INTEGER > 0", "BOOLEAN")])
+    assert [rows.tolist() for rows, _ in result.errors] == [[0, 1]]
+
+
 def test_a_heavy_regular_expression_on_a_megabyte_ends(sandbox):
     (found,) = sandbox.evaluate(
         batch(2, "ab" * 500_000), COLUMNS, [("regexp_matches(c0, '(a|b|c){1000}x')", "BOOLEAN")]

@@ -108,7 +108,8 @@ def _render(connection: Any, header: dict[str, Any], _: bytes) -> tuple[dict[str
 
 
 def _first(connection: Any, query: str, value: str) -> str:
-    return str(connection.execute(query, [value]).fetchone()[0])
+    [[result]] = connection.execute(query, [value]).fetchall()  # to its end, before which nothing else can be asked
+    return str(result)
 
 
 # The SQL of an expression below was written by DuckDB from a tree that was held to a list; nothing else is put into it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
@@ -15,6 +14,8 @@ from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.check.types import FieldType
 
 SQL = {"truth": "BOOLEAN", "number": "DOUBLE"}
+_GIVES = {"check": "truth", "observed": "number", "when": "truth"}
+"""What each expression of a rule must give."""
 WHOLE = "whole"
 """The internal column of the answer itself as JSON text."""
 _TEXT = FieldType("text")
@@ -114,51 +115,36 @@ def compiled(file: RuleFile, sandbox: Sandbox) -> Compiled:
 def compiled_or_wrong(file: RuleFile, sandbox: Sandbox) -> tuple[Compiled, list[ConfigError]]:
     """The rule file without the rules that are wrong, and what is wrong with each of those."""
     ready = Compiled(file, names_of(file))
-    wanted: list[tuple[Way, str, str]] = []
+    texts = {
+        (code, part): getattr(rule, part) for code, rule in file.rules.items() for part in _GIVES if getattr(rule, part)
+    }
+    gives = [_GIVES[part] for _, part in texts]
+    checked = dict(zip(texts, check_expressions(list(texts.values()), ready.names, sandbox, gives), strict=True))
+    wrong = []
+    for (code, part), each in checked.items():
+        if isinstance(each, Refused):
+            short = isinstance(file.document.content["rules"][code], str)
+            way: Way = ("rules", code) if short else ("rules", code, part)
+            wrong.append(file.document.error(way, f"{each} in: {_excerpt(texts[code, part])}"))
     for code, rule in file.rules.items():
-        for part in ("check", "observed", "when"):
-            text = getattr(rule, part)
-            if text:
-                short = isinstance(file.document.content["rules"][code], str)
-                way: Way = ("rules", code) if short else ("rules", code, part)
-                wanted.append((way, text, "number" if part == "observed" else "truth"))
-    checked = check_expressions([text for _, text, _ in wanted], ready.names, sandbox, [kind for *_, kind in wanted])
-    wrong = [
-        file.document.error(way, f"{each} in: {_excerpt(text)}")
-        for (way, text, _), each in zip(wanted, checked, strict=True)
-        if isinstance(each, Refused)
-    ]
-    results = iter(zip(wanted, checked, strict=True))
-    for code, rule in file.rules.items():
-        compiled_rule = _rule(ready, rule, [next(results) for part in (rule.check, rule.observed, rule.when) if part])
-        if compiled_rule is not None:
-            if not any(len(name) == 1 or name[0] != "gold" for name in compiled_rule.uses):
-                wrong.append(file.document.error(("rules", code), "names no field, so that no answer can fail it"))
-            ready.rules.append(compiled_rule)
-    for each in file.fields.values():
-        if each.pattern:
-            ready.patterns[each.name] = len(ready.expressions)
-            ready.expressions.append((_pattern_sql(each, ready.names), SQL["truth"]))
+        parts = {part: checked[code, part] for part in _GIVES if (code, part) in checked}
+        expressions = {part: each for part, each in parts.items() if isinstance(each, Expression)}
+        if len(expressions) < len(parts):
+            continue
+        uses = {name for each in expressions.values() for name in each.uses}
+        if not any(len(name) == 1 or name[0] != "gold" for name in uses):
+            wrong.append(file.document.error(("rules", code), "names no field, so that no answer can fail it"))
+        places = {part: len(ready.expressions) + place for place, part in enumerate(expressions)}
+        ready.expressions += [(each.sql, SQL[_GIVES[part]]) for part, each in expressions.items()]
+        ready.rules.append(CompiledRule(rule, tuple(name for name in ready.names.known if name in uses), **places))
+    for declared in file.fields.values():
+        if declared.pattern:
+            ready.patterns[declared.name] = len(ready.expressions)
+            ready.expressions.append((_pattern_sql(declared, ready.names), SQL["truth"]))
     wrong += _unusable_patterns(ready, sandbox) + _unusable_schemas(file, sandbox)
     used = {name for rule in ready.rules for name in rule.uses} | {(name,) for name in ready.patterns}
     ready.read = [name for name in ready.names.known.values() if name.written in used]
     return ready, wrong
-
-
-def _rule(
-    ready: Compiled, rule: RuleText, parts: Sequence[tuple[tuple[Way, str, str], Expression | Refused]]
-) -> CompiledRule | None:
-    """One rule with its expressions put among those of the file; None where one is refused."""
-    places: dict[str, int] = {}
-    uses: set[tuple[str, ...]] = set()
-    names = [name for name in ("check", "observed", "when") if getattr(rule, name)]
-    for name, ((_, _, kind), each) in zip(names, parts, strict=True):
-        if isinstance(each, Refused):
-            return None
-        places[name] = len(ready.expressions)
-        ready.expressions.append((each.sql, SQL[kind]))
-        uses.update(each.uses)
-    return CompiledRule(rule, tuple(name for name in ready.names.known if name in uses), **places)
 
 
 def _pattern_sql(each: Field, names: Names) -> str:

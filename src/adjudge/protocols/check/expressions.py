@@ -22,26 +22,19 @@ def check_expressions(
     texts: Sequence[str], names: Names, sandbox: Sandbox, results: Sequence[str]
 ) -> list[Expression | Refused]:
     """Every text as a checked expression that gives one of the `results` (`truth` or `number`), or why it is refused."""
-    checked: list[Expression | Refused] = []
-    trees: list[dict[str, Any]] = []
-    uses: list[tuple[tuple[str, ...], ...]] = []
     finite, *parsed = _parsed([_FINITE, *texts], sandbox)
+    checked: list[Any] = []
     for text, answer in zip(texts, parsed, strict=True):
         walk = Walk(text, names, finite["statements"][0]["node"]["select_list"][0])
         try:
-            trees.append(walk.statement(answer))
-            uses.append(tuple(name for name in names.known if name in walk.uses))
-            checked.append(Expression(text, "", uses[-1], ""))
+            checked.append((walk.statement(answer), walk.uses))
         except Refused as refused:
             checked.append(refused)
-    rendered = iter(zip(sandbox.render(trees), uses, strict=True))
-    bound: list[tuple[int, str, tuple[tuple[str, ...], ...]]] = [
-        (place, *next(rendered)) for place, each in enumerate(checked) if isinstance(each, Expression)
-    ]
-    kinds = sandbox.bind(names.columns(), [sql for _, sql, _ in bound])
-    for (place, sql, used), kind in zip(bound, kinds, strict=True):
-        wrong = _wrong_type(kind, results[place], names)
-        checked[place] = wrong or Expression(texts[place], sql, used, kind["type"])
+    allowed = [place for place, each in enumerate(checked) if not isinstance(each, Refused)]
+    sql = sandbox.render([checked[place][0] for place in allowed])
+    for place, rendered, kind in zip(allowed, sql, sandbox.bind(names.columns(), sql), strict=True):
+        uses = tuple(name for name in names.known if name in checked[place][1])
+        checked[place] = _wrong_type(kind, results[place], names) or Expression(rendered, uses)
     return checked
 
 

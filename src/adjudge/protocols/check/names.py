@@ -35,12 +35,10 @@ class Name:
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression: its text, the SQL over internal columns, and the names it uses, in the order of the file."""
+    """A checked expression: its SQL over internal columns, and the names it uses, in the order of the file."""
 
-    text: str
     sql: str
     uses: tuple[tuple[str, ...], ...]
-    type: str
 
 
 @dataclass
