@@ -58,7 +58,7 @@ def test_equal_mass_keeps_ties_together_and_order(values, bins, random):
         ([0.5, float("nan")], [0, 1], "NaN"),
         ([0.5], [0, 1], "rows"),
         ([0.5, 0.5], [0, 2], "0 and 1"),
-        ([0.5, 0.5], [0.5, 1.0], "whole"),
+        ([0.5, 0.5], [0.5, 1.0], "0 and 1"),
         ([0.5], ["yes"], "0 and 1"),
         ([[0.5]], [[1]], "dimensions"),
     ],

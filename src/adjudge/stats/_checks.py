@@ -64,6 +64,27 @@ def column(values: npt.ArrayLike, name: str) -> FloatArray:
     return array
 
 
+def flags(values: npt.ArrayLike, name: str, n: int) -> BoolArray:
+    """A column of n times yes or no: booleans, or numbers that are 0 and 1."""
+    array = np.asarray(values)
+    if array.ndim != 1 or not (array.dtype.kind == "b" or ((array == 0) | (array == 1)).all()):
+        raise StatsError(f"{name} is a column of 0 and 1 (or false and true)")
+    same_length(n, array.size, name)
+    return array.astype(bool, copy=False)
+
+
+def groups(clusters: npt.ArrayLike, n: int) -> tuple[IntArray, int]:
+    """The clusters of n rows as codes 0 … m − 1, in the order of their labels, and m."""
+    labels = np.asarray(clusters)
+    same_length(n, labels.size, "clusters")
+    if labels.dtype.kind in "iu" and labels.size and labels.min() >= 0 and labels.max() < 4 * labels.size:
+        # Small whole numbers need no sorting to be counted.
+        used = np.bincount(labels.astype(np.int64)) > 0
+        return (np.cumsum(used) - 1)[labels], int(used.sum())
+    names, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.int64, copy=False), names.size
+
+
 def same_length(n: int, other: int, name: str) -> None:
     """Two columns over the same rows."""
     if n != other:

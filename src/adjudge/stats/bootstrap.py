@@ -105,10 +105,8 @@ def mean(
     if n == 0:
         return Estimate.null("no values", level=level)
     if clusters is not None:
-        labels = np.asarray(clusters)
-        _checks.same_length(n, labels.size, "clusters")
-        _, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        return ratio_of_sums(exact.group_sums(column, place, sizes.size), sizes, **drawing)
+        place, m = _checks.groups(clusters, n)
+        return ratio_of_sums(exact.group_sums(column, place, m), np.bincount(place), **drawing)
     if counts is not None:
         _checks.same_length(n, counts.size, "counts")
     return means_of_counts([column], counts, **drawing)[0]

@@ -79,7 +79,7 @@ def ece(
     if clusters is None:
         estimate, covariance = _ece_of_cells(rows, where, bins, value, drawing)
     else:
-        counts = _cluster_counts(rows, where, bins, np.asarray(clusters))
+        counts = _cluster_counts(rows, where, bins, clusters)
         estimate = statistic_of_counts(counts, ece_of_sums, n=rows.n, value=value, **drawing)
         covariance = counts[:, :bins].T @ counts[:, :bins]
     if value > _calibrated_quantile(covariance, rows.n, drawing):
@@ -169,10 +169,7 @@ def reliability_table(
     where = equal_width(rows.confidence, bins)
     size, hits = (_in_bins(where, bins, part).tolist() for part in (rows.counts, rows.counts * y))
     promised = exact.group_totals(c, where, bins, rows.counts)
-    groups = None
-    if clusters is not None:
-        _, groups = np.unique(np.asarray(clusters), return_inverse=True)
-        _checks.same_length(c.size, groups.size, "clusters")
+    groups = None if clusters is None else _checks.groups(clusters, c.size)[0]
     bounds = edges(bins).tolist()
     table: list[ReliabilityRow] = []
     for b in range(bins):
@@ -245,13 +242,11 @@ def ece_of_sums(sums: FloatArray) -> FloatArray:
     return quotient(np.abs(sums[:, :-1]).sum(axis=1), sums[:, -1])
 
 
-def _cluster_counts(rows: Tally, where: IntArray, bins: int, clusters: npt.NDArray[np.generic]) -> FloatArray:
+def _cluster_counts(rows: Tally, where: IntArray, bins: int, clusters: npt.ArrayLike) -> FloatArray:
     """For each cluster: Σ (correct − confidence) in each bin, and its rows."""
-    _checks.same_length(rows.n, clusters.size, "clusters")
-    names, of = np.unique(clusters, return_inverse=True)
-    gaps = exact.group_sums(rows.correct - rows.doubles(), of * bins + where, names.size * bins)
-    gaps = gaps.reshape(names.size, bins)
-    return np.column_stack([gaps, np.bincount(of)])
+    cluster, m = _checks.groups(clusters, rows.n)
+    gaps = exact.group_sums(rows.correct - rows.doubles(), cluster * bins + where, m * bins)
+    return np.column_stack([gaps.reshape(m, bins), np.bincount(cluster)])
 
 
 def _cells(tally: Tally, where: IntArray) -> tuple[IntArray, FloatArray, IntArray]:

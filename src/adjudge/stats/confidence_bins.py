@@ -23,22 +23,7 @@ def columns(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[FloatArr
         c = _checks.column(c, "confidence")
         place = int(np.flatnonzero((c < 0.0) | (c > 1.0))[0])
         raise StatsError(f"confidence[{place}] is {c[place]}; a confidence lies between 0 and 1")
-    y = np.ascontiguousarray(correct)
-    if y.dtype.kind == "b":
-        y = y.view(np.int8)
-    elif y.dtype.kind not in "iu":
-        y = _whole(y)
-    if y.ndim != 1 or (y.size and not (y.min() >= 0 and y.max() <= 1)):
-        raise StatsError("correct is a column of 0 and 1 (or false and true)")
-    _checks.same_length(c.size, y.size, "correct")
-    return c, y
-
-
-def _whole(values: npt.NDArray[Any]) -> IntArray:
-    try:
-        return _checks.counts(values, "correct")
-    except (TypeError, ValueError):
-        raise StatsError("correct is a column of 0 and 1 (or false and true)") from None
+    return c, _checks.flags(correct, "correct", c.size).view(np.int8)
 
 
 def edges(bins: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:

@@ -41,7 +41,7 @@ def quantile(
         method, warnings = "order statistics", tuple[str, ...]()
         low, high = _order_places(n, q, (1.0 - level) / 2.0)
     else:
-        share = _share_up_to(column, value, order_statistic(n, q), np.asarray(clusters), level)
+        share = _share_up_to(column, value, order_statistic(n, q), clusters, level)
         method, warnings = f"order statistics at {share.method.partition(', ')[2]}", share.warnings
         low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
     missing = [end for end, outside in (("a lower", low < 1), ("an upper", high > n)) if outside]
@@ -57,16 +57,13 @@ def quantile(
     )
 
 
-def _share_up_to(
-    column: FloatArray, value: float, place: int, clusters: npt.NDArray[np.generic], level: float
-) -> Estimate:
+def _share_up_to(column: FloatArray, value: float, place: int, clusters: npt.ArrayLike, level: float) -> Estimate:
     """The share of values up to the quantile, which is the value at this place of them all, over clusters."""
-    _checks.same_length(column.size, clusters.size, "clusters")
-    _, cluster = np.unique(clusters, return_inverse=True)
+    cluster, m = _checks.groups(clusters, column.size)
     sizes = np.bincount(cluster)
     # Of equal values at the quantile only so many count as up to it that the share is q.
-    below = np.bincount(cluster[column < value], minlength=sizes.size)
-    ties = np.bincount(cluster[column == value], minlength=sizes.size)
+    below = np.bincount(cluster[column < value], minlength=m)
+    ties = np.bincount(cluster[column == value], minlength=m)
     hits = below + np.round(ties * (place - below.sum()) / ties.sum()).astype(np.int64)
     return cluster_wilson(hits, sizes, level=level)
 

@@ -63,7 +63,7 @@ def restricted_mean(
     share = np.concatenate([[1.0], curve.share[: edges.size - 1]])
     value = math.fsum(share * widths)
     if clusters is not None:
-        counts, statistic = _by_cluster(column, flags, np.asarray(clusters), edges, widths)
+        counts, statistic = _by_cluster(column, flags, clusters, edges, widths)
         sizes = counts[:, edges.size :].sum(axis=1)
         return bootstrap.statistic_of_counts(counts, statistic, n=column.size, value=value, sizes=sizes, **drawing)
     later = np.cumsum((share * widths)[::-1])[::-1][1:]
@@ -82,16 +82,15 @@ def restricted_mean(
 
 
 def _by_cluster(
-    column: FloatArray, detected: BoolArray, clusters: npt.NDArray[np.generic], edges: FloatArray, widths: FloatArray
+    column: FloatArray, detected: BoolArray, clusters: npt.ArrayLike, edges: FloatArray, widths: FloatArray
 ) -> tuple[IntArray, bootstrap.Statistic]:
     """For each cluster how many are detected, and how many leave, at each step; the restricted mean of their sums."""
-    _checks.same_length(column.size, clusters.size, "clusters")
-    names, group = np.unique(clusters, return_inverse=True)
+    group, m = _checks.groups(clusters, column.size)
     steps = edges.size
     # The latest times leave after the last step that matters.
     place = np.searchsorted(edges[:-1], column)
-    events = np.bincount((group * steps + place)[detected], minlength=names.size * steps).reshape(-1, steps)
-    leaving = np.bincount(group * steps + place, minlength=names.size * steps).reshape(-1, steps)
+    events = np.bincount((group * steps + place)[detected], minlength=m * steps).reshape(-1, steps)
+    leaving = np.bincount(group * steps + place, minlength=m * steps).reshape(-1, steps)
 
     def statistic(sums: FloatArray) -> FloatArray:
         drawn, gone = sums[:, :steps], sums[:, steps:]
@@ -104,12 +103,7 @@ def _by_cluster(
 
 
 def _columns(times: npt.ArrayLike, detected: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
-    column, flags = _checks.column(times, "times"), np.asarray(detected)
-    if flags.dtype != np.bool_:
-        if flags.size:
-            raise StatsError("detected must be a column of true and false")
-        flags = flags.astype(bool)
-    _checks.same_length(column.size, flags.size, "detected")
+    column = _checks.column(times, "times")
     if column.size and column.min() < 0:
         raise StatsError("a time until detection is not negative")
-    return column, flags
+    return column, _checks.flags(detected, "detected", column.size)

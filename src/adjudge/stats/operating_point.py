@@ -87,7 +87,8 @@ def operating_point(
     equally) must not be taken from these rows; by default the decimal grid and .99, .95, .9, .8, .5, or its top where
     `of="all"`, whose error can only grow as the threshold falls. Rows must be independent: one row a sample.
     """
-    c, bad = _columns(confidence, wrong)
+    c = _checks.column(confidence, "confidence")
+    bad = _checks.flags(wrong, "wrong", c.size)
     delta = 1.0 - _checks.level(level)
     if not 0.0 < target < 1.0:
         raise StatsError(f"target {target!r} is not between 0 and 1")
@@ -153,15 +154,6 @@ def cheapest_point(
         answered=0 if best == 0 else int(last[best - 1]) + 1,
         n=n,
     )
-
-
-def _columns(confidence: npt.ArrayLike, wrong: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    c = _checks.column(confidence, "confidence")
-    raw = np.asarray(wrong)
-    _checks.same_length(c.size, raw.size, "wrong")
-    if raw.ndim != 1 or not ((raw == 0) | (raw == 1)).all():
-        raise StatsError("wrong is a column of 0 and 1 (or false and true)")
-    return c, raw == 1
 
 
 def _weights(grid: FloatArray, starts: Sequence[float] | None, of: Of, *, default: bool) -> FloatArray:

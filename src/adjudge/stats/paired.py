@@ -169,11 +169,9 @@ def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> Fl
     d = _checks.column(differences, "paired differences")
     if clusters is None:
         return d
-    names, codes = np.unique(np.asarray(clusters), return_inverse=True)
-    if codes.shape != d.shape:
-        raise StatsError(f"{d.size} differences but {codes.size} cluster labels")
+    codes, m = _checks.groups(clusters, d.size)
     order = np.lexsort((d, codes))
-    starts = np.searchsorted(codes[order], np.arange(names.size))
+    starts = np.searchsorted(codes[order], np.arange(m))
     return np.add.reduceat(d[order], starts) if d.size else d
 
 

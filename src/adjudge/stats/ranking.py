@@ -14,7 +14,6 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.errors import StatsError
 from adjudge.stats import _checks, bootstrap, ranked
 from adjudge.stats._checks import BoolArray, FloatArray, IntArray
 from adjudge.stats.estimate import Estimate
@@ -52,7 +51,8 @@ def auroc_by_cluster(
     scores: npt.ArrayLike, positives: npt.ArrayLike, clusters: npt.ArrayLike, **drawing: Unpack[bootstrap.Drawing]
 ) -> Estimate:
     """As `auroc`, of rows that come in clusters, which are resampled."""
-    return ranked.auroc(_ranked(*_columns(scores, positives), clusters), **drawing)
+    column, positive = _columns(scores, positives)
+    return ranked.auroc(RankedRows.of(column, positive, *_checks.groups(clusters, column.size)), **drawing)
 
 
 def auroc_value(scores: npt.ArrayLike, positives: npt.ArrayLike) -> float | None:
@@ -73,21 +73,4 @@ def _share_of_logit(x: float) -> float:
 
 def _columns(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
     column = _checks.column(scores, "scores")
-    flags = np.asarray(positives)
-    if flags.dtype.kind != "b":
-        if flags.size and not np.isin(flags, (0, 1)).all():
-            raise StatsError("positives holds values other than true and false")
-        flags = flags.astype(bool)
-    _checks.same_length(column.size, flags.size, "positives")
-    return column, flags
-
-
-def _ranked(column: FloatArray, positive: BoolArray, clusters: npt.ArrayLike) -> RankedRows:
-    labels = np.asarray(clusters)
-    _checks.same_length(column.size, labels.size, "clusters")
-    if labels.dtype.kind in "iu" and labels.size and labels.min() >= 0 and labels.max() < 4 * labels.size:
-        # Small whole numbers need no sorting to be counted.
-        used = np.bincount(labels.astype(np.int64)) > 0
-        return RankedRows.of(column, positive, (np.cumsum(used) - 1)[labels], int(used.sum()))
-    names, place = np.unique(labels, return_inverse=True)
-    return RankedRows.of(column, positive, place.astype(np.int64), names.size)
+    return column, _checks.flags(positives, "positives", column.size)

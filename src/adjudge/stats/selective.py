@@ -61,11 +61,8 @@ class Blocks:
         """Of a batch of rows. Confidences may be any finite scores."""
         # Adding 0.0 turns -0.0 into 0.0.
         c = _checks.column(confidence, "confidence") + 0.0
-        y = np.asarray(correct)
-        _checks.same_length(c.size, y.size, "correct")
-        if y.ndim != 1 or not ((y == 0) | (y == 1)).all():
-            raise StatsError("correct is a column of 0 and 1 (or false and true)")
-        return cls._gathered(c, np.ones(c.size, dtype=np.int64), (y == 0).astype(np.int64))
+        wrong = ~_checks.flags(correct, "correct", c.size)
+        return cls._gathered(c, np.ones(c.size, dtype=np.int64), wrong.astype(np.int64))
 
     @classmethod
     def of(cls, tally: Tally) -> Blocks:
@@ -161,13 +158,11 @@ def selective_areas(
     functions = [_moved(area, float(getattr(whole, area)), cells) for area in wanted]
     if clusters is None:
         return several_of_cells(cells.astype(np.int64), functions, **drawing)
-    labels = np.asarray(clusters)
-    _checks.same_length(n, labels.size, "clusters")
-    names, of = np.unique(labels, return_inverse=True)
+    cluster, clusters_in_all = _checks.groups(clusters, n)
     c = np.asarray(confidence, dtype=np.float64)
     where = coarse[np.searchsorted(-blocks.confidence, -c)]
     column = where + m * (np.asarray(correct) == 0)
-    counts = np.bincount(of * (2 * m) + column, minlength=names.size * 2 * m).reshape(names.size, 2 * m)
+    counts = np.bincount(cluster * (2 * m) + column, minlength=clusters_in_all * 2 * m).reshape(-1, 2 * m)
     return [statistic_of_counts(counts, function, n=n, value=value, **drawing) for function, value in functions]
 
 
