@@ -120,39 +120,35 @@ def _without(text: str, known: Iterable[str]) -> str:
 
 def redacted_value(value: T) -> T:
     """Plain data whose texts are redacted; of a list of words, the word after a flag that says so is a secret too."""
-    return _Plain(secrets_of_environment()).value(value)  # type: ignore[no-any-return]
+    return _redacted(value, secrets_of_environment())  # type: ignore[no-any-return]
 
 
-class _Plain:
-    def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = list(secrets)
+def _redacted(value: Any, known: list[str]) -> Any:
+    if isinstance(value, str):
+        return _without(value, known)
+    if isinstance(value, dict):
+        return {key: _redacted(item, known) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_redacted_words(value, known))
+    return value
 
-    def value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return _without(value, self._secrets)
-        if isinstance(value, dict):
-            return {key: self.value(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return type(value)(self._words(value))
-        return value
 
-    def _words(self, words: Iterable[Any]) -> Iterator[Any]:
-        before: Any = None
-        for word in words:
-            both = f"{before} {word}" if isinstance(before, str) and isinstance(word, str) else ""
-            after_flag = before is not None and both and word in secrets_in(both) and word not in secrets_in(before)
-            yield MARK if after_flag else self.value(word)
-            before = word if isinstance(word, str) and word.startswith("-") and "=" not in word else None
+def _redacted_words(words: Iterable[Any], known: list[str]) -> Iterator[Any]:
+    before: Any = None
+    for word in words:
+        both = f"{before} {word}" if isinstance(before, str) and isinstance(word, str) else ""
+        after_flag = before is not None and both and word in secrets_in(both) and word not in secrets_in(before)
+        yield MARK if after_flag else _redacted(word, known)
+        before = word if isinstance(word, str) and word.startswith("-") and "=" not in word else None
 
 
 class Redactor:
     """Replaces every secret in a text or in a line of JSON."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        plain = sorted(set(secrets), key=len, reverse=True)
-        self._texts = plain
-        escaped = {msgspec.json.encode(secret)[1:-1] for secret in plain}
-        self._bytes = sorted(escaped | {secret.encode() for secret in plain}, key=len, reverse=True)
+        self._texts = sorted(set(secrets), key=len, reverse=True)
+        as_json = {msgspec.json.encode(secret)[1:-1] for secret in self._texts}
+        self._bytes = sorted(as_json | {secret.encode() for secret in self._texts}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
         """The text without secrets."""
