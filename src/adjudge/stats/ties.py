@@ -30,18 +30,12 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     letters: tuple[str, ...]
 
 
-def tie_groups(
-    names: Sequence[str],
-    scores: Sequence[float],
-    adjusted_p: Pairs | npt.ArrayLike,
-    alpha: float = 0.05,
-) -> list[TieGroup]:
+def tie_groups(names: Sequence[str], scores: Sequence[float], adjusted_p: Pairs, alpha: float = 0.05) -> list[TieGroup]:
     """The largest groups of names of which no two differ at `alpha`, ordered by their best member.
 
     Two names share a letter exactly when their adjusted p is above `alpha` or the pair was not tested: an untested
     pair is no evidence of a difference. (Compact letter display by insertion and absorption, Piepho 2004, J Comput
-    Graph Stat 13:456-466.) `adjusted_p` is a symmetric matrix in the order of `names` (NaN: not
-    tested), or a mapping from pairs.
+    Graph Stat 13:456-466.)
     """
     order, differs = _told_apart(names, scores, adjusted_p, alpha)
     groups = [frozenset(range(len(order)))] if order else []
@@ -57,12 +51,7 @@ def tie_groups(
     ]
 
 
-def ranking(
-    names: Sequence[str],
-    scores: Sequence[float],
-    adjusted_p: Pairs | npt.ArrayLike,
-    alpha: float = 0.05,
-) -> list[Ranked]:
+def ranking(names: Sequence[str], scores: Sequence[float], adjusted_p: Pairs, alpha: float = 0.05) -> list[Ranked]:
     """Names by falling score, each with its rank and the letters of its tie groups (see `tie_groups`)."""
     order, _ = _told_apart(names, scores, adjusted_p, alpha)
     groups = tie_groups(names, scores, adjusted_p, alpha)
@@ -79,7 +68,7 @@ def ranking(
 
 
 def _told_apart(
-    names: Sequence[str], scores: Sequence[float], adjusted_p: Pairs | npt.ArrayLike, alpha: float
+    names: Sequence[str], scores: Sequence[float], adjusted_p: Pairs, alpha: float
 ) -> tuple[list[int], npt.NDArray[np.bool_]]:
     """The order by falling score (equal scores by name), and which places differ."""
     k = len(names)
@@ -87,21 +76,14 @@ def _told_apart(
         raise StatsError(f"a ranking needs one score for each of its distinct names: {k} names, {len(scores)} scores")
     if not all(math.isfinite(score) for score in scores):
         raise StatsError("a score that does not exist cannot be ranked")
-    if isinstance(adjusted_p, Mapping):
-        p = np.full((k, k), np.nan)
-        at = {name: i for i, name in enumerate(names)}
-        for (first, second), value in adjusted_p.items():
-            if first not in at or second not in at:
-                raise StatsError(f"the pair ({first}, {second}) names something that is not ranked")
-            if value is not None:
-                p[at[first], at[second]] = p[at[second], at[first]] = value
-    else:
-        p = np.array(adjusted_p, dtype=np.float64)
-        if p.shape != (k, k) or not np.array_equal(p, p.T, equal_nan=True):
-            raise StatsError(f"adjusted p values must be a symmetric {k} by {k} matrix")
-    np.fill_diagonal(p, np.nan)
     order = sorted(range(k), key=lambda i: (-scores[i], names[i]))
-    return order, (p <= alpha)[np.ix_(order, order)]
+    place = {names[i]: at for at, i in enumerate(order)}
+    differs = np.zeros((k, k), dtype=bool)
+    for (first, second), p in adjusted_p.items():
+        if first not in place or second not in place:
+            raise StatsError(f"the pair ({first}, {second}) names something that is not ranked")
+        differs[place[first], place[second]] = differs[place[second], place[first]] = p is not None and p <= alpha
+    return order, differs
 
 
 def _absorb(groups: list[frozenset[int]]) -> list[frozenset[int]]:
