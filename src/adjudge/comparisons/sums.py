@@ -103,30 +103,30 @@ class _Scores:
         return cls(confidence, all_hold(outcome.right, rows).astype(np.float64))
 
     @property
-    def there(self) -> Any:
+    def used(self) -> Any:
         """Which rows take part."""
         return ~np.isnan(self.confidence)
 
     def gaps(self, bins: int) -> Floats:
         """Confidence minus right in each bin, and the count."""
         columns = np.zeros((self.right.size, bins + 1))
-        rows = np.flatnonzero(self.there)
+        rows = np.flatnonzero(self.used)
         columns[rows, equal_width(self.confidence[rows], bins)] = self.confidence[rows] - self.right[rows]
         columns[rows, bins] = 1.0
         return columns
 
     def losses(self, kind: str) -> Floats:
         """Brier's or the log loss of each row, and the count."""
-        c, right = np.where(self.there, self.confidence, 0.5), self.right
+        c, right = np.where(self.used, self.confidence, 0.5), self.right
         with np.errstate(divide="ignore"):
             loss = (c - right) ** 2 if kind == "brier" else -np.log(np.where(right > 0.5, c, 1.0 - c))
-        return np.stack([np.where(self.there, loss, 0.0), self.there.astype(np.float64)], axis=1)
+        return np.stack([np.where(self.used, loss, 0.0), self.used.astype(np.float64)], axis=1)
 
     def blocks(self, edges: Floats) -> Floats:
         """Right rows of each block by falling confidence, wrong rows of each, and the count."""
         m = edges.size
         columns = np.zeros((self.right.size, 2 * m + 1))
-        rows = np.flatnonzero(self.there)
+        rows = np.flatnonzero(self.used)
         block = np.searchsorted(-edges, -self.confidence[rows])
         columns[rows, block + m * (self.right[rows] < 0.5)] = 1.0
         columns[rows, 2 * m] = 1.0
@@ -135,7 +135,7 @@ class _Scores:
 
 def _blocks(scores: Sequence[_Scores]) -> Floats:
     """The least confidence of each block, falling: every different one, or about equally many rows in each of fewer."""
-    every = np.sort(np.concatenate([score.confidence[score.there] for score in scores]))[::-1]
+    every = np.sort(np.concatenate([score.confidence[score.used] for score in scores]))[::-1]
     distinct = np.unique(every)[::-1]
     limit = _BLOCKS if every.size <= _MANY_ROWS else _FEW_BLOCKS
     if distinct.size <= limit:
@@ -145,7 +145,7 @@ def _blocks(scores: Sequence[_Scores]) -> Floats:
 
 
 def _exact(scores: Sequence[_Scores], value: Any) -> tuple[float | None, float | None]:
-    first, second = (value(score.confidence[score.there], score.right[score.there] > 0.5) for score in scores)
+    first, second = (value(score.confidence[score.used], score.right[score.used] > 0.5) for score in scores)
     return first, second
 
 

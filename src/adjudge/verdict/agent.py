@@ -90,8 +90,8 @@ class EvaluatorAgent(ABC):
         self, items: Sequence[Item], atoms: Sequence[Atom], rules: Sequence[dict[str, Any]]
     ) -> Sequence[ItemStatus]:
         """How every item came out on one sample, with the atoms it rests on."""
-        bound = [atoms_of(item, atoms, rules) for item in items]
-        return [ItemStatus(status_of(some), tuple(atom.id for atom in some)) for some in bound]
+        atoms_of_items = [atoms_of(item, atoms, rules) for item in items]
+        return [ItemStatus(status_of(bound), tuple(atom.id for atom in bound)) for bound in atoms_of_items]
 
     @abstractmethod
     def adjudicate(
