@@ -10,7 +10,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from adjudge.comparisons.comparison import Comparison as ComparisonData
 from adjudge.comparisons.comparison import compare as compare_runs
 from adjudge.engine import evaluate as engine
 from adjudge.engine.from_logs import as_runs
-from adjudge.engine.metrics import metrics_of
+from adjudge.engine.metrics import introduce
 from adjudge.engine.prove import prove
 from adjudge.engine.remote import Copy, Place
 from adjudge.engine.verification import Verification
@@ -248,8 +248,7 @@ def load_run(path: str | Path) -> Run:
         run.home = copy
     else:
         run = Run(Path(path))
-    chosen = installed_protocol(run.manifest.protocol)
-    run.recorder, run.declarations, run.panels = chosen.record, partial(metrics_of, chosen), chosen.panels
+    introduce(run)
     return run
 
 

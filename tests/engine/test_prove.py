@@ -16,7 +16,7 @@ from adjudge.engine.verify import ENGINE_KEYS
 from adjudge.protocols.base import names, protocol
 from adjudge.provenance.canonical import file_digest
 from adjudge.report.html import check
-from adjudge.runs.signature import SIGNATURE, manifest_digest, sign, signature_problem
+from adjudge.runs.signature import SIGNATURE, sign, signature_problem
 
 OURS = [name for name in names() if type(protocol(name)).__module__.startswith("adjudge.")]
 
@@ -115,7 +115,7 @@ def test_ids_that_were_read_are_bound_by_their_digest(made, tmp_path):
 @pytest.mark.parametrize("spelled", ["{}", "sha256:{}", " {} "])
 def test_the_digest_that_was_printed_proves_the_settings(made, spelled):
     run = adjudge.load_run(made("triage")[0])
-    result = prove(run, expect=spelled.format(manifest_digest(run)))
+    result = prove(run, expect=spelled.format(run.digest))
     assert result.problems == []
     assert not starts(result.not_checked, SETTINGS)
 
@@ -123,7 +123,7 @@ def test_the_digest_that_was_printed_proves_the_settings(made, spelled):
 def test_another_digest_does_not_hold_and_no_digest_is_refused(made):
     run = adjudge.load_run(made("triage")[0])
     (problem,) = prove(run, expect="0" * 64).problems
-    assert manifest_digest(run) in problem
+    assert run.digest in problem
     with pytest.raises(adjudge.ConfigError, match="is no SHA-256"):
         prove(run, expect="abc")
 

@@ -19,7 +19,6 @@ from adjudge.engine.prove import prove
 from adjudge.errors import AdjudgeError
 from adjudge.protocols.base import names, protocol
 from adjudge.report.html import check
-from adjudge.runs.signature import manifest_digest
 from tampering.damage import scored
 from tampering.forge import Inapplicable
 from tampering.ways import PAGES, WAYS, Way
@@ -45,7 +44,7 @@ def outcome(run: Path, way: Way, folder: Path) -> tuple[str, str, bool]:
     """What becomes of a run altered in one way, the words that say it, and whether a published digest finds it."""
     copy = shutil.copytree(run, folder / "forged")
     try:
-        digest = manifest_digest(adjudge.load_run(copy))
+        digest = adjudge.load_run(copy).digest
         try:
             way(copy)
         except Inapplicable:
@@ -56,7 +55,7 @@ def outcome(run: Path, way: Way, folder: Path) -> tuple[str, str, bool]:
             return (FOUND if error.exit_code == 2 else MISSED), str(error), True
         except Exception as error:  # noqa: BLE001 -- this is what the table looks for
             return BROKEN, f"{type(error).__name__}: {error}", False
-        mark = f"manifest.json: its digest is {manifest_digest(adjudge.load_run(copy))}"
+        mark = f"manifest.json: its digest is {adjudge.load_run(copy).digest}"
         expected = any(text.startswith(mark) for text in result.problems)
         problems = [text for text in result.problems if not text.startswith(mark)] + result.not_recomputed
         if problems:

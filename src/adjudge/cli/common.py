@@ -362,8 +362,11 @@ def report_writer(folder: Path) -> tuple[bytes, str]:
     """report.html of a run folder, and the digest of the data block it embeds; what the engine takes as `report`."""
     import pyarrow as pa
 
-    import adjudge
+    from adjudge.engine.metrics import introduce
     from adjudge.report.html import write
+    from adjudge.runs.run import Run
 
+    run = Run(folder)
+    introduce(run)
     pa.default_memory_pool().release_unused()  # what the evaluation does not hold any more
-    return write(adjudge.load_run(folder))
+    return write(run)

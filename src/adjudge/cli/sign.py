@@ -24,11 +24,10 @@ def sign(run: Path, key: Path) -> int:
     """
     import adjudge
     from adjudge.runs.shapes import refuse_altered
-    from adjudge.runs.signature import manifest_digest
     from adjudge.runs.signature import sign as write_signature
 
     loaded = adjudge.load_run(run)
     refuse_altered(loaded, flag=None)
     place = write_signature(loaded, key.expanduser())
-    say(f"{place}: the signature of sha256:{manifest_digest(loaded)}")
+    say(f"{place}: the signature of sha256:{loaded.digest}")
     return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.promises import Tally
 from adjudge.evidence.rule import Layout
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.base import Measured, Named, Plan, Protocol
+from adjudge.protocols.base import Measured, Named, Plan, Protocol, protocol
 from adjudge.provenance.manifest import SCHEMA_VERSION
+from adjudge.runs.run import Run
 from adjudge.runs.section import Column, Section
 from adjudge.stats.agreement import cohen_kappa, percent_agreement
 from adjudge.stats.estimate import Estimate, Metric, count, declaration, headline, share, stored
@@ -267,6 +269,12 @@ def verdict_word(passed: bool | None) -> str | None:
 def metrics_of(chosen: Protocol) -> Sequence[Metric]:
     """The metrics of a protocol, and those that the engine adds to every run."""
     return (*chosen.metrics(), *matching.METRICS, *METRICS)
+
+
+def introduce(run: Run) -> None:
+    """Tell an opened run what its installed protocol says of it: the record view, the metrics, what a page shows of a sample."""
+    chosen = protocol(run.manifest.protocol)
+    run.recorder, run.declarations, run.panels = chosen.record, partial(metrics_of, chosen), chosen.panels
 
 
 def metrics_document(

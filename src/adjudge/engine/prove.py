@@ -21,7 +21,7 @@ from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import InputFile
 from adjudge.readers.sources import file_name
 from adjudge.runs.run import Run
-from adjudge.runs.signature import SIGNATURE, manifest_digest, signature_problem
+from adjudge.runs.signature import SIGNATURE, signature_problem
 from adjudge.runs.writer import CHARTS, MANIFEST, METRICS, REPORT
 from adjudge.verdict.gates import Gate
 
@@ -43,11 +43,10 @@ def prove(
         raise ConfigError(f"--expect {expect!r} is no SHA-256: 64 digits from 0 to f, as every evaluation prints them")
     result = verify(run, on_progress=on_progress, check_report=check_report)
     if wanted is not None:
-        digest = manifest_digest(run)
-        if digest == wanted[1]:
+        if run.digest == wanted[1]:
             _settle(result, SETTINGS, "that the run is the one whose digest was given, every file of it")
         else:
-            result.add(f"{MANIFEST}: its digest is {digest}, expected {wanted[1]}")
+            result.add(f"{MANIFEST}: its digest is {run.digest}, expected {wanted[1]}")
     if key is not None:
         problem = signature_problem(run, key)
         if problem is None:

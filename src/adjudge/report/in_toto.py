@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from adjudge.runs.run import Run
-from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import MANIFEST
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -23,7 +22,7 @@ def statement(run: Run) -> bytes:
     outcomes = {name: gate["outcome"] for name, gate in run.metrics["gates"].items()}
     passed = [name for name, outcome in outcomes.items() if outcome == "pass"]
     failed = [name for name, outcome in outcomes.items() if outcome != "pass"]
-    subjects = [_described(MANIFEST, manifest_digest(run))]
+    subjects = [_described(MANIFEST, run.digest)]
     document = {
         "_type": STATEMENT,
         "subject": [*subjects, *(_described(entry.path, entry.sha256) for entry in run.manifest.files)],

@@ -12,7 +12,6 @@ from adjudge.report import numbers, view
 from adjudge.report.numbers import WIDTH, line, table
 from adjudge.report.sections import contracts, sections
 from adjudge.runs.run import Run
-from adjudge.runs.signature import manifest_digest
 from adjudge.runs.writer import REPORT, SAMPLES
 
 _ROWS = 24
@@ -197,7 +196,7 @@ def _next(run: Run) -> str:
             f"Explain  adjudge explain {run.path} {shell(sample)}" + (f" --model {shell(model)}" if model else "")
         )
     lines.append(f"Verify   adjudge verify {run.path}")
-    lines.append(f"Digest   sha256:{manifest_digest(run)}")
+    lines.append(f"Digest   sha256:{run.digest}")
     return "\n".join(lines)
 
 

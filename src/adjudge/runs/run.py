@@ -21,6 +21,7 @@ from adjudge.errors import ConfigError, RunError
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.rule import Layout
 from adjudge.evidence.table import Evidence
+from adjudge.provenance.canonical import file_digest
 from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest
 from adjudge.runs.section import Panel
 from adjudge.runs.writer import AGENT, CHARTS, MANIFEST, METRICS, RULES, SAMPLES, VALIDATION
@@ -156,6 +157,11 @@ class Run:
             return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=Manifest)
         except _NO_JSON as error:
             raise RunError(f"{self.path / MANIFEST}: is not the manifest of a run: {error}") from None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of manifest.json, which stands for the whole run."""
+        return file_digest(self.path / MANIFEST)
 
     @cached_property
     def metrics(self) -> dict[str, Any]:

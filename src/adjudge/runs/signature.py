@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
 import tempfile
@@ -21,11 +20,6 @@ _ARMOUR = re.compile(rb"-----BEGIN SSH SIGNATURE-----\n(?:[A-Za-z0-9+/=]+\n)+---
 """What ssh-keygen writes; it would also read other white space, and whatever follows."""
 _SIGNER = "signer"
 _SECONDS = 120
-
-
-def manifest_digest(run: Run) -> str:
-    """SHA-256 of manifest.json, which stands for the whole run."""
-    return hashlib.sha256((run.path / MANIFEST).read_bytes()).hexdigest()
 
 
 def sign(run: Run, key: Path) -> Path:
