@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import importlib
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks import table
@@ -20,6 +22,13 @@ from benchmarks.table import Row
 
 STUDIES = ("coverage", "many_models", "operating_point")
 TURNS, MEASURED_AGAIN = 3, 2
+
+
+def compile_package(name: str) -> None:
+    """Compile the modules of a package, as pip does with what it installs: a shell may forbid Python to keep what it compiles."""
+    spec = find_spec(name)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        compileall.compile_dir(folder, quiet=2)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,6 +44,7 @@ def main(argv: Sequence[str]) -> int:
     chosen = parser.parse_args(argv)
     if not Path(ADJUDGE).exists():
         parser.error(f"{ADJUDGE} is missing: install the project into this Python first (`make bench` does)")
+    compile_package("adjudge")
     jobs = [job for job in JOBS if chosen.only is None or job.group in chosen.only]
     turns = chosen.turns or (1 if chosen.quick and not chosen.write else TURNS)
     recorded = table.read(chosen.record, "quick") if chosen.quick and not chosen.write else []

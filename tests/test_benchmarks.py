@@ -6,6 +6,8 @@ import dataclasses
 import json
 import subprocess
 import sys
+from importlib.util import cache_from_source
+from pathlib import Path
 
 import pytest
 from benchmarks import __main__ as command
@@ -25,6 +27,15 @@ def changed(**what):
 
 def test_the_page_is_made_of_the_record():
     assert table.PAGE.read_text(encoding="utf-8") == table.page(table.RECORD)
+
+
+def test_modules_are_compiled_before_they_are_measured(tmp_path, monkeypatch):
+    package = tmp_path / "measured_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("ONE = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    command.compile_package(package.name)
+    assert Path(cache_from_source(str(package / "__init__.py"))).exists()
 
 
 def test_every_job_with_a_quick_size_is_recorded_at_that_size():
