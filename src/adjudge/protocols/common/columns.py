@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 
-Fields = dict[str, list[Any]]
+Fields = dict[str, tuple[Any, ...]]
 WORD = pa.dictionary(pa.int32(), pa.string())
 """The type of a column of words."""
 
 
 def fields_of(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> Fields:
-    """The fields of records, each as a column; a tuple for each record would be work for the garbage collector."""
-    return {name: list(map(attrgetter(name), rows)) for name in kind.__struct_fields__}
+    """The fields of records, each as a column."""
+    columns = list(zip(*map(astuple, rows), strict=True))
+    return dict(zip(kind.__struct_fields__, columns or [()] * len(kind.__struct_fields__), strict=True))
 
 
 def cut(texts: pa.StringArray, limit: int, ending: str = "") -> pa.StringArray:
