@@ -57,6 +57,7 @@ optional = {
     ),
     "latency_seconds": seconds,
     "cache": st.sampled_from([{"hit": True}, {"hit": False}, {"hit": None}, {}, None]),
+    "rationale": st.sampled_from([None, "smooth", 'é "🙂"\n\x00\\', "x" * 2001, 5, ["a", 1.5], {"b": None}, False]),
     "tool_usage": st.sampled_from([[], ["ela"], [{"tool": "ela"}, None], None]),
     "tool_details": st.one_of(st.none(), tools),
     "prompt_hashes": st.sampled_from([{}, {"a": "1"}, {"a": "2"}, None, "x", 0]),
