@@ -56,8 +56,8 @@ def lm_eval(folder, attempts, *, model="acme/large", version=1.0, planned=None, 
     return lines(folder / f"samples_{task}_{time}.jsonl", rows)
 
 
-def promptfoo(path, attempts, *, provider="openai:acme-large", as_lines=False, version=3):
-    """The JSON output, or JSON Lines; every test has two assertions."""
+def promptfoo(path, attempts, *, provider="openai:acme-large", as_lines=False, version=3, lenient=False):
+    """The JSON output, or JSON Lines; every test has two assertions. `lenient`: all that was scored counts as a success."""
     results = [
         {
             "promptIdx": 0,
@@ -71,7 +71,7 @@ def promptfoo(path, attempts, *, provider="openai:acme-large", as_lines=False, v
             "prompt": {"raw": f"capital of {sample}?", "label": "capital of {{country}}?"},
             "vars": {"country": sample},
             "response": {"output": "A", "cached": False},
-            "success": score == 1.0,
+            "success": score == 1.0 or (lenient and score is not None),
             "score": score or 0.0,
             "failureReason": 2 if status == "errored" else 0 if score == 1.0 else 1,
             "error": "rate limit" if status == "errored" else None,
@@ -93,12 +93,19 @@ def promptfoo(path, attempts, *, provider="openai:acme-large", as_lines=False, v
     ]
     if as_lines:
         return lines(path, results)
-    stats = {"successes": sum(row["success"] for row in results), "failures": 0, "errors": 0}
+    passed, errors = sum(row["success"] for row in results), sum(row["error"] is not None for row in results)
+    stats = {"successes": passed, "failures": len(results) - passed - errors, "errors": errors}
+    counts = {"testPassCount": passed, "testFailCount": stats["failures"], "testErrorCount": errors}
     return document(
         path,
         {
             "evalId": "eval-1",
-            "results": {"version": version, "results": results, "stats": stats, "prompts": []},
+            "results": {
+                "version": version,
+                "results": results,
+                "stats": stats,
+                "prompts": [{"provider": provider, "label": "capital of {{country}}?", "metrics": counts}],
+            },
             "config": {},
         },
     )

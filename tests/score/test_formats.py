@@ -87,6 +87,13 @@ def test_the_same_test_of_promptfoo_again_is_another_trial(tmp_path, judge, valu
     assert not adjudge.verify(run).problems
 
 
+def test_what_promptfoo_counts_as_passed_stands_beside_what_reaches_the_threshold(tmp_path, judge):
+    run = judge(f.promptfoo(tmp_path / "out.json", ERRORED, lenient=True))
+    (row,) = next(section for section in run.metrics["sections"] if section["name"] == "printed")["rows"]
+    assert row[3:6] == [0.75, 0.75, 0.5]
+    assert "what the log calls passed" in row[6]
+
+
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_deepeval(tmp_path, wrapped):
     rows, log = read(f.deepeval(tmp_path / "run.json", ERRORED, wrapped=wrapped))
@@ -131,6 +138,7 @@ def test_the_printed_numbers_of_every_tool_are_reproduced(tmp_path, judge):
         f.deepeval(tmp_path / "run.json", ERRORED),
         f.helm(tmp_path / "helm", PLAIN).parent,
         f.openai_evals(tmp_path / "log.jsonl", ERRORED),
+        f.promptfoo(tmp_path / "out.json", ERRORED),
     ]
     for path in paths:
         section = next(section for section in judge(path).metrics["sections"] if section["name"] == "printed")

@@ -37,6 +37,8 @@ RULES: dict[str, Callable[[Values], float]] = {
     "standard error": _standard_error,
     "standard deviation": _deviation,
 }
+PASSED = "share passed"
+"""The rule of a tool that counts what it calls passed, among all attempts."""
 
 
 def reduced(values: Values, reducer: str) -> float | None:
@@ -67,6 +69,8 @@ def _reduced_at(values: Values, name: str, k: int) -> float | None:
 
 def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None:
     """The printed number by its own rule: attempts with a score of the log's, one value an item, no answer being 0."""
+    if printed.rule == PASSED and rows.size:
+        return float((attempts.columns[f"check.{printed.check}.passed"][rows] == 1).mean())
     if printed.rule not in RULES:
         return None
     column = f"check.{printed.check}"
@@ -99,7 +103,7 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
         if item.task and item.task in attempts.words["task"]:
             chosen = of_model[attempts.columns["task"][of_model] == attempts.words["task"].index(item.task)]
         again = recomputed(attempts, item, chosen)
-        over_all = _over_all(attempts, item, chosen, main) if item.rule == "mean" else None
+        over_all = _over_all(attempts, item, chosen, main) if item.rule in {"mean", PASSED} else None
         rows.append(
             [
                 item.model,
@@ -124,7 +128,9 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
 
 
 def _over_all(attempts: Attempts, item: Printed, rows: Ints, main: str) -> float | None:
-    """Our mean of the same score: over every attempt, 0 for what has none."""
+    """Ours over every attempt: the mean of the same score, 0 for what has none; or the share that reached a threshold."""
+    if item.rule == PASSED:
+        return None if np.isnan(attempts.columns["threshold"][rows]).any() else float(attempts.passed[rows].mean())
     column = f"check.{item.check}"
     judged = item.check in {main, ""} or column not in attempts.columns
     values = attempts.value[rows] if judged else np.nan_to_num(attempts.columns[column][rows])
@@ -139,7 +145,9 @@ def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, ove
     if over_all is not None and not math.isclose(over_all, item.value, rel_tol=1e-12, abs_tol=1e-15):
         column = attempts.columns.get(f"check.{item.check}", attempts.columns["reported"])[rows]
         left_out = int(np.isnan(column).sum())
-        if left_out:
+        if item.rule == PASSED:
+            parts.append("it counts what the log calls passed, ours what reaches the threshold")
+        elif left_out:
             words = [
                 f"{count} {status}"
                 for status in ("errored", "unparsed", "missing", "abstained")

@@ -202,4 +202,4 @@ def _printed(results: _Results, models: dict[tuple[str, int], str]) -> Iterator[
             errors = metrics.get("testErrorCount") or 0
             if passed + failed + errors:
                 value = passed / (passed + failed + errors)
-                yield Printed(name="passed ÷ all tests", value=value, model=model, check=_MAIN)
+                yield Printed(name="passed ÷ all tests", value=value, model=model, check=_MAIN, rule="share passed")
