@@ -39,7 +39,7 @@ _PAIRS = (("x", "y"), ("end_x", "end_y"))
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _STATE = re.compile(r"^[ \t]*State[ \t]*:[ \t]*(?=\{)", re.IGNORECASE | re.MULTILINE)
 _JSON = json.JSONDecoder()
-_LENIENT_JSON = json.JSONDecoder(strict=False)  # line ends and tabs may stand in a string as they are
+_STRING = msgspec.json.Decoder(str)
 _PLAIN = re.compile(
     rf"""(?:[^(]*[ \n]action:|\s*action\s*:)?\s*(?:
       ({"|".join(POINTING)})\s*\(\s*(?:x\s*=\s*{_NUMBER}\s*,\s*y\s*=\s*{_NUMBER}|\[\s*(\d+)\s*\])\s*\)
@@ -280,8 +280,8 @@ def _unescaped(quoted: str) -> str:
     if "\\" not in body:
         return body
     try:
-        text: str = _LENIENT_JSON.decode(quoted)
-    except ValueError:  # single quotes, or escapes that JSON does not have
+        return _STRING.decode(quoted)
+    except (msgspec.DecodeError, UnicodeError):  # single quotes, a bare line end, or escapes that JSON does not have
         text = _ESCAPE.sub(_character, body)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

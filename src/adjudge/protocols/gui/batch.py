@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -161,8 +161,14 @@ class GuiBatch:
 
 def shown_numbers(values: Iterable[float], brackets: str) -> str:
     """Coordinates as people write them; nothing where one is missing."""
-    known = [f"{value:.4g}" for value in values if not math.isnan(value)]
-    return f"{brackets[0]}{', '.join(known)}{brackets[1]}" if known else ""
+    known = tuple([value for value in values if not math.isnan(value)])
+    return _form(len(known), brackets) % known if known else ""
+
+
+@cache
+def _form(count: int, brackets: str) -> str:
+    """So many numbers between brackets, with holes for the numbers."""
+    return f"{brackets[0]}{', '.join(['%.4g'] * count)}{brackets[1]}"
 
 
 def present(values: pa.StringArray) -> Mask:
