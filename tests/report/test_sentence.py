@@ -244,6 +244,21 @@ def test_pairs_of_one_run_have_a_line_each_with_its_own_names_and_n():
     ]
 
 
+def test_above_the_numbers_it_has_none_of_them():
+    assert sentence(document([BETTER, OPEN, EQUIVALENT]), bare=True) == (
+        "B against A, on 500 samples: B catches more fakes; accuracy is inconclusive: needs about n = 1,900 (here 500); "
+        "coverage is equivalent within 2 points."
+    )
+    assert sentence(document([BETTER, BETTER, WORSE, SLOW, OPEN]), bare=True) == (
+        "B against A, on 500 samples: B is better on 2 of 5 metrics (fake catch rate, fake catch rate); "
+        "B is worse on 2 of 5 metrics (fake catch rate, latency); 1 is inconclusive."
+    )
+    letters = {"m1": "a", "m2": "a", "m3": "b"}
+    assert sentence(ranked(letters), bare=True) == (
+        "3 systems, on 500 samples: by accuracy: m1 (a), m2 (a), m3 (b); names that share a letter are not told apart."
+    )
+
+
 def test_names_from_outside_cannot_move_the_cursor():
     comparison = document([{**BETTER, "phrases": {}, "title": "x\x1b[2J"}])
     assert "\x1b" not in sentence(comparison)

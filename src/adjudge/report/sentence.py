@@ -16,30 +16,33 @@ FEW = 4
 _TOLD = 3
 
 
-def sentence(comparison: Mapping[str, Any]) -> str:
-    """The verdict on a comparison: every metric of two systems, or the ranking of more; one line for each pair alone."""
+def sentence(comparison: Mapping[str, Any], *, bare: bool = False) -> str:
+    """The verdict on a comparison: every metric of two systems, or the ranking of more; one line for each pair alone.
+
+    A `bare` one stands above the numbers and has none of them.
+    """
     if not comparison.get("pairs"):
         return _ended("Not comparable: " + "; ".join(comparison["reasons"]))
     if comparison["rankings"]:
-        clauses = [_ranking(comparison["rankings"][0])]
+        clauses = [_ranking(comparison["rankings"][0], bare=bare)]
     elif len(comparison["pairs"]) > 1:
-        return "\n".join(_pair(pair, comparison) for pair in comparison["pairs"])
+        return "\n".join(_pair(pair, comparison, bare=bare) for pair in comparison["pairs"])
     else:
-        clauses = _clauses(comparison["pairs"][0], alone=comparison["tests"] == 1)
+        clauses = _clauses(comparison["pairs"][0], alone=comparison["tests"] == 1, bare=bare)
     return _ended(_opening(comparison) + "; ".join(clauses))
 
 
-def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
+def _pair(pair: Mapping[str, Any], comparison: Mapping[str, Any], *, bare: bool) -> str:
     """One of several pairs that are told apart by more than the factor."""
     if not pair["identical"] and sum(not metric["slice"] for metric in pair["metrics"]) > FEW:
-        clauses = [*_counted(pair, who="", told=1), *_latency_refused(pair)]
+        clauses = [*_counted(pair, who="", told=1, bare=bare), *_latency_refused(pair)]
         return _ended(f"{pair_name(line(pair['a']), line(pair['b']))}, on {on_what(pair)}: {', '.join(clauses)}")
     systems = [system for name in (pair["a"], pair["b"]) for system in comparison["systems"] if system["name"] == name]
     opening = _opening({**comparison, "systems": systems, "n": pair["n"], "samples": pair.get("samples", pair["n"])})
-    return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1)))
+    return _ended(opening + "; ".join(_clauses(pair, alone=comparison["tests"] == 1, bare=bare)))
 
 
-def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
+def _clauses(pair: Mapping[str, Any], *, alone: bool, bare: bool) -> list[str]:
     """What is said of each metric of one pair (of a slice only where it is told apart), and of latency."""
     if pair["identical"]:
         clauses = ["the two are equivalent, for they hold the same answers and results"]
@@ -47,9 +50,9 @@ def _clauses(pair: Mapping[str, Any], *, alone: bool) -> list[str]:
         whole = [metric for metric in pair["metrics"] if not metric["slice"]]
         told = [metric for metric in pair["metrics"] if not metric["slice"] or metric["verdict"] in {"better", "worse"}]
         if len(whole) > FEW:
-            clauses = _counted(pair, who=f"{line(pair['b'])} is ", told=_TOLD)
+            clauses = _counted(pair, who=f"{line(pair['b'])} is ", told=_TOLD, bare=bare)
         else:
-            clauses = [_clause(metric, line(pair["b"]), alone=alone) for metric in told]
+            clauses = [_clause(metric, line(pair["b"]), alone=alone, bare=bare) for metric in told]
     return clauses + _latency_refused(pair)
 
 
@@ -62,14 +65,14 @@ def _latency_refused(pair: Mapping[str, Any]) -> list[str]:
     return [f"{refused}: {line(latency['why'])}"]
 
 
-def _counted(pair: Mapping[str, Any], *, who: str, told: int) -> list[str]:
+def _counted(pair: Mapping[str, Any], *, who: str, told: int, bare: bool) -> list[str]:
     """How many metrics are better, worse, equivalent and inconclusive; the first of the better and worse with their gaps."""
     whole = [metric for metric in pair["metrics"] if not metric["slice"]]
     clauses = []
     for verdict in ("better", "worse"):
         metrics = [metric for metric in whole if metric["verdict"] == verdict]
         if metrics:
-            listed = ", ".join(f"{line(metric['title'])} {gap(metric)}" for metric in metrics[:told])
+            listed = ", ".join(line(metric["title"]) + ("" if bare else f" {gap(metric)}") for metric in metrics[:told])
             more = f" and {len(metrics) - told} more" if len(metrics) > told else ""
             clauses.append(f"{who}{verdict} on {len(metrics)} of {len(whole)} metrics ({listed}{more})")
     for verdict in ("equivalent", "inconclusive"):
@@ -77,7 +80,7 @@ def _counted(pair: Mapping[str, Any], *, who: str, told: int) -> list[str]:
         if metrics:
             clauses.append(f"{len(metrics)} {'is' if len(metrics) == 1 else 'are'} {verdict}")
     sliced = [
-        f"{line(metric['title'])} where {line(metric['slice'])}: {gap(metric)}"
+        f"{line(metric['title'])} where {line(metric['slice'])}" + ("" if bare else f": {gap(metric)}")
         for metric in pair["metrics"]
         if metric["slice"] and metric["verdict"] == "worse"
     ]
@@ -129,19 +132,20 @@ def amount(value: float, metric: Mapping[str, Any]) -> str:
     return numbers.number(value, unit=metric["unit"])
 
 
-def _clause(metric: Mapping[str, Any], name: str, *, alone: bool) -> str:
+def _clause(metric: Mapping[str, Any], name: str, *, alone: bool, bare: bool) -> str:
     title = line(metric["title"]) + (f" where {line(metric['slice'])}" if metric["slice"] else "")
     verdict = metric["verdict"]
     corrected = p_text(metric["p"], metric["log10_p"]) if alone else f"{p_text(metric['p_holm'])} after correction"
     if verdict == "equivalent":
-        return f"{title} is equivalent within {amount(metric['margin'], metric)} ({gap(metric)})"
+        within = f"{title} is equivalent within {amount(metric['margin'], metric)}"
+        return within if bare else f"{within} ({gap(metric)})"
     if verdict in {"better", "worse"}:
         phrase = metric["phrases"].get(verdict) if not metric["slice"] else None
         claim = f"{name} {line(phrase)}" if phrase else f"{name} is {verdict} on {title}"
-        return f"{claim}: {gap(metric)}, {corrected}"
+        return claim if bare else f"{claim}: {gap(metric)}, {corrected}"
     if metric["difference"]["value"] is None:
         return f"{title} cannot be compared: {line(metric['why'] or 'there are no pairs')}"
-    return f"{title} is inconclusive: {gap(metric)}, {corrected}; {_needed(metric)}"
+    return f"{title} is inconclusive" + (": " if bare else f": {gap(metric)}, {corrected}; ") + _needed(metric)
 
 
 def _needed(metric: Mapping[str, Any]) -> str:
@@ -160,10 +164,13 @@ def _about(n: int) -> str:
     return numbers.count(-(-n // step) * step)
 
 
-def _ranking(ranking: Mapping[str, Any]) -> str:
+def _ranking(ranking: Mapping[str, Any], *, bare: bool) -> str:
     places = ranking["places"]
     listed = ", ".join(
-        f"{line(place['name'])} {place_value(place, ranking)} ({''.join(place['tie_groups'])})" for place in places
+        " ".join(
+            [line(place["name"]), *([] if bare else [place_value(place, ranking)]), f"({''.join(place['tie_groups'])})"]
+        )
+        for place in places
     )
     if len({letter for place in places for letter in place["tie_groups"]}) == 1:
         return f"by {line(ranking['title'])} no two are told apart: {listed}"

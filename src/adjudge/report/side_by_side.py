@@ -67,7 +67,7 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
         "title": title(sides),
         "status": comparison["status"],
         "forced": comparison["forced"],
-        "sentence": sentence(comparison),
+        "sentence": sentence(comparison, bare=bool(pairs)),
         "verdict": pairs[0]["verdict"] if len(pairs) == 1 else "none",
         "reasons": comparison["reasons"],
         "notes": [*_pairs_folded(len(comparison["pairs"])), *comparison.get("notes", [])],
