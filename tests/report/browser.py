@@ -86,10 +86,14 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._send("Emulation.setEmulatedMedia", features=[scheme])
+        self._send("Emulation.setEmulatedMedia", media="", features=[scheme])
         self._send("Page.navigate", url=path.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
+
+    def on_paper(self) -> None:
+        """Show the page as it is printed, until another is opened."""
+        self._send("Emulation.setEmulatedMedia", media="print")
 
     def run(self, script: str) -> Any:
         answer = self._send("Runtime.evaluate", expression=script, returnByValue=True)

@@ -190,6 +190,28 @@ def test_the_first_screen_leads_to_the_worst_flip(browser, pages, name):
         assert browser.run("document.querySelector('.xdetail .badge').textContent") == way
 
 
+@pytest.mark.parametrize("name", ["check", "flight", "score", "triage"])
+def test_the_first_screen_says_no_difference_twice_and_names_stay_apart(browser, pages, name):
+    path, document, _ = pages(name)
+    pair = document["pairs"][0]
+    browser.ready(path)
+    sentence = browser.run("document.querySelector('.verdict').textContent")
+    assert pair["b"] in sentence
+    shown = browser.run(
+        "[...document.querySelectorAll('#differences .value, #differences [data-label=Difference]')]"
+        ".filter((node) => node.checkVisibility()).map((node) => node.textContent)"
+    )
+    assert len(shown) == sum(not metric["slice"] for metric in pair["metrics"])
+    assert not any(text in sentence for text in shown)
+    heads = browser.run(
+        "[...document.querySelectorAll('.xhead [data-name^=\"system \"] button')].map((node) => [node.title, node.textContent])"
+    )
+    assert [title for title, _ in heads] == [pair["a"], pair["b"]]
+    for title, label in heads:
+        assert title.endswith(label.removeprefix("…"))
+    assert heads[0][1] != heads[1][1]
+
+
 def test_lost_stand_before_gained_and_columns_sort(browser, pages):
     path, document, _ = pages("flight")
     flipped = document["pairs"][0]["flipped"]

@@ -9,7 +9,7 @@ from tests.report.test_compared import specs_of
 from tests.report.test_explore import PROTOCOLS, choose, counted, press, rows, samples_of
 
 from adjudge.cli.compare import held, sides
-from adjudge.report import data, side_by_side
+from adjudge.report import data, side_by_side, view
 
 # The contrast of every text in sight, as WCAG 2.2 counts it (relative luminance of sRGB), with what lies behind it.
 CONTRASTS = """(() => {
@@ -44,6 +44,32 @@ SMALL = """[...document.querySelectorAll(".starts a, nav a, .xbar button, .contr
   .filter((node) => node.checkVisibility()).map((node) => [node.className || node.tagName, node.getBoundingClientRect().height]).filter(([, height]) => height < 40)"""
 
 
+# Pairs of texts of which one is drawn over the other.
+OVERLAPPING = """(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), boxes = [], over = [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode, node = text.parentElement, range = document.createRange();
+    if (!text.data.trim() || !node.checkVisibility() || node.closest("script, svg, pre, .ends, .xpanes, [hidden]")) continue;
+    range.selectNodeContents(text);
+    const edge = node.closest(".scroll")?.getBoundingClientRect().right ?? Infinity;
+    for (const { top, bottom, left, right } of range.getClientRects()) boxes.push([{ top, bottom, left, right: Math.min(right, edge) }, text.data.trim().slice(0, 40)]);
+  }
+  boxes.sort(([a], [b]) => a.top - b.top);
+  boxes.forEach(([a, first], place) => {
+    for (let next = place + 1; next < boxes.length && boxes[next][0].top < a.bottom - 3; next += 1) {
+      const [b, second] = boxes[next];
+      if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3 && Math.min(a.bottom, b.bottom) - b.top > 3) over.push([first, second]);
+    }
+  });
+  return [boxes.length, over];
+})()"""
+
+# What is wider than its place in an opened sample; one line of what others said may be cut.
+CUT = """[...document.querySelectorAll(".xdetail, .xdetail *")]
+  .filter((node) => node.checkVisibility() && node.scrollWidth > node.clientWidth + 1 && !node.closest("svg, .excerpt"))
+  .filter((node) => getComputedStyle(node).overflowX !== "visible").map((node) => node.outerHTML.slice(0, 120))"""
+
+
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory):
     """Two models of flight, and all of them."""
@@ -69,6 +95,30 @@ def test_every_text_stands_out_and_everything_has_a_name(browser, pages, compari
         press(browser, "j")
 
 
+def test_a_dark_page_is_printed_dark_on_white(browser, pages):
+    light = "getComputedStyle(document.body).color.match(/\\d+/g).map(Number)[0] > 128"
+    browser.ready(pages("check").path / "page.html", dark=True)
+    browser.run("document.documentElement.dataset.theme = 'dark'")
+    assert browser.run(light)
+    browser.on_paper()
+    assert not browser.run(light)
+    assert not browser.run("document.getElementById('explore').checkVisibility()")
+    assert browser.run("document.getElementById('samples').checkVisibility()")
+
+
+@pytest.mark.parametrize("name", [*PROTOCOLS, "pair", "matrix"])
+def test_no_text_is_drawn_over_another_or_cut(browser, pages, comparison, name):
+    page = comparison[name] if name in {"pair", "matrix"} else pages(name).path / "page.html"
+    for width in (1280, 820, 390):
+        browser.ready(page, width=width)
+        browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
+        seen, over = browser.run(OVERLAPPING)
+        assert seen > 100
+        assert over == [], width
+        press(browser, "j")
+        assert browser.run(CUT) == [], width
+
+
 @pytest.mark.parametrize("name", [*PROTOCOLS, "pair", "matrix"])
 def test_a_thumb_hits_what_can_be_pressed(browser, pages, comparison, name):
     page = comparison[name] if name in {"pair", "matrix"} else pages(name).path / "page.html"
@@ -92,22 +142,23 @@ def test_a_thumb_hits_what_can_be_pressed(browser, pages, comparison, name):
 def test_the_first_screen_leads_to_the_worst_failure_of_each_model(browser, pages, name):
     run = pages(name)
     samples = samples_of(run)
-    models = sorted({row["model"] for row in samples if row["bucket"] != "passed"})
+    column = view.system_column(run)
+    systems = sorted({str(row[column]) for row in samples if row["bucket"] != "passed"})
     browser.ready(run.path / "page.html", height=900)
     links = browser.run(
         "[...document.querySelectorAll('.starts a')].map((link) => [link.textContent, link.getBoundingClientRect().bottom])"
     )
     assert links
     assert all(bottom < 900 for _, bottom in links)
-    several = len({row["model"] for row in samples}) > 1
+    several = len({row[column] for row in samples}) > 1
     if several:
-        assert [text for text, _ in links if text != "any model"] == models[:6]
+        assert [text for text, _ in links if text != f"any {column}"] == systems[:6]
     for place, (text, _) in enumerate(links):
         browser.run(f"document.querySelectorAll('.starts a')[{place}].click()")
         time.sleep(0.2)
         shown = browser.run("new URLSearchParams(location.hash.slice(1)).get('sample')")
         model = browser.run("document.querySelector('.xdetail h3 .model').textContent")
-        of_model = [row for row in samples if not several or row["model"] == text or text == "any model"]
+        of_model = [row for row in samples if not several or text in {row[column], f"any {column}"}]
         row = next(row for row in of_model if (row["sample"], row["model"]) == (shown, model))
         assert row["bucket"] == "failed" or all(each["bucket"] != "failed" for each in of_model)
         same = [each for each in of_model if each["bucket"] == row["bucket"]]
@@ -134,6 +185,17 @@ def test_what_the_others_said_stands_beside_it(browser, pages):
     (other,) = (each for each in run.find(row["sample"]) if each["model"] != row["model"])
     said = browser.run("[...document.querySelectorAll('.others button > *')].map((node) => node.textContent)")
     assert said == [other["model"], other["bucket"], run.output(other["part"], other["row"])["response"]]
+    own = browser.run("[...document.querySelectorAll('.others .own > *')].map((node) => node.textContent)")
+    assert own == [row["model"], row["bucket"], run.output(row["part"], row["row"])["response"]]
+
+
+def test_of_many_others_some_are_folded(browser, pages):
+    run = pages("triage")
+    browser.ready(run.path / "page.html")
+    press(browser, "j")
+    others = len(run.find(browser.run("document.querySelector('.xdetail h3').firstChild.textContent.trim()"))) - 1
+    assert browser.run("document.querySelector('.others summary').textContent") == f"{others - 5} more models"
+    assert browser.run("document.querySelectorAll('.others button').length") == others
 
 
 def test_buttons_step_through_samples_and_everything_is_shown_again(browser, pages):

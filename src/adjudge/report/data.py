@@ -70,7 +70,7 @@ def worst(run: Run, places: tuple[Sequence[Place], Sequence[Place], int] | None 
 
 
 SCHEMA = "adjudge-report/1"
-ESTIMATES, MODES, MODELS = 3000, 400, 100
+ESTIMATES, MODES, MODELS, STARTS = 3000, 400, 100, 6
 _AROUND = 1_500_000  # scripts, styles, axes of charts, the worst samples
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
@@ -89,6 +89,7 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
         "gates": gates(run),
         "gates_in_words": view.gates_in_words(run),
         "buckets": _buckets(run),
+        "failing": _failing(run),
         "headline": headline,
         "ranking": _ranking(run),
         "pairs": _pairs(run),
@@ -146,6 +147,18 @@ def _buckets(run: Run) -> dict[str, Any]:
     models = [name for name in rows if name != "all"]
     shown = models if len(models) == 1 else [*(["all"] if "all" in rows else []), *models[:MODELS]]
     return {**view.bucket_block({name: rows[name] for name in shown}), "folded": max(0, len(models) - MODELS)}
+
+
+def _failing(run: Run) -> dict[str, Any]:
+    """The systems with a sample that did not pass, by the column that names systems; whether there are several in all."""
+    column = view.system_column(run)
+    _, rows = query(
+        run,
+        f"select {column}::varchar, bool_and(bucket = 'passed') from samples group by all order by all",  # noqa: S608 -- one of two names
+        threads=1,
+    )
+    names = [name for name, passed in rows if not passed]
+    return {"by": column, "systems": names[:STARTS], "folded": len(names[STARTS:]), "alone": len(rows) == 1}
 
 
 def _headline(run: Run) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
 from adjudge.report.samples import agent_columns, agent_of, panel_columns, panels_of
+from adjudge.report.view import system_column
 from adjudge.runs.query import Picked, as_table, hold, picked
 from adjudge.runs.run import Run
 from adjudge.runs.section import Panel
@@ -279,6 +280,7 @@ def block(run: Run, choice: Chosen, also: Sequence[tuple[int, int]] = ()) -> dic
     return {
         "n": n,
         "total": run.samples_count,
+        "system": system_column(run),
         **_parts(choice),
         "columns": columns,
         "slices": _slices(run, columns, n),
@@ -370,13 +372,17 @@ def _joined(arrays: Sequence[NDArray[Any]], width: int) -> NDArray[Any]:
 
 
 def _slices(run: Run, columns: Mapping[str, Mapping[str, Any]], n: int) -> list[str]:
-    """Columns of few words to filter by, those first that the run's estimates are sliced by."""
+    """Columns of few words to filter by, those first that the run's estimates are sliced by; others have words, not letters."""
     measured = {part.partition("=")[0] for _, where in run.estimates for part in where.split(", ") if "=" in part}
+
+    def is_measured(name: str) -> bool:
+        return name.rpartition(":")[2].rpartition(".")[2] in measured
+
     names = [
         name
         for name, column in columns.items()
         if name not in _NO_SLICES and not name.startswith(("@", "rule.", "answer.", "gold."))
         if 2 <= len(column.get("words", ())) <= min(_SLICES, n // 2)
-        if max(map(len, column["words"])) <= _WORD
+        if (not is_measured(name)) < max(map(len, column["words"])) <= _WORD
     ]
-    return sorted(names, key=lambda name: name.rpartition(":")[2].rpartition(".")[2] not in measured)
+    return sorted(names, key=is_measured, reverse=True)

@@ -18,6 +18,11 @@ const exploreComparison = async (host) => {
   const idOf = (key) => at("sample", having(key)[0], key);
   const trialOf = (key) => at("trial", having(key)[0], key);
   let sides = [0, 1];
+  // Long names without the words with which all begin.
+  const names = systems.map(({ name }) => name);
+  const same = [...names[0]].findIndex((sign, place) => names.some((name) => name[place] !== sign));
+  const cut = names[0].slice(0, Math.max(0, same)).search(/[^\p{L}\p{N}][\p{L}\p{N}]*$/u) + 1;
+  const brief = names.map((name) => (cut > 3 && names.some(({ length }) => length > 9) ? `…${name.slice(cut)}` : name));
 
   // Who alone is right, by pair and sample.
   const ways = pairs.map((pair) => {
@@ -83,13 +88,17 @@ const exploreComparison = async (host) => {
   };
 
   host.style.setProperty("--least", `${systems.length * 34 + 330}px`);
-  host.style.setProperty("--narrow", `minmax(72px, 240px) repeat(${systems.length}, 30px) 44px`);
   host.style.setProperty("--matrix", `${systems.length * 34 + 150}px`);
   const source = {
     n,
     order,
-    heads: [["sample", "id"], ...everyone.map((system) => [`system ${system}`, systems[system].name]), ["change", two ? "flip" : "flips"],
-      ...scores.flatMap((name) => sides.map((side) => [`${name} ${side}`, `${name.replace(/^score\./, "").replaceAll("_", " ")}, ${side ? "second" : "first"}`])), ["worst", "worst rule"]],
+    heads: [
+      { name: "sample", label: "id", width: two ? "minmax(90px, 1.6fr)" : "minmax(110px, 1.4fr)", slim: two ? "minmax(60px, 1fr)" : "minmax(72px, 240px)" },
+      ...everyone.map((system) => ({ name: `system ${system}`, label: brief[system], title: systems[system].name, width: two ? "minmax(90px, 1fr)" : "30px", slim: two ? "minmax(76px, 27%)" : "30px" })),
+      { name: "change", label: two ? "flip" : "flips", width: two ? "78px" : "60px", slim: two ? null : "48px", number: !two },
+      ...scores.flatMap((name) => sides.map((side) => ({ name: `${name} ${side}`, label: `${name.replace(/^score\./, "").replaceAll("_", " ")}, ${side ? "second" : "first"}`, width: "minmax(76px, 146px)", number: true }))),
+      { name: "worst", label: "worst rule", width: "minmax(110px, 2fr)" },
+    ],
     cell: (name, key) => {
       if (name === "sample") return idOf(key);
       if (name === "change") return short(key);
@@ -103,12 +112,10 @@ const exploreComparison = async (host) => {
       const trial = name === "sample" ? trialOf(key) : null;
       return name === "sample" ? make("span", {}, shortened(idOf(key)), trial === null ? null : ` · ${trial}`) : null;
     },
-    widths: two ? `minmax(90px, 1.6fr) minmax(90px, 1fr) minmax(90px, 1fr) 78px ${scores.map(() => "110px 120px").join(" ")} minmax(110px, 2fr)`
-      : `minmax(110px, 1.4fr) repeat(${systems.length}, 30px) 52px minmax(110px, 2fr)`,
     text: (key) => (haystack[key] ??= having(key).map((system) => storeOf(system).text(rows[system][key])).join("\n")),
     filters: [
       { name: "change", label: "flipped or not", options: [...changes.keys(), SAME].slice(0, 1000), fits: (key, value) => (value === SAME ? flips[key] === 0 : changes.has(value) && changes.get(value)(key)) },
-      ...(two ? everyone : []).map((system) => ({ name: `bucket${system}`, label: `every bucket of ${systems[system].name}`, options: storeOf(system).words("bucket"), fits: (key, value) => at("bucket", system, key) === value })),
+      ...(two ? everyone : []).map((system) => ({ name: `bucket${system}`, label: `every bucket of ${brief[system]}`, options: storeOf(system).words("bucket"), fits: (key, value) => at("bucket", system, key) === value })),
       { name: "rule", label: "every rule", options: sorted((atom) => atom.code), fits: (key, value) => everyone.some((system) => failedOf(system, key).some((atom) => atom.code === value)) },
       { name: "severity", label: "every severity", options: sorted((atom) => atom.severity), fits: (key, value) => everyone.some((system) => failedOf(system, key).some((atom) => atom.severity === value)) },
       ...slices.map((name) => ({ ...isWord(name), label: `every ${name.replace(/^(meta\.|rating:)/, "").replaceAll("_", " ")}`, options: storeOf(0).words(name) })),

@@ -1,8 +1,8 @@
 // A table of many rows that filters, sorts, searches, opens and links; only the rows in sight stand in the page.
 // `source` says what the rows are:
 //   n, order        how many there are, and the row numbers in their first order
-//   heads           [name, label] of the columns; cell(name, row) is what stands in one
-//   widths          the columns' widths; node(name, row) may draw a cell instead
+//   heads           [{ name, label, title, width, slim, number }] of the columns; where there is little room, those with a `slim` width
+//                   are shown; cell(name, row) is what stands in one, node(name, row) may draw it instead
 //   text(row)       what is searched, in small letters
 //   filters         [{ name, label, options, fits(row, value) }]; those with fewer than two options are not shown
 //   link(row)       [name, value] pairs by which row(parts) finds it again
@@ -52,9 +52,10 @@ const explorer = (host, source) => {
 
   const height = () => (narrow() ? 44 : 30);
   const headRow = make("div", { class: "xrow xhead", role: "row" });
-  for (const [name, label] of source.heads) {
-    const button = make("button", { type: "button" }, label);
-    const head = make("span", { role: "columnheader", "data-name": name }, button);
+  const classOf = ({ slim, number }) => [number ? "num" : "", slim ? "" : "roomy"].filter(Boolean).join(" ");
+  for (const { name, label, title, ...look } of source.heads) {
+    const button = make("button", { type: "button", title: title ?? label }, label);
+    const head = make("span", { role: "columnheader", "data-name": name, class: classOf(look) }, button);
     button.addEventListener("click", () => {
       state.down = state.sort === name ? !state.down : false;
       state.sort = name;
@@ -73,9 +74,8 @@ const explorer = (host, source) => {
     space.replaceChildren(...rows.slice(first, last).map((row, index) => {
       const line = make("div", { class: `xrow${row === state.chosen ? " chosen" : ""}`, role: "row", "data-row": row });
       line.style.top = `${(first + index) * HEIGHT}px`;
-      for (const [name] of source.heads) {
-        const value = source.cell(name, row);
-        line.append(make("span", { role: "cell", class: typeof value === "number" ? "num" : "" }, source.node(name, row) ?? format(value)));
+      for (const { name, ...look } of source.heads) {
+        line.append(make("span", { role: "cell", class: classOf(look) }, source.node(name, row) ?? format(source.cell(name, row))));
       }
       return line;
     }));
@@ -144,7 +144,7 @@ const explorer = (host, source) => {
       source.choose?.(rows[0], null);
       open(rows[0]);
     }
-    host.scrollIntoView();
+    host.parentElement.scrollIntoView();
   };
   const update = (quiet = false) => {
     choose();
@@ -172,13 +172,14 @@ const explorer = (host, source) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "Escape") { if (typing) event.target.blur(); else if (state.chosen >= 0) shut(); return; }
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/") { event.preventDefault(); search.focus(); host.scrollIntoView(); }
+    if (event.key === "/") { event.preventDefault(); search.focus(); host.parentElement.scrollIntoView(); }
     if (event.key === "j") move(1);
     if (event.key === "k") move(-1);
   });
   addEventListener("hashchange", recall);
   addEventListener("resize", draw);
-  host.style.setProperty("--columns", source.widths);
+  host.style.setProperty("--columns", source.heads.map(({ width }) => width).join(" "));
+  host.style.setProperty("--slim", source.heads.map(({ slim }) => slim).filter(Boolean).join(" "));
   host.append(controls, count, make("div", { class: "xpanes" }, make("div", { class: "xtable", role: "table", "aria-label": "Samples" }, headRow, body), detail));
   host.dataset.ready = "true";
   update(true);
