@@ -243,10 +243,10 @@ class LeakRules:
         self.findings.append(CodeFinding(code, getattr(node, "lineno", 0), why))
 
 
-def _named_by(node: ast.Call, some: frozenset[str]) -> bool:
-    """Whether the object whose method is called has one of some words in its name."""
+def _named_by(node: ast.Call, wanted: frozenset[str]) -> bool:
+    """Whether the object whose method is called has one of the wanted words in its name."""
     key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
-    return bool(some & set(words(key or "")))
+    return bool(wanted & set(words(key or "")))
 
 
 def _is_label_of(node: ast.expr) -> bool:

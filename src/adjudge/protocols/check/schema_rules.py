@@ -21,7 +21,7 @@ def schema_rules(assertions: Sequence[Assertion]) -> list[Rule]:
     places: dict[str, list[int]] = {}
     for place, each in enumerate(assertions):
         places.setdefault(each.code, []).append(place)
-    return [_rule(code, assertions, np.array(some)) for code, some in places.items()]
+    return [_rule(code, assertions, np.array(of_code)) for code, of_code in places.items()]
 
 
 def schema_conditions(assertions: Sequence[Assertion], needs: Sequence[str]) -> list[Condition]:
@@ -39,42 +39,35 @@ def schema_conditions(assertions: Sequence[Assertion], needs: Sequence[str]) -> 
 
 def _rule(code: str, assertions: Sequence[Assertion], places: np.ndarray) -> Rule:
     """One keyword at all its paths; `places` are those of its assertions among all."""
-    some = [assertions[place] for place in places]
+    of_code = [assertions[place] for place in places]
+    slot_of = {place: slot for slot, place in enumerate(places.tolist())}
 
-    def check(batch: CheckBatch) -> Finding:
+    def reasons(batch: CheckBatch, state: int) -> dict[tuple[int, int], str]:
+        """Why assertions are in a state, by slot and row."""
         validated = batch.validated
-        states = validated.states[places]
-        failed: Mask = states == FAILED
-        slot_of = {place: slot for slot, place in enumerate(places.tolist())}
-        details = {
+        return {
             (slot_of[place], row): text
             for (place, row), text in validated.why.items()
-            if place in slot_of and validated.states[place, row] == FAILED
+            if place in slot_of and validated.states[place, row] == state
         }
-        errors = [
-            (slot_of[place], np.array([row]), text)
-            for (place, row), text in validated.why.items()
-            if place in slot_of and validated.states[place, row] == BROKEN
-        ]
-        return Finding(failed, failed, details=details, errors=errors)
 
-    def there(batch: CheckBatch) -> Mask:
-        mask: Mask = batch.validated.states[places] != ABSENT
-        return mask
+    def check(batch: CheckBatch) -> Finding:
+        failed: Mask = batch.validated.states[places] == FAILED
+        errors = [(slot, np.array([row]), text) for (slot, row), text in reasons(batch, BROKEN).items()]
+        return Finding(failed, failed, details=reasons(batch, FAILED), errors=errors)
 
-    def of_kind(batch: CheckBatch) -> Mask:
-        mask: Mask = batch.validated.states[places] != OTHER
-        return mask
+    def is_not(state: int) -> Callable[[CheckBatch], Mask]:
+        return lambda batch: np.not_equal(batch.validated.states[places], state)
 
     return Rule(
         code=code,
-        title=f"the keyword `{some[0].keyword}` of the schema holds",
+        title=f"the keyword `{of_code[0].keyword}` of the schema holds",
         scope=Scope.FIELD,
-        slots=tuple(Slot(each.path, 0) for each in some),
+        slots=tuple(Slot(each.path, 0) for each in of_code),
         needs=("answer",),
-        unit=tuple(each.words for each in some),
+        unit=tuple(each.words for each in of_code),
         passed="{field} {unit}",
         failed="{why}; the schema asks that {field} {unit}",
         check=check,
-        conditions=(Condition(there, NOT_THERE), Condition(of_kind, OTHER_KIND)),
+        conditions=(Condition(is_not(ABSENT), NOT_THERE), Condition(is_not(OTHER), OTHER_KIND)),
     )

@@ -60,9 +60,9 @@ def agent_output(run: Run, row: dict[str, Any], atoms: Sequence[Atom]) -> dict[s
                 "constraint_id": ", ".join(item.rules),
                 "title": item.title,
                 "status": status,
-                "evidence_ids": [atom.id for atom in some],
+                "evidence_ids": [atom.id for atom in item_atoms],
             }
-            for item, status, some in zip(items, stored_statuses(stored), bound, strict=True)
+            for item, status, item_atoms in zip(items, stored_statuses(stored), bound, strict=True)
         ],
         "adjudication": row["verdict"],
         "decided_by": stored["decided_by"],
