@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, ScoreTable
+from adjudge.protocols.anomaly.checks import FAIL, NOT_APPLICABLE, PASS
 from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
 from adjudge.stats import ranked, ranking
@@ -19,8 +20,12 @@ _MOST_ROWS = 5_000_000
 def controls(measures: Measures, auroc: Estimate) -> list[dict[str, Any]]:
     """Each control with its outcome, the estimate behind it, and the reason."""
     why = "the detector sees no labels, so exchanged attack windows cannot change what it learns"
-    permuted = {"name": "permuted_windows", "outcome": "not_applicable", "auroc": None, "why": why}
+    permuted = _control("permuted_windows", NOT_APPLICABLE, why)
     return [permuted, _shifted(measures, auroc), _random(measures.table, measures.options)]
+
+
+def _control(name: str, outcome: str, why: str, auroc: Estimate | None = None) -> dict[str, Any]:
+    return {"name": name, "outcome": outcome, "auroc": None if auroc is None else auroc.to_dict(), "why": why}
 
 
 def _shifted(measures: Measures, auroc: Estimate) -> dict[str, Any]:
@@ -30,7 +35,7 @@ def _shifted(measures: Measures, auroc: Estimate) -> dict[str, Any]:
     """
     name = "shifted_windows"
     if auroc.value is None or auroc.low is None or auroc.low <= 0.5:
-        return {"name": name, "outcome": "not_applicable", "auroc": None, "why": "the detector is not above chance"}
+        return _control(name, NOT_APPLICABLE, "the detector is not above chance")
     attacked = measures.table.attacked
     parts = [attacked[measures.table.rows(int(index))] for index in measures.test]
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
@@ -41,7 +46,7 @@ def _shifted(measures: Measures, auroc: Estimate) -> dict[str, Any]:
         if kept
         else "the AUROC falls when the windows are moved, as it must"
     )
-    return {"name": name, "outcome": "fail" if kept else "pass", "auroc": moved.to_dict(), "why": why}
+    return _control(name, FAIL if kept else PASS, why, moved)
 
 
 def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
@@ -49,8 +54,7 @@ def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
     test = table.of_split(TEST)
     rows = int(np.diff(table.edges)[test].sum())
     if rows > _MOST_ROWS:
-        why = f"more than {_MOST_ROWS:,} rows"
-        return {"name": name, "outcome": "not_applicable", "auroc": None, "why": why}
+        return _control(name, NOT_APPLICABLE, f"more than {_MOST_ROWS:,} rows")
     label = table.label[int(table.edges[test[0]]) : int(table.edges[test[-1] + 1])] if test else table.label[:0]
     _, code = np.unique([table.sequences[index].flight for index in test], return_inverse=True)
     clusters = np.repeat(code.astype(np.int64), np.diff(table.edges)[test])
@@ -60,8 +64,7 @@ def _random(table: ScoreTable, options: dict[str, Any]) -> dict[str, Any]:
         scores[judged], label[judged] == ATTACKED, clusters[judged], stream=name, **options
     )
     if random_auroc.value is None or random_auroc.low is None or random_auroc.high is None:
-        why = random_auroc.why or "there is no interval"
-        return {"name": name, "outcome": "not_applicable", "auroc": random_auroc.to_dict(), "why": why}
+        return _control(name, NOT_APPLICABLE, random_auroc.why or "there is no interval", random_auroc)
     holds = random_auroc.low <= 0.5 <= random_auroc.high
     why = "the interval of random scores contains .5" if holds else "the interval of random scores does not contain .5"
-    return {"name": name, "outcome": "pass" if holds else "fail", "auroc": random_auroc.to_dict(), "why": why}
+    return _control(name, PASS if holds else FAIL, why, random_auroc)

@@ -15,7 +15,6 @@ from adjudge.protocols.check.values import Answers
 from adjudge.readers.blocks import Block
 from adjudge.readers.settings import in_words
 
-_any = msgspec.json.Decoder()
 _astuple = msgspec.structs.astuple
 
 
@@ -84,6 +83,6 @@ class ReferenceReader:
 
 def _gold_text(text: str, path: str, line: int) -> Any:
     try:
-        return _any.decode(text)
+        return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InputError(f"`gold` is a text that is no JSON: {in_words(error)}", file=path, line=line) from None
