@@ -104,7 +104,7 @@ def test_an_altered_validation_is_found(by_judge, tmp_path):
     [
         ("{", "is no label"),
         ('{"id": "x", "verdict": "fine"}', "expected one of eligible, ineligible"),
-        ("", "no labels"),
+        ("", "is empty"),
     ],
 )
 def test_labels_that_are_none(by_judge, tmp_path, line, words):

@@ -11,6 +11,8 @@ import numpy as np
 
 from adjudge.errors import ConfigError, InputError
 from adjudge.provenance.canonical import digest, pretty
+from adjudge.readers.records import records
+from adjudge.readers.sources import open_source
 from adjudge.runs.run import Run
 from adjudge.runs.writer import VALIDATION
 from adjudge.stats.agreement import cohen_kappa, pair_counts, percent_agreement
@@ -43,24 +45,17 @@ def identity(agent: Mapping[str, Any]) -> dict[str, Any]:
 def read_labels(path: Path) -> list[_Label]:
     """People's verdicts: a line a sample with `id`, `verdict`, and `model` where several answered."""
     labels = []
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            label = msgspec.json.decode(line, type=_Label)
-        except msgspec.DecodeError:
-            what = 'is no label; expected {"id": …, "verdict": "eligible" or "ineligible"}'
-            raise InputError(what, file=str(path), line=number) from None
-        if label.verdict not in DECISIONS:
-            what = f"verdict is {label.verdict!r}, expected one of {', '.join(DECISIONS)}"
-            raise InputError(what, file=str(path), line=number)
-        labels.append(label)
-    if not labels:
-        raise InputError("holds no labels", file=str(path))
+    with open_source(str(path)) as source:
+        for number, text in records(source):
+            try:
+                label = msgspec.json.decode(text, type=_Label)
+            except msgspec.DecodeError:
+                what = 'is no label; expected {"id": …, "verdict": "eligible" or "ineligible"}'
+                raise InputError(what, file=str(path), line=number) from None
+            if label.verdict not in DECISIONS:
+                what = f"verdict is {label.verdict!r}, expected one of {', '.join(DECISIONS)}"
+                raise InputError(what, file=str(path), line=number)
+            labels.append(label)
     return labels
 
 
@@ -71,17 +66,13 @@ def validation_of(run: Run, labels: Sequence[_Label] = (), source: str | None = 
     rows = list(_decided(run))
     if not rows:
         raise ConfigError(f"{run.path}: no answer of the judge passed the checks, so there is nothing to validate")
-    by_key = {(row["sample"], row["model"]): row for row in rows}
     by_sample: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_sample.setdefault(row["sample"], []).append(row)
     pairs: list[tuple[bool, bool]] = []
     unmatched = 0
     for label in labels:
-        sample = str(label.id)
-        matched = by_sample.get(sample, [])
-        if label.model is not None:
-            matched = [by_key[sample, label.model]] if (sample, label.model) in by_key else []
+        matched = [row for row in by_sample.get(str(label.id), ()) if label.model in {None, row["model"]}]
         unmatched += not matched
         pairs += [(label.verdict == ELIGIBLE, row["eligible"]) for row in matched]
     voted = [row["votes"] for row in rows if len(row["votes"]) > 1]

@@ -31,7 +31,7 @@ class _Program(asyncio.SubprocessProtocol):
         self.usable = True
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._out = bytearray()
-        self._said = bytearray()
+        self._stderr = bytearray()
         self._waiting: asyncio.Future[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -39,7 +39,7 @@ class _Program(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self._said = (self._said + data)[-_TAIL:]
+            self._stderr = (self._stderr + data)[-_TAIL:]
             return
         waiting = self._waiting
         if waiting is None or waiting.done():
@@ -75,7 +75,7 @@ class _Program(asyncio.SubprocessProtocol):
     def _fail(self, what: str) -> None:
         self.usable = False
         if self._waiting is not None and not self._waiting.done():
-            stderr_tail = bytes(self._said).decode("utf-8", "replace").strip()
+            stderr_tail = bytes(self._stderr).decode("utf-8", "replace").strip()
             self._waiting.set_exception(
                 Unanswered("invalid", f"{what}{f'; it said: {stderr_tail}' if stderr_tail else ''}")
             )

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -57,7 +57,6 @@ class Output:
         self.path, self._redactor = path, redactor
         self.done: set[Key] = set()
         self.latencies: dict[tuple[str, str, bool], float] = {}
-        self.dropped = 0
         self._broken: OutputError | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,18 +79,18 @@ class Output:
                 raise OutputError(f"{self.path} exists already; --resume goes on with it, --force replaces it")
             self._stream.truncate(0)
             return
-        again = 0
+        asked_again: set[int] = set()
         end = 0
         for number, line in enumerate(_whole_lines(self.path), 1):
             end += len(line)
             record = _read(line, self.path, number)
             if record.error_type == "cancelled" or (retry_errors and record.error is not None):
-                again += 1
+                asked_again.add(number)
                 continue
             key = (record.id, record.model, record.use_tools, record.trial)
             if key in self.done:
                 raise InputError(
-                    f"{f'id {key[0]!r} of {key[1]}, {mode_name(use_tools=key[2])}, trial {key[3]},'} stands here a second time",
+                    f"id {key[0]!r} of {key[1]}, {mode_name(use_tools=key[2])}, trial {key[3]}, stands here a second time",
                     file=str(self.path),
                     line=number,
                 )
@@ -99,17 +98,14 @@ class Output:
             self.done.add(key)
             self.latencies[key[:3]] = max(record.latency_seconds or 0.0, self.latencies.get(key[:3], 0.0))
         self._stream.truncate(end)  # a last line that was cut short by a crash
-        self.dropped = again
-        if again:
-            self._rewrite(lambda r: r.error_type == "cancelled" or (retry_errors and r.error is not None))
+        if asked_again:
+            self._rewrite(asked_again)
 
-    def _rewrite(self, gone: Callable[[_Done], bool]) -> None:
-        """The file without the records that are asked again; it is replaced whole."""
+    def _rewrite(self, without: set[int]) -> None:
+        """The file without some lines, whose questions are asked again; it is replaced whole."""
         waiting = self.path.with_name(f".{self.path.name}.part")
         with waiting.open("wb") as stream:
-            for line in _whole_lines(self.path):
-                if not gone(_done.decode(line)):
-                    stream.write(line)
+            stream.writelines(line for n, line in enumerate(_whole_lines(self.path), 1) if n not in without)
             stream.flush()
             os.fsync(stream.fileno())
         fresh = waiting.open("ab", buffering=0)

@@ -7,22 +7,23 @@ from typing import Any
 
 import msgspec
 
-from adjudge.collect.parse import parsed
 from adjudge.collect.request import Reply, Unanswered
+from adjudge.readers.extract import Extractor
 
 SUDDEN = 10.0
 """A repeated question that is answered so many times faster may have been answered by a cache that nobody told us of."""
 
-ANSWERED, ERRORED = "answered", "errored"
-FirstAnswers = dict[tuple[str, str, bool], float]
+_VERDICT = ("prediction", "verdict")
+_REASON = ("rationale", "reason")
+_extractor = Extractor((*_VERDICT, "confidence"))
 
 
-def said(reply: Reply | None, *, labelled: bool) -> dict[str, Any]:
-    """What the subject said; where the sample has a label, the verdict in it."""
+def answer_keys(reply: Reply | None, *, labelled: bool) -> dict[str, Any]:
+    """What of a record the subject said; where the sample has a label, the verdict in it."""
     content = reply or Reply()
     return {
         "response": content.response,
-        **(parsed(content) if labelled else {}),
+        **(verdict_keys(content) if labelled else {}),
         **({} if content.rationale is None else {"rationale": content.rationale}),
         "models": content.models,
         "usage": content.usage,
@@ -32,16 +33,33 @@ def said(reply: Reply | None, *, labelled: bool) -> dict[str, Any]:
     }
 
 
+def verdict_keys(reply: Reply) -> dict[str, Any]:
+    """As the subject said it, never guessed: `prediction`, `confidence`, `rationale` where there is one, and under `parse` how they were found or why not."""
+    if reply.prediction is not None:
+        return {"prediction": reply.prediction, "confidence": reply.confidence, "parse": {"method": "given"}}
+    if reply.response is None:
+        return {"prediction": None, "confidence": None, "parse": None}
+    extracted = _extractor.extract(reply.response)
+    if extracted.error:
+        return {"prediction": None, "confidence": None, "parse": {"method": None, "error": extracted.error}}
+    answer: dict[str, Any] = extracted.value
+    word = next((answer[name] for name in _VERDICT if isinstance(answer.get(name), str)), None)
+    confidence = answer.get("confidence")
+    usable = isinstance(confidence, int | float | str) and not isinstance(confidence, bool)
+    how: dict[str, Any] = {"method": extracted.method}
+    if extracted.repairs:
+        how["repairs"] = list(extracted.repairs)
+    if word is None:
+        how["error"] = "the object has no prediction that is a text"
+    reason = next((answer[name] for name in _REASON if isinstance(answer.get(name), str)), None)
+    rationale = {} if reason is None else {"rationale": reason}
+    return {"prediction": word, "confidence": confidence if usable else None, **rationale, "parse": how}
+
+
 def cache_hit(reply: Reply | None) -> bool | None:
     """Whether a cache of the subject's own answered, as it says itself; None where it says nothing."""
     hit = None if reply is None or reply.cache is None else reply.cache.get("hit")
     return hit if isinstance(hit, bool) else None
-
-
-def measured_times(of_subject: Mapping[str, float | None], total: float) -> dict[str, float | None]:
-    """The times that the subject measured, and the total that we did; its own total stands beside ours."""
-    times = {"subject_total_seconds" if name == "total_seconds" else name: value for name, value in of_subject.items()}
-    return {**times, "total_seconds": total}
 
 
 def with_the_rest(record: dict[str, Any], reply: Reply | None, failed: Unanswered | None) -> dict[str, Any]:
@@ -66,19 +84,4 @@ def with_the_rest(record: dict[str, Any], reply: Reply | None, failed: Unanswere
 
 def answered_or_errored(record: Mapping[str, Any]) -> str:
     """The bucket of a record where no protocol says what its words mean."""
-    return ANSWERED if record["error"] is None else ERRORED
-
-
-class Latencies:
-    """How long the first answer to each question took, so that a suspiciously quick repetition is noticed."""
-
-    def __init__(self, earlier: FirstAnswers) -> None:
-        self._first = dict(earlier)
-
-    def is_sudden(self, record: Mapping[str, Any]) -> bool:
-        """Whether the same question, in an earlier trial, took many times as long; the slowest is remembered."""
-        key = (record["id"], record["model"], record["use_tools"])
-        seconds = float(record["latency_seconds"])
-        slowest = self._first.get(key)
-        self._first[key] = seconds if slowest is None else max(slowest, seconds)
-        return slowest is not None and seconds * SUDDEN <= slowest
+    return "answered" if record["error"] is None else "errored"

@@ -24,7 +24,7 @@ from adjudge.collect.cache import Cache, Entry, cache_key
 from adjudge.collect.clock import Clock
 from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
-from adjudge.collect.record import Latencies, answered_or_errored, cache_hit, measured_times, said, with_the_rest
+from adjudge.collect.record import SUDDEN, answer_keys, answered_or_errored, cache_hit, with_the_rest
 from adjudge.collect.replay import ReplaySubject
 from adjudge.collect.request import Image, Prompt, Request, Unanswered
 from adjudge.collect.settings import Settings
@@ -130,7 +130,7 @@ class Runner:
         self._encoded = {model: msgspec.Raw(msgspec.json.encode(config)) for model, config in self._configs.items()}
         self._identity = {subject.model: subject.identity() for subject in subjects}
         self._progress, self._on_interrupt, self._bucket = on_progress, on_interrupt, bucket
-        self._latencies = Latencies(output.latencies)
+        self._slowest = dict(output.latencies)
         self._asker = Asker(settings, self._clock)
         self._stopping = False
         self._tally = Tally(total=dataset.count * len(subjects) * len(settings.modes) * settings.trials)
@@ -241,7 +241,10 @@ class Runner:
         except Unanswered as error:
             asked = Asked(None, error, 0, 0.0, self._clock.seconds() - start)
         reply, total = asked.reply, self._clock.seconds() - start
-        timings = measured_times({} if reply is None or entry or job.subject.replays else reply.timings, total)
+        of_subject = {} if reply is None or entry or job.subject.replays else reply.timings
+        # Its own total stands beside ours.
+        times = {"subject_total_seconds" if name == "total_seconds" else name: s for name, s in of_subject.items()}
+        timings: dict[str, float | None] = {**times, "total_seconds": total}
         latency = asked.seconds if reply is not None and not job.subject.replays else None
         if entry is not None:
             # What this run waited for is the look into the cache; what the answer once took stands apart.
@@ -260,7 +263,7 @@ class Runner:
             "label": job.sample.label,
             "meta": job.sample.meta,
             "image": job.sample.shown.get("image"),
-            **said(reply, labelled=job.sample.labelled),
+            **answer_keys(reply, labelled=job.sample.labelled),
             "error": None if asked.failed is None else asked.failed.what,
             "error_type": None if asked.failed is None else asked.failed.kind,
             "attempts": asked.attempts,
@@ -273,9 +276,16 @@ class Runner:
             "run_config": self._encoded[job.subject.model],
             "timestamp": stamp,
         }
-        if hit is None and latency is not None and self._latencies.is_sudden(record):
+        if hit is None and latency is not None and self._is_sudden(record):
             record["cache"]["possibly"] = True
         return with_the_rest(record, reply, asked.failed)
+
+    def _is_sudden(self, record: Mapping[str, Any]) -> bool:
+        """Whether the same question, in an earlier trial, took many times as long; the slowest is remembered."""
+        question, seconds = (record["id"], record["model"], record["use_tools"]), float(record["latency_seconds"])
+        slowest = self._slowest.get(question, 0.0)
+        self._slowest[question] = max(slowest, seconds)
+        return seconds * SUDDEN <= slowest and slowest > 0.0
 
     def _request(self, job: _Job) -> Request:
         try:
