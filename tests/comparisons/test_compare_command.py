@@ -102,7 +102,7 @@ def test_worse_exits_1_only_when_asked(adjudge, discordant):
         (["a"], "nothing to compare old of a with"),
         (["a", "nowhere"], "nowhere is not a run: there is no such folder"),
         (["a", "b", "--metric", "speed"], "there is no metric 'speed' to compare; these runs have pass_rate"),
-        (["a", "b", "--margin", "small"], "--margin 'small': expected a number, or METRIC=NUMBER"),
+        (["a", "b", "--margin", "small"], "--margin 'small' is not of the form X or METRIC=X"),
         (["a", "b", "--margin", "speed=2"], "a margin is given for 'speed', which is not compared"),
         (["a", "b", "--alpha", "2"], "alpha is 2.0"),
         (["a", "b", "--seed", "-1"], "seed is -1"),

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 import adjudge
 from adjudge.cli.main import main
-from adjudge.cli.yaml_files import read_yaml
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import protocol
 from adjudge.readers.blocks import blocks
 from adjudge.readers.records import AS_IT_IS, records
+from adjudge.readers.settings import text_of, yaml_of
 from adjudge.readers.sources import BOUNDS, bound, open_source, raise_bounds
 
 FORMATS = (Path(__file__).parent.parent.parent / "docs" / "formats.md").read_text()
@@ -114,7 +114,7 @@ def test_yaml_that_is_endless(tmp_path, text, words):
     path = tmp_path / "x.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=words):
-        read_yaml(path)
+        yaml_of(text_of(path), path)
 
 
 def test_more_models_than_a_run_takes(tmp_path, lower):

@@ -10,7 +10,7 @@ import pytest
 from tests.report.test_explore import is_number
 
 import adjudge
-from adjudge.cli.compare import held, sides
+from adjudge.cli.compare import comparison_document, sides
 from adjudge.comparisons import comparison
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import protocol
@@ -78,7 +78,7 @@ def pages(tmp_path_factory):
         if name not in made:
             folder = tmp_path_factory.mktemp(name)
             specs, asked = specs_of(name, folder)
-            document = held(specs, resamples=200, **asked)
+            document = comparison_document(specs, resamples=200, **asked)
             assert document["pairs"], document["reasons"]
             path = folder / "compared.html"
             path.write_bytes(side_by_side.render(document, sides(specs)))
@@ -300,7 +300,7 @@ def test_texts_too_long_for_a_subsequence_are_marked_by_words(browser, pages):
 @pytest.fixture(scope="module")
 def matrix(pages, tmp_path_factory):
     run = pages("flight")[2][0].partition("::")[0]
-    document = held([run], resamples=200)
+    document = comparison_document([run], resamples=200)
     path = tmp_path_factory.mktemp("matrix") / "compared.html"
     path.write_bytes(side_by_side.render(document, sides([run])))
     return path, document, adjudge.load_run(run)
@@ -388,7 +388,7 @@ def test_a_hostile_pair_of_runs_shows_text_only(browser, tmp_path):
         [f"{specs[0]}::Model", f"{specs[0]}::model"],
         [f"{specs[0]}::{model}" for model in models[:4]],
     ):
-        document = held(chosen, resamples=100, force=True)
+        document = comparison_document(chosen, resamples=100, force=True)
         page.write_bytes(side_by_side.render(document, sides(chosen)))
         assert len(page.read_bytes()) < 2_000_000
         browser.ready(page)
@@ -411,7 +411,7 @@ def test_more_models_than_can_be_held_against_each_other_are_folded(tmp_path, mo
     (tmp_path / "scores.jsonl").write_text("\n".join(lines))
     run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
     specs = [str(run.path)]
-    document = held(specs)
+    document = comparison_document(specs)
     assert [system["name"] for system in document["systems"]] == ["m0", "m4", "m5", "m6"]  # the first, and the best
     assert document["folded"] == [{"name": f"m{place}", "value": place / 6} for place in (3, 2, 1)]
     assert len(document["pairs"]) == 6
@@ -435,7 +435,7 @@ def test_many_models_are_not_folded_by_latency_alone(tmp_path, monkeypatch):
     (tmp_path / "scores.jsonl").write_text("\n".join(lines))
     run = adjudge.evaluate("score", logs=[str(tmp_path / "scores.jsonl")], out=tmp_path / "run", report=False)
     with pytest.raises(ConfigError, match=r"3 systems, and by latency alone at most 2"):
-        held([str(run.path)], metrics=["latency_seconds"])
+        comparison_document([str(run.path)], metrics=["latency_seconds"])
 
 
 def test_of_too_many_samples_flips_come_first_and_others_are_drawn(browser, pages, monkeypatch, tmp_path):

@@ -7,7 +7,7 @@ import re
 import jsonschema
 import pytest
 
-from adjudge.cli.compare import held, sides
+from adjudge.cli.compare import comparison_document, sides
 from adjudge.errors import OutputError
 from adjudge.report import eee, html, latex, side_by_side, view
 from adjudge.report.samples import rendered
@@ -22,7 +22,7 @@ def pages(demo, tmp_path_factory):
     found = {name: run.path / "report.html" for name, run in demo.items()}
     specs = [f"{demo['flight'].path}::{model}" for model in ("falcon-a", "owl-c")]
     found["comparison"] = tmp_path_factory.mktemp("pages") / "comparison.html"
-    found["comparison"].write_bytes(side_by_side.render(held(specs), sides(specs)))
+    found["comparison"].write_bytes(side_by_side.render(comparison_document(specs), sides(specs)))
     return found
 
 

@@ -49,7 +49,7 @@ def test_the_records_fit_the_schema_that_is_printed(flight_run, tmp_path):
         ((), "say what to export"),
         (("--eee", "x", "--records", "jsonl"), "say what to export"),
         (("--eee", "x", "--model", "falcon-a"), "leave out"),
-        (("--eee", "x", "--about", "organization"), "is not KEY=VALUE"),
+        (("--eee", "x", "--about", "organization"), "is not of the form KEY=VALUE"),
         (("--eee", "x", "--about", "colour=red"), "organization, relationship, developer, deployment_type"),
         (("--eee", "x", "--about", "relationship=friend"), "first_party, third_party"),
     ],

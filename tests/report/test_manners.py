@@ -8,7 +8,7 @@ import pytest
 from tests.report.test_compared import specs_of
 from tests.report.test_explore import PROTOCOLS, choose, counted, press, rows, samples_of
 
-from adjudge.cli.compare import held, sides
+from adjudge.cli.compare import comparison_document, sides
 from adjudge.report import data, side_by_side, view
 
 # The contrast of every text in sight, as WCAG 2.2 counts it (relative luminance of sRGB), with what lies behind it.
@@ -78,7 +78,7 @@ def comparison(tmp_path_factory):
     made = {}
     for name, chosen in (("pair", specs), ("matrix", [specs[0].partition("::")[0]])):
         made[name] = folder / f"{name}.html"
-        made[name].write_bytes(side_by_side.render(held(chosen, resamples=200), sides(chosen)))
+        made[name].write_bytes(side_by_side.render(comparison_document(chosen, resamples=200), sides(chosen)))
     return made
 
 

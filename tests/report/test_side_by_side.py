@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import adjudge
-from adjudge.cli.compare import held, sides
+from adjudge.cli.compare import comparison_document, sides
 from adjudge.cli.main import run as console
 from adjudge.report import comparison_markdown, html, side_by_side
 
@@ -35,7 +35,7 @@ def specs(flight_run, flight_data):
 
 @pytest.fixture(scope="module")
 def document(specs):
-    return held(specs)
+    return comparison_document(specs)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_the_page_asks_for_nothing_and_model_text_stays_text(page):
 def test_several_systems_are_ranked_and_every_pair_is_drawn(flight_run):
     models = [name for name in flight_run.metrics["buckets"] if name != "all"][:3]
     specs = [f"{flight_run.path}::{model}" for model in models]
-    page = side_by_side.render(held(specs), sides(specs))
+    page = side_by_side.render(comparison_document(specs), sides(specs))
     block = html.block_of(page)
     assert len(block["pairs"]) == 3
     assert page.count(b'<svg class="plot delta') == sum(len(pair["metrics"]) for pair in block["pairs"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, print_json, report_writer, say, write_file
+from adjudge.cli.common import PATH, draw_page, print_json, say, write_file
 from adjudge.cli.intact import open_intact, unverified_option
 
 
@@ -37,7 +37,6 @@ def validate(run: Path, reference: Path | None, output: Path | None, as_json: bo
     from adjudge.agents.validation import read_labels, validated_kappa, validation_of
     from adjudge.provenance.canonical import pretty
     from adjudge.report import numbers
-    from adjudge.runs.run import Run
     from adjudge.runs.writer import REPORT, VALIDATION, add_to_run
     from adjudge.stats.estimate import SHARE, Estimate
 
@@ -47,9 +46,7 @@ def validate(run: Path, reference: Path | None, output: Path | None, as_json: bo
     data = pretty(validation)
     add_to_run(run, {VALIDATION: data}, loaded.manifest)
     if (run / REPORT).is_file():
-        manifest = Run(run).manifest
-        page, manifest.digests["report_data"] = report_writer(run)
-        add_to_run(run, {REPORT: page}, manifest)
+        draw_page(run)
     if output is not None:
         write_file(output, data)
     if as_json:

@@ -11,13 +11,14 @@ from adjudge.cli.common import (
     PATH,
     configuration,
     evaluate_and_show,
+    pairs,
     print_json,
     report_writer,
     run_options,
     say,
     settings_and_run_flags,
 )
-from adjudge.cli.leakage import pairs, read_sensors, reading_options
+from adjudge.cli.leakage import read_sensors, reading_options
 from adjudge.errors import ConfigError
 
 
@@ -60,7 +61,7 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
         raise ConfigError("--limit would cut flights short: leave flights out of splits.json instead")
     listed = settings.pop("columns", {})
     settings["rename"] = {**(listed if isinstance(listed, dict) else {}), **settings.get("rename", {})}
-    settings["rename"] |= pairs(columns, "--column", "OURS=THEIRS")
+    settings["rename"] |= pairs("--column", columns, "OURS=THEIRS")
     if sensors is not None or isinstance(settings.get("sensors"), str):
         settings["sensors"] = read_sensors(sensors or settings["sensors"])
     wanted = flags["detectors"]

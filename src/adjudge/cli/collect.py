@@ -286,7 +286,6 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     from adjudge.engine.evaluate import Options, evaluate
     from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
-    from adjudge.runs.tables import write_whole
     from adjudge.runs.writer import METRICS
 
     config: dict[str, Any] = {"results": [[str(output)]]}
@@ -303,5 +302,5 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     place.settle()
     target = Path(chosen["metrics_output"])
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, (run / METRICS).read_bytes())
+    common.write_file(target, (run / METRICS).read_bytes())
     return common.show(run, as_json=False, quiet=quiet)

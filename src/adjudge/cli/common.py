@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,10 +54,35 @@ def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> 
     return tuple(runs) if isinstance(value, tuple) else runs[0]
 
 
+def pairs(flag: str, texts: Iterable[str], form: str, *, last: bool = False) -> dict[str, str]:
+    """The values of a repeated flag such as NAME=VALUE as a table, each cut at its first `=`, or at its last."""
+    table = {}
+    for text in texts:
+        name, _, value = text.rpartition("=") if last else text.partition("=")
+        if not (name.strip() and value):
+            raise ConfigError(f"{flag} {text!r} is not of the form {form}")
+        table[name.strip()] = value
+    return table
+
+
+def numbers(flag: str, texts: Iterable[str], form: str) -> dict[str, float]:
+    """The values of a repeated flag such as NAME=NUMBER as a table; a number alone has the name ""."""
+    table = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            table[name.strip()] = float(number)
+        except ValueError:
+            raise ConfigError(f"{flag} {text!r} is not of the form {form}") from None
+    return table
+
+
 class Spread(click.Command):
     """A command that lets one flag of `spread` take several files, as the shell expands a pattern."""
 
-    spread: tuple[str, ...] = ()
+    def __init__(self, *, spread: tuple[str, ...], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.spread = spread
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The words as click reads them."""
@@ -86,9 +111,9 @@ class Spread(click.Command):
 class ProtocolGroup(Spread, click.Group):
     """A group that is also a command: without a subcommand the flags are its own."""
 
-    def __init__(self, *, usage: tuple[str, ...], spread: tuple[str, ...], **attributes: Any) -> None:
+    def __init__(self, *, usage: tuple[str, ...], **attributes: Any) -> None:
         super().__init__(invoke_without_command=True, **attributes)
-        self.usage, self.spread = usage, spread
+        self.usage = usage
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The ways to call it, a line each."""
@@ -207,9 +232,9 @@ def configuration(path: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration file with the flags that were given on top."""
     settings: dict[str, Any] = {}
     if path is not None:
-        from adjudge.cli.yaml_files import read_yaml
+        from adjudge.readers.settings import text_of, yaml_of
 
-        loaded = read_yaml(path)
+        loaded = yaml_of(text_of(path), path)
         if not isinstance(loaded, dict):
             raise ConfigError(f"{path}: expected a table of settings, found {type(loaded).__name__}")
         settings = {str(key).replace("-", "_"): value for key, value in loaded.items()}
@@ -356,6 +381,16 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
 
         say(summary(run))
     return 1 if run.metrics["pass"] is False else 0
+
+
+def draw_page(run: Path) -> None:
+    """Draw report.html of a run folder into it, anew where it is there."""
+    from adjudge.runs.run import Run
+    from adjudge.runs.writer import REPORT, add_to_run
+
+    manifest = Run(run).manifest
+    page, manifest.digests["report_data"] = report_writer(run)
+    add_to_run(run, {REPORT: page}, manifest)
 
 
 def report_writer(folder: Path) -> tuple[bytes, str]:

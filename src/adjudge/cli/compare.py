@@ -8,26 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, logs_as_runs, print_bytes, say
+from adjudge.cli.common import PATH, logs_as_runs, numbers, print_bytes, say, write_file
 from adjudge.cli.intact import refuse_altered_runs, unverified_option
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
     from adjudge.report.compared import Side
     from adjudge.runs.run import Run
-
-
-def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str | None, float]:
-    """`0.02` for all metrics, `NAME=X` for one."""
-    del ctx, parameter
-    margins: dict[str | None, float] = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
-        try:
-            margins[name or None] = float(number)
-        except ValueError:
-            raise ConfigError(f"--margin {text!r}: expected a number, or METRIC=NUMBER") from None
-    return margins
 
 
 @click.command()
@@ -45,7 +32,6 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 @click.option(
     "--margin",
     multiple=True,
-    callback=_margins,
     metavar="X or METRIC=X",
     help="Differences within ±X do not matter: 0.02 is 2 points, or that share of a score's range.",
 )
@@ -62,7 +48,7 @@ def _margins(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, .
 @unverified_option
 def compare(
     runs: tuple[str, ...],
-    margin: dict[str | None, float],
+    margin: tuple[str, ...],
     fail_on_worse: bool,
     as_json: bool,
     output: Path | None,
@@ -86,18 +72,16 @@ def compare(
     from adjudge.provenance.canonical import pretty
     from adjudge.report.comparison import text
     from adjudge.report.render import COMPARISONS, render_comparison
-    from adjudge.runs.tables import write_whole
 
     del keep  # the runs are there already
     refuse_altered_runs(runs, unverified=unverified)
-    plain = margin.pop(None, None)
-    named = {name: value for name, value in margin.items() if name is not None}
-    document = held(runs, margin=plain, margins=named, **asked)
+    margins = numbers("--margin", margin, "X or METRIC=X")
+    document = comparison_document(runs, margin=margins.pop("", None), margins=margins, **asked)
     if output is not None:
         kind = output.suffix.removeprefix(".").lower()
         models = {name: asked[name] for name in ("model", "model_a", "model_b")}
         known = kind in COMPARISONS
-        write_whole(output, render_comparison(document, sides(runs, **models), kind) if known else pretty(document))
+        write_file(output, render_comparison(document, sides(runs, **models), kind) if known else pretty(document))
     if as_json:
         print_bytes(pretty(document))
     if not document["pairs"]:
@@ -110,7 +94,7 @@ def compare(
     return 1 if fail_on_worse and worse else 0
 
 
-def held(runs: Sequence[str], **asked: Any) -> dict[str, Any]:
+def comparison_document(runs: Sequence[str], **asked: Any) -> dict[str, Any]:
     """The comparison as plain data; a refused one has its reasons and no pairs."""
     from adjudge.comparisons.comparison import compare as run_comparison
 

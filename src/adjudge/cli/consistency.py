@@ -13,10 +13,13 @@ from adjudge.cli.common import (
     ProtocolGroup,
     evaluate_and_show,
     example_options,
+    numbers,
+    pairs,
     put,
     run_options,
     say,
     settings_and_run_flags,
+    write_file,
 )
 from adjudge.errors import ConfigError, InputError, OutputError
 
@@ -30,6 +33,7 @@ from adjudge.errors import ConfigError, InputError, OutputError
         "policy | stability | jitter | generate …",
     ),
     spread=("--raters",),
+    context_settings={"token_normalize_func": lambda word: word.replace("_", "-")},  # --pa_gate, as the method has it
 )
 @click.option(
     "--pairs", multiple=True, help="Pairs (JSONL …): qid, scholar, auditor, answer_json, retrieved_ids, flags."
@@ -47,24 +51,18 @@ from adjudge.errors import ConfigError, InputError, OutputError
 @click.option("--reference", help="The rater that is the truth: adds sensitivity, specificity, corrected pass rate.")
 @click.option("--positive", help="The label that passes, for --reference [the first].")
 @click.option("--policy", help="Decision table: strict, refusal-aware, or a YAML file [strict].")
-@click.option("--pa-gate", "--pa_gate", "pa_gate", type=float, help="Percent agreement at least [0.90].")
-@click.option("--kappa-gate", "--kappa_gate", "kappa_gate", type=float, help="Cohen's κ at least [0.75].")
-@click.option("--abstain-gate", "--abstain_gate", "abstain_gate", type=float, help="Abstain rate at most [0.02].")
-@click.option(
-    "--paired-gate", "--paired_gate", "paired_gate", type=float, help="Share of items with both labels at least [0.99]."
-)
+@click.option("--pa-gate", type=float, help="Percent agreement at least [0.90].")
+@click.option("--kappa-gate", type=float, help="Cohen's κ at least [0.75].")
+@click.option("--abstain-gate", type=float, help="Abstain rate at most [0.02].")
+@click.option("--paired-gate", type=float, help="Share of items with both labels at least [0.99].")
 @click.option(
     "--kappa-undefined",
-    "--kappa_undefined",
-    "kappa_undefined",
     type=click.Choice(["unknown", "pass"]),
     help="The κ gate where all items have one and the same label [unknown, which fails].",
 )
 @click.option("--tsv", type=PATH, help="Write the disagreements here as well.")
 @click.option(
     "--on-bad-row",
-    "--on_bad_row",
-    "on_bad_row",
     type=click.Choice(["error", "skip"]),
     help="Stop at a row that cannot be used, or count and list it [error].",
 )
@@ -91,17 +89,10 @@ def consistency(ctx: click.Context, /, **flags: Any) -> int | None:
     if isinstance(settings.get("labels"), str):
         settings["labels"] = [label.strip() for label in settings["labels"].split(",")]
     if isinstance(settings.get("map"), list):
-        settings["map"] = dict(_mapping(word) for word in settings["map"])
+        settings["map"] = pairs("--map", settings["map"], "WORD=LABEL, such as OK=VALID", last=True)
     if tsv is not None:
         _writable(tsv)
     return evaluate_and_show("consistency", settings, run_flags, on_run=lambda run: _copy(run, tsv))
-
-
-def _mapping(text: str) -> tuple[str, str]:
-    word, equals, label = text.rpartition("=")
-    if not equals or not word or not label:
-        raise ConfigError(f"--map {text!r} is not WORD=LABEL, such as OK=VALID")
-    return word, label
 
 
 def _writable(path: Path) -> None:
@@ -117,11 +108,10 @@ def _writable(path: Path) -> None:
 def _copy(run: Path, tsv: Path | None) -> None:
     if tsv is not None:
         from adjudge.protocols.consistency.metrics import TSV
-        from adjudge.runs.tables import write_whole
 
         if not (run / TSV).is_file():
             raise ConfigError("--tsv: only pairs have a table of disagreements; raters have none")
-        write_whole(tsv, (run / TSV).read_bytes())
+        write_file(tsv, (run / TSV).read_bytes())
 
 
 @consistency.group()
@@ -156,7 +146,7 @@ def policy_check(name: str) -> int:
 @consistency.command()
 @click.option("--gold", multiple=True, help="Gold items (JSONL …): qid, question, answerable, gold_claim_substr, …")
 @click.option("--runs", multiple=True, help="Runs (JSONL …): qid, run_id, seed, jitter, answer_json, retrieved_ids.")
-@click.option("--min-runs", "--min_runs", "min_runs", type=int, help="Runs that every gold item needs [2].")
+@click.option("--min-runs", type=int, help="Runs that every gold item needs [2].")
 @click.option(
     "--bound",
     "bounds",
@@ -168,19 +158,11 @@ def policy_check(name: str) -> int:
 @click.pass_context
 def stability(ctx: click.Context, /, **flags: Any) -> int:
     """Measure whether answers stay the same under seed and prompt jitter."""
-    bounds = dict(_bound(text) for text in flags.pop("bounds"))
+    bounds = numbers("--bound", flags.pop("bounds"), "MEASURE=NUMBER, such as acr=0.9")
     settings, run_flags = settings_and_run_flags(ctx, flags)
     if bounds:
-        settings["bounds"] = {**settings.get("bounds", {}), **bounds}
+        settings["bounds"] = {**settings.get("bounds", {}), **{name.lower(): bound for name, bound in bounds.items()}}
     return evaluate_and_show("stability", settings, run_flags)
-
-
-def _bound(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name.strip().lower(), float(number)
-    except ValueError:
-        raise ConfigError(f"--bound {text!r} is not of the form MEASURE=NUMBER, such as acr=0.9") from None
 
 
 @consistency.command()

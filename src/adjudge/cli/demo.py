@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, report_writer, say
+from adjudge.cli.common import PATH, draw_page, report_writer, say
 from adjudge.errors import OutputError
 
 JUDGE = "judge"
@@ -63,7 +63,7 @@ def _judge(out: Path, seed: int, *, force: bool, quiet: bool) -> None:
     from adjudge.protocols.base import protocol
     from adjudge.provenance.canonical import pretty
     from adjudge.report.text import summary
-    from adjudge.runs.writer import REPORT, VALIDATION, add_to_run
+    from adjudge.runs.writer import VALIDATION, add_to_run
     from adjudge.verdict.agent import DECISIONS
 
     recorded, run = out / "recorded", out / "run"
@@ -92,8 +92,6 @@ def _judge(out: Path, seed: int, *, force: bool, quiet: bool) -> None:
     labels.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     loaded = adjudge.load_run(run)
     add_to_run(run, {VALIDATION: pretty(validation_of(loaded, read_labels(labels), labels.name))}, loaded.manifest)
-    manifest = adjudge.load_run(run).manifest
-    page, manifest.digests["report_data"] = report_writer(run)
-    add_to_run(run, {REPORT: page}, manifest)
+    draw_page(run)
     if not quiet:
         say(summary(adjudge.load_run(run)) + "\n")

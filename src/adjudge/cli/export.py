@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from adjudge.cli.common import PATH, say
+from adjudge.cli.common import PATH, pairs, say
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.errors import ConfigError
 from adjudge.runs.tables import whole_file
@@ -93,7 +93,7 @@ def _line(record: dict[str, Any], *, shown: bool) -> bytes:
 def _eee(run: Run, folder: Path, about: tuple[str, ...]) -> int:
     from adjudge.report import eee
 
-    told = dict(_pair(pair, eee.ABOUT) for pair in about)
+    told = _about(about, eee.ABOUT)
     for key, known, default in (
         ("relationship", eee.RELATIONSHIPS, "other"),
         ("deployment_type", eee.DEPLOYMENTS, "unknown"),
@@ -109,24 +109,24 @@ def _eee(run: Run, folder: Path, about: tuple[str, ...]) -> int:
     return 0
 
 
-def _pair(text: str, known: Sequence[str]) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or key not in known or not value:
-        raise ConfigError(f"--about {text!r} is not KEY=VALUE with one of {', '.join(known)}")
-    return key, value
+def _about(texts: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    form = f"KEY=VALUE with one of {', '.join(known)}"
+    about = pairs("--about", texts, form)
+    for key in about:
+        if key not in known:
+            raise ConfigError(f"--about {key}={about[key]!r} is not of the form {form}")
+    return about
 
 
 def _evaluation(run: Run, about: tuple[str, ...]) -> bytes:
     from adjudge.protocols.gui.config import ABOUT
     from adjudge.protocols.gui.evalfile import eval_json
 
-    told: dict[str, str | float] = {}
-    for pair in about:
-        key, value = _pair(pair, ABOUT)
-        try:
-            told[key] = float(value) if key == "memory_gb" else value
-        except ValueError:
-            raise ConfigError(f"--about {pair!r}: memory_gb is a number") from None
+    told: dict[str, Any] = {**_about(about, ABOUT)}
+    try:
+        told |= {key: float(told[key]) for key in ("memory_gb",) if key in told}
+    except ValueError:
+        raise ConfigError(f"--about memory_gb={told['memory_gb']}: memory_gb is a number") from None
     return eval_json(run, told)
 
 

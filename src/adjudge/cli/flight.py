@@ -9,7 +9,6 @@ import click
 
 from adjudge.cli.common import (
     PATH,
-    RUN_FLAGS,
     ProtocolGroup,
     agent_options,
     evaluate_and_show,
@@ -89,7 +88,8 @@ def import_original(ctx: click.Context, /, folder: Path, offset: int | None, **f
         for path in original.left_out:
             say(f"  not read: {path.relative_to(folder)}")
     of_folder = original.config(offset=OFFSETS["M3"] if offset is None else offset)
-    settings, run_flags = settings_and_run_flags(ctx, {**of_folder, **_given(flags)})
+    flags |= {name: value for name, value in of_folder.items() if flags.get(name) in {None, ()}}
+    settings, run_flags = settings_and_run_flags(ctx, flags)
     return evaluate_and_show("flight", settings, run_flags)
 
 
@@ -179,10 +179,3 @@ def library_check(name: str) -> int:
     loaded = load(name)
     say(f"{loaded.library.name}: constraint_lib_version {short(loaded.content)}", err=False)
     return 0
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags without those that were not given, so that they do not hide what a folder says."""
-    return {
-        name: value for name, value in flags.items() if value not in (None, ()) or name in {*RUN_FLAGS, "config_file"}
-    }

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, logs_as_runs, place, say, write_file
+from adjudge.cli.common import PATH, logs_as_runs, numbers, place, say, write_file
 from adjudge.cli.intact import open_intact, unverified_option
-from adjudge.cli.yaml_files import read_yaml
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:
@@ -101,8 +100,9 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
     outcomes: dict[str, Any] = judge(wanted, _by_name(loaded))[0]
     if not wanted and baseline is None:
         outcomes = loaded.metrics["gates"]
+    worse_by = numbers("--margin", margins, "X or NAME=X")
     try:
-        regressions = [] if baseline is None else base.hold(loaded, base.read(baseline), _margins(margins))
+        regressions = [] if baseline is None else base.hold(loaded, base.read(baseline), worse_by)
     except NotComparable as error:
         if junit is not None:
             _write_junit(junit, loaded, [Case("baseline", "comparable", "error", str(error))])
@@ -163,17 +163,6 @@ def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float 
     return Case("sequential", name, "failure" if test.outcome == "worse" else "pass")
 
 
-def _margins(texts: Sequence[str]) -> dict[str, float]:
-    margins = {}
-    for text in texts:
-        name, _, number = text.rpartition("=")
-        try:
-            margins[name.strip()] = float(number)
-        except ValueError:
-            raise ConfigError(f"--margin {text!r} is not of the form X or NAME=X") from None
-    return margins
-
-
 def _say(cases: Sequence[Case]) -> None:
     """Print what failed, then every gate, then how many checks hold."""
     marks = {"pass": "pass", "failure": "FAIL", "error": "UNKNOWN"}
@@ -203,9 +192,10 @@ def _by_name(run: Run) -> dict[str, Any]:
 def _from_file(path: Path | None) -> list[Gate]:
     if path is None:
         return []
+    from adjudge.readers.settings import text_of, yaml_of
     from adjudge.verdict.gates import Gate
 
-    loaded = read_yaml(path)
+    loaded = yaml_of(text_of(path), path)
     listed = loaded.get("gates") if isinstance(loaded, dict) else loaded
     if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
         raise ConfigError(

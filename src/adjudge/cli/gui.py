@@ -25,10 +25,6 @@ _BBOX = click.Choice(["xyxy", "xywh"])
 _ABOUT = ("training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
 
 
-class _Files(Spread, click.Command):
-    spread = ("--files", "--labels", "--records")
-
-
 @click.group(
     cls=ProtocolGroup,
     usage=(
@@ -79,7 +75,7 @@ def gui(ctx: click.Context, /, **flags: Any) -> int | None:
     return evaluate_and_show("gui", settings, run_flags)
 
 
-@gui.command(cls=_Files)
+@gui.command(cls=Spread, spread=("--records",))
 @click.option("--records", multiple=True, help="ScreenSpot-style records; several files may follow.")
 @click.option("--space", type=_SPACE, help="The space of boxes and answers.")
 @click.option("--bbox", type=_BBOX, help="The order of a box's four numbers.")
@@ -100,7 +96,7 @@ def grounding(ctx: click.Context, /, **flags: Any) -> int:
     return evaluate_and_show("gui", settings, run_flags)
 
 
-@gui.command(cls=_Files)
+@gui.command(cls=Spread, spread=("--files", "--labels"))
 @click.option("--files", multiple=True, required=True, help="Evaluation files or run directories; several may follow.")
 @click.option("--labels", multiple=True, help="A label for each file; several may follow.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric; repeat.")

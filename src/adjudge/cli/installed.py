@@ -10,14 +10,6 @@ from adjudge.cli.common import Spread, evaluate_and_show, run_options, settings_
 from adjudge.errors import ConfigError
 
 
-class _Files(Spread):
-    """A command whose file flags take several files."""
-
-    def __init__(self, *, spread: tuple[str, ...], **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.spread = spread
-
-
 def command(name: str) -> click.Command:
     """`adjudge NAME --ROLE FILE … [--set KEY=VALUE …]`."""
     from adjudge.protocols.base import protocol
@@ -37,7 +29,7 @@ def command(name: str) -> click.Command:
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the protocol (YAML); repeat."
     )(run_options(callback))
     spread = tuple(f"--{role.replace('_', '-')}" for role in roles)
-    return click.command(name, cls=_Files, spread=spread, help=f"{chosen.title}.")(callback)
+    return click.command(name, cls=Spread, spread=spread, help=f"{chosen.title}.")(callback)
 
 
 def _setting(text: str) -> tuple[str, Any]:

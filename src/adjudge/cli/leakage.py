@@ -6,27 +6,17 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import PATH, options, print_json, say
-from adjudge.cli.yaml_files import read_yaml
-
-
-def pairs(texts: tuple[str, ...], flag: str, form: str) -> dict[str, str]:
-    """Repeated NAME=VALUE flags as a table."""
-    from adjudge.errors import ConfigError
-
-    for text in texts:
-        if "=" not in text:
-            raise ConfigError(f"{flag} {text!r} is not of the form {form}")
-    return dict(text.split("=", 1) for text in texts)
+from adjudge.cli.common import PATH, options, pairs, print_json, say
+from adjudge.errors import ConfigError
 
 
 def read_sensors(path: str | None) -> dict[str, str]:
     """A file that says what columns are: YOUR_COLUMN: what it is, such as alt_b: baro_alt."""
-    from adjudge.errors import ConfigError
-
     if path is None:
         return {}
-    content = read_yaml(path)
+    from adjudge.readers.settings import text_of, yaml_of
+
+    content = yaml_of(text_of(path), path)
     if not isinstance(content, dict) or not all(isinstance(text, str) for pair in content.items() for text in pair):
         raise ConfigError(f"{path}: expected a table of COLUMN: SENSOR, such as alt_b: baro_alt")
     return content
@@ -80,8 +70,8 @@ def leakage(**flags: Any) -> int:
         **known
         | {
             "features": list(flags["features"]) or None,
-            "rename": pairs(flags["columns"], "--column", "OURS=THEIRS"),
-            "sources": pairs(flags["declare"], "--declare", "COLUMN=SOURCE"),
+            "rename": pairs("--column", flags["columns"], "OURS=THEIRS"),
+            "sources": pairs("--declare", flags["declare"], "COLUMN=SOURCE"),
             "sensors": read_sensors(flags["sensors"]),
         }
     )

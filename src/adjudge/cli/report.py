@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import logs_as_runs, print_bytes, say
+from adjudge.cli.common import logs_as_runs, print_bytes, say, write_file
 from adjudge.cli.intact import refuse_altered_runs, unverified_option
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
@@ -76,10 +76,10 @@ def report(  # noqa: PLR0913 -- click hands every flag over by its name
 
 
 def _compared(runs: tuple[str, ...], kind: str, target: Path | None) -> int:
-    from adjudge.cli.compare import held, sides
+    from adjudge.cli.compare import comparison_document, sides
     from adjudge.report.render import render_comparison
 
-    document = held(runs)
+    document = comparison_document(runs)
     _put(target, render_comparison(document, sides(runs), kind))
     if not document["pairs"]:
         raise NotComparable(document["reasons"])
@@ -93,11 +93,9 @@ def _names_a_model(run: str) -> bool:
 def _put(target: Path | None, data: bytes) -> None:
     if target is None:
         print_bytes(data)
-        return
-    from adjudge.runs.tables import write_whole
-
-    write_whole(target, data)
-    say(f"{target}: {len(data):,} bytes")
+    else:
+        write_file(target, data)
+        say(f"{target}: {len(data):,} bytes")
 
 
 def _ending(output: str | None) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from adjudge.cli.common import (
-    Spread,
     evaluate_and_show,
     print_json,
     run_options,
@@ -17,7 +16,7 @@ from adjudge.cli.common import (
 from adjudge.errors import ConfigError
 
 
-@click.command(cls=Spread)
+@click.command()
 @click.argument("logs", nargs=-1, metavar="FILE_OR_FOLDER …")
 @click.option("--list", "list_only", is_flag=True, help="Say what was recognised, and what is in it; judge nothing.")
 @click.option("--scorer", help="The score that is judged, where a log has several [the first].")

@@ -12,6 +12,7 @@ from adjudge.cli.common import (
     ProtocolGroup,
     evaluate_and_show,
     example_options,
+    pairs,
     run_options,
     say,
     settings_and_run_flags,
@@ -82,7 +83,7 @@ def triage(ctx: click.Context, /, **flags: Any) -> int | None:
     for name in ("manifest", "calibration"):
         flags[name] = tuple(file for value in flags[name] for file in value.split(_BETWEEN))
     if flags["words"]:
-        flags["words"] = _words(flags["words"])
+        flags["words"] = pairs("--word", flags["words"], "WORD=CLASS", last=True)
     if flags["costs"] is not None:
         flags["costs"] = _costs(flags["costs"])
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("results",))
@@ -99,14 +100,6 @@ def generate(out: Path, seed: int, force: bool) -> int:
     paths = write(out, seed=seed, force=force)
     say(f"{len(paths.results)} result files, a manifest and calibration results in {out}")
     return 0
-
-
-def _words(texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [word.rpartition("=") for word in texts]
-    for (word, equals, meaning), text in zip(pairs, texts, strict=True):
-        if not (word and equals and meaning):
-            raise ConfigError(f"--word {text!r} is not of the form WORD=CLASS")
-    return {word: meaning for word, _, meaning in pairs}
 
 
 def _costs(text: str) -> dict[str, float]:

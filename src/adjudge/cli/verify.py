@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 _SHOWN = 12
 
 
-class _Verify(Spread):
-    spread = ("--inputs",)
-
-
-@click.command(cls=_Verify)
+@click.command(cls=Spread, spread=("--inputs",))
 @click.argument("run", type=click.Path(), callback=logs_as_runs)
 @click.option("--inputs", multiple=True, type=PATH, help="The files that were judged: judge them again; repeat.")
 @click.option("--expect", metavar="SHA256", help="The digest that was printed with the run, or published.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, report_writer, say
+from adjudge.cli.common import PATH, draw_page, say
 from adjudge.errors import OutputError
 
 
@@ -22,14 +22,12 @@ def view(run: Path, show: bool) -> int:
       adjudge view runs/a
     """
     import adjudge
-    from adjudge.runs.writer import REPORT, add_to_run
+    from adjudge.runs.writer import REPORT
 
-    loaded = adjudge.load_run(run)
+    adjudge.load_run(run)
     page = run / REPORT
     if not page.is_file():
-        manifest = loaded.manifest
-        data, manifest.digests["report_data"] = report_writer(run)
-        add_to_run(run, {REPORT: data}, manifest)
+        draw_page(run)
     address = page.resolve().as_uri()
     if show and not webbrowser.open(address):
         raise OutputError(f"no browser could be opened; the page is {address}")
