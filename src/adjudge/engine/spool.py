@@ -17,7 +17,7 @@ from adjudge.provenance.canonical import SLOTS
 TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
 PIECE = 32_000_000  # bytes: many blocks, so that a partition is put together from few tables and batches
 _BUFFER = 1 << 20  # a file is written in few calls, not in one for each buffer of each column
-MEMORY_BYTES = 60_000_000
+MEMORY_BYTES = 150_000_000
 """Of one role, in memory; what comes then goes to files."""
 
 
