@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -36,3 +37,15 @@ def test_one_sample_is_found_with_bounds_and_without(run: adjudge.Run, tmp_path:
     for row in run.samples.to_pylist()[::40]:
         assert again.find(row["sample"], row["model"]) == [row]
         assert again.atoms(row) == run.atoms(row)
+
+
+@pytest.mark.parametrize("name", ["samples.parquet", "rules.json", "more", "evidence/part-00000.parquet"])
+def test_a_run_that_holds_a_pipe_or_a_device_is_refused_and_never_waited_for(run: adjudge.Run, name: str) -> None:
+    (run.path / name).unlink(missing_ok=True)
+    os.mkfifo(run.path / name)
+    with pytest.raises(adjudge.RunError, match=f"{name} is a pipe or a device, expected a file"):
+        adjudge.load_run(run.path)
+    (run.path / name).unlink()
+    (run.path / name).symlink_to("/dev/zero")
+    with pytest.raises(adjudge.RunError, match=f"{name} is a pipe or a device, expected a file"):
+        adjudge.load_run(run.path)

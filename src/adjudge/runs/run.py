@@ -145,6 +145,10 @@ class Run:
             raise RunError(f"{path} is not a run: there is no such folder{hint}")
         if not (path / MANIFEST).is_file():
             raise RunError(f"{path} is not a run: it has no {MANIFEST}")
+        for inside in (*path.glob("*"), *path.glob("*/*")):  # who reads a pipe or a device waits for ever
+            if inside.exists() and not inside.is_file() and not inside.is_dir():
+                name = inside.relative_to(path).as_posix()
+                raise RunError(f"{path} is not a run: {name} is a pipe or a device, expected a file")
         if self.manifest.schema_version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
             raise RunError(
                 f"{path} has schema version {self.manifest.schema_version}; this version reads {SCHEMA_VERSION}"
