@@ -1,6 +1,10 @@
 """`adjudge score` and the commands that take logs, as a user calls them."""
 
 import json
+import os
+import subprocess
+import sys
+import threading
 
 import pytest
 from click.testing import CliRunner
@@ -77,3 +81,14 @@ def test_records_on_standard_input_are_all_read(tmp_path):
     ]
     done = subprocess.run([sys.executable, *words], input=lines, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["buckets"]["m"]["n"] == 50
+
+
+def test_a_pipe_is_read_once_and_nothing_of_it_is_lost(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    records = [{"id": f"s{number}", "model": "m", "score": number % 2} for number in range(30)]
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=[text], daemon=True)
+    writer.start()
+    words = ["score", tmp_path / "pipe", "--out", tmp_path / "run", "--no-report", "--quiet"]
+    subprocess.run([sys.executable, "-m", "adjudge", *words], check=True, timeout=60)
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["buckets"]["all"]["n"] == 30

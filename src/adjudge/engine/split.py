@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -357,7 +358,7 @@ def _stamp(path: str) -> tuple[int, int | str]:
         status = os.stat(path)  # noqa: PTH116 -- the same call for a path that is gone
     except OSError:
         return (0, -1)
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns if stat.S_ISREG(status.st_mode) else 0  # a pipe changes as it is read
 
 
 def partition_count(rows: int, groups: int = 1) -> int:

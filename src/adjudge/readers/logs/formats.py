@@ -170,7 +170,7 @@ def _files(path: str) -> list[str]:
 
 
 def _head(path: str) -> Head:
-    if path == "-":  # what is looked at there is gone
+    if path == "-" or Path(path).is_fifo():  # what is looked at there is gone
         return Head(path, is_zip=False, is_document=False, first={})
     with open_source(path) as source:
         start = source.stream.peek(_HEAD)[:_HEAD]
