@@ -138,3 +138,12 @@ def test_a_token_after_a_dash_is_found():
 
 def test_a_text_of_nothing_but_credentials_is_redacted_whole():
     assert redacted(" ".join(f"password={place:06d}x" for place in range(2000))) == MARK
+
+
+def test_what_is_said_of_a_signature_file_is_no_signature():
+    assert redacted("run/manifest.json.sig: cannot be written: Read-only file system").endswith(
+        "sig: cannot be written: Read-only file system"
+    )
+    assert "c2VjcmV0c2VjcmV0" not in redacted("https://store/a?sig=c2VjcmV0c2VjcmV0") + redacted(
+        "sig: c2VjcmV0c2VjcmV0"
+    )

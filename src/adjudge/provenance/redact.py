@@ -15,7 +15,7 @@ MARK = "[redacted]"
 _LEAST = 8
 _MOST = 1000
 """Credentials in one text; one with more is nothing but credentials, and is redacted whole."""
-_WORDS = r"(?:api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|private[_-]?key|secret[_-]?key|subscription[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|apikey|authorization|(?<![a-z])(?:auth|pass|pat|sig))"
+_WORDS = r"(?:api[_-]?key|access[_-]?key|account[_-]?key|shared[_-]?key|private[_-]?key|secret[_-]?key|subscription[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|apikey|authorization|(?<![a-z])(?:auth|pass|pat)|(?<![a-z.])sig)"
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)$|APIKEY$|_PWD$", re.IGNORECASE
 )
