@@ -7,7 +7,9 @@ ADJUDGE_TAMPERING=all takes all of it.
 from __future__ import annotations
 
 import os
+import re
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +41,11 @@ def honest(tmp_path_factory):
 
 def test_there_are_eighty_ways_with_names_of_their_own():
     assert len({way.name for way in WAYS}) == len(WAYS) >= 80
+    text = (Path(__file__).parents[2] / "docs" / "trust.md").read_text(encoding="utf-8")
+    assert f"alters runs in {len(WAYS)} ways" in text
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \| (\d+) \| 0 \| 0 \|$", text, re.MULTILINE)
+    assert [name for name, *_ in rows] == PROTOCOLS
+    assert all(80 <= int(ways) == int(found) + int(listed) <= len(WAYS) for _, ways, found, listed in rows)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
