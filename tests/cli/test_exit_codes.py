@@ -218,3 +218,10 @@ def test_a_run_is_made_whatever_stream_is_closed(flags, tmp_path, closed):
     done = call(*words, preexec_fn=lambda: [os.close(number) for number in closed])
     assert done.returncode == 0, done.stderr
     assert call("verify", tmp_path / "run").returncode == 0
+
+
+def test_a_name_that_is_no_utf8_is_exit_2(tmp_path):
+    words = [sys.executable, "-c", START + "run()", "score", b"in\xff.jsonl", "--out", tmp_path / "run"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert one_sentence(done.stderr).startswith(r"adjudge: 'in\udcff.jsonl' is no text of UTF-8")

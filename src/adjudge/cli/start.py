@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
-from adjudge.errors import AdjudgeError, InstrumentError
+from adjudge.errors import AdjudgeError, ConfigError, InstrumentError
 
 _SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """For this process and its workers, unless the user says otherwise: each saves a tenth of an evaluation's CPU."""
@@ -105,6 +105,13 @@ def _command() -> int:
 
     if "_ADJUDGE_COMPLETE" in os.environ:  # the shell asks for completions
         main.main(prog_name="adjudge")
+    for word in sys.argv[1:]:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{word!a} is no text of UTF-8, as which a run keeps names; rename it, or set PYTHONUTF8=1"
+            ) from None
     try:
         with main.make_context("adjudge", sys.argv[1:]) as context:
             code = main.invoke(context)
