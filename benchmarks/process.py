@@ -28,16 +28,14 @@ def cost(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Cost:
     """Run a command; an exit code that is none of `codes` is an error.
 
     A process that outlives its parent, as that of a worker pool does, comes to us where the system is Linux, so that its CPU
-    is counted. The peak of a process is never less than what we hold when we start it: import nothing large here. Python keeps
-    what it compiled, as an installed package has it.
+    is counted. The peak of a process is never less than what we hold when we start it: import nothing large here.
     """
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     start = time.perf_counter()
     with (
         tempfile.TemporaryFile() as complaints,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, env=environment) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,
     ):
         assert process.stdout is not None
         printed = process.stdout.read()
