@@ -168,6 +168,41 @@ def test_a_corrupt_parquet_file_is_named_with_its_record(tmp_path):
         read(path)
 
 
+def _rows_of_one_text(path, rows, size):
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["x" * size])
+    pq.write_table(pa.table({"id": [str(k) for k in range(rows)], "text": text}), path, compression="zstd")
+
+
+def test_one_long_text_in_every_row_of_a_parquet_file_is_refused_before_it_takes_memory(tmp_path):
+    path = tmp_path / "bomb.parquet"
+    _rows_of_one_text(path, 2000, 16 << 20)  # 32 GB of texts in a few KB
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30,) * 2)\n"
+        "from adjudge.cli.start import run; run()"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "score",
+        str(path),
+        "--column",
+        "score=text",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "unpacks to far more than its size; at most 1,000 times its size" in ended.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_long_texts_of_a_parquet_file_are_read_whole(tmp_path):
+    path = tmp_path / "x.parquet"
+    _rows_of_one_text(path, 10, 20_000_000)
+    assert {(len(row["text"]), row["text"][:1]) for row in read(path, limit=10)} == {(20_000_000, "x")}
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_column_that_stands_twice(tmp_path, kind):
     path = tmp_path / f"x.{kind}"

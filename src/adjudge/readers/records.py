@@ -14,13 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from adjudge.errors import ConfigError, InputError
 from adjudge.readers.settings import in_words
-from adjudge.readers.sources import Source, whole
+from adjudge.readers.sources import Source, refuse_expansion, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ABSENT: Final = object()
 
@@ -135,6 +138,8 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
 _CSV_ROWS = 2048
+_PARQUET_ROWS = 4096
+_PARQUET_TEXTS = 1 << 26  # bytes of one column that become text at once
 _DELIMITERS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)", re.ASCII)
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
@@ -336,21 +341,44 @@ def _parquet(source: Source) -> Iterator[tuple[int, bytes]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    data = whole(source)
     try:
-        table = pq.ParquetFile(pa.BufferReader(whole(source)))
-        names = table.schema_arrow.names
+        schema = pq.ParquetFile(pa.BufferReader(data)).schema_arrow
+        texts = [each.name for each in schema if pa.types.is_string(each.type) or pa.types.is_binary(each.type)]
+        table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"is not readable as Parquet: {type(error).__name__}", file=source.name) from None
-    _refuse_twice(names, source.name)
-    number = 0
+    _refuse_twice(schema.names, source.name)
+    number = size = 0
     try:
-        for batch in table.iter_batches(batch_size=4096):
-            for row in batch.to_pylist():
+        for batch in table.iter_batches(batch_size=_PARQUET_ROWS):
+            for row in _rows(batch):
                 number += 1
-                yield number, msgspec.json.encode(_plain(row))
+                record = msgspec.json.encode(_plain(row))
+                size += len(record)
+                refuse_expansion(source.name, len(data), size)
+                yield number, record
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"cannot be read after record {number}: {first[:200]}", file=source.name) from None
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch, as many at once as memory takes: a text that stands once in the file may be in every row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    longest = 1
+    for column in batch.columns:
+        if isinstance(column, pa.DictionaryArray):
+            longest = max(longest, pc.max(pc.binary_length(column.dictionary)).as_py() or 0)
+    step = max(1, min(_PARQUET_ROWS, _PARQUET_TEXTS // longest))
+    for start in range(0, batch.num_rows, step):
+        columns = [
+            column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+            for column in batch.slice(start, step).columns
+        ]
+        yield from pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -254,6 +254,12 @@ def whole(source: Source) -> bytes:
     return data.getvalue()
 
 
+def refuse_expansion(name: str, packed: int, unpacked: int) -> None:
+    """Refuse an input of so many bytes that becomes so many more."""
+    if unpacked > _UNPACKED_FREELY and unpacked > bound("expansion") * packed:
+        raise InputError(f"unpacks to far more than its size; {beyond('expansion')}", file=name)
+
+
 @contextmanager
 def open_source(path: str) -> Iterator[Source]:
     """Open a path, a URL, or standard input for `-`; whether it is compressed is told by content, not by name."""
@@ -289,8 +295,7 @@ class _Unpacked(io.RawIOBase):
         except OSError as error:
             raise InputError(f"cannot be decompressed: {error}", file=self._name) from None
         self._size += len(data)
-        if self._size > _UNPACKED_FREELY and self._size > bound("expansion") * self._tally.count:
-            raise InputError(f"unpacks to far more than its size; {beyond('expansion')}", file=self._name)
+        refuse_expansion(self._name, self._tally.count, self._size)
         if self._size > bound("unpacked_gb") << 30:
             raise InputError(f"unpacks to too much; {beyond('unpacked_gb')}", file=self._name)
         view[: len(data)] = data
