@@ -130,7 +130,8 @@ SLOTS = 256
 def slots_of(keys: pa.ChunkedArray) -> NDArray[np.uint8]:
     """The slot of every key."""
     texts = keys.cast(pa.string()).cast(pa.binary()).to_numpy()
-    return np.fromiter((zlib.crc32(text) >> 24 for text in texts), np.uint8, len(texts))
+    checksums = np.fromiter(map(zlib.crc32, texts), np.uint32, len(texts))
+    return (checksums >> 24).astype(np.uint8)
 
 
 def bytes_of(column: pa.StringArray) -> tuple[NDArray[np.int32], memoryview]:
