@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from tests.report.browser import Browser  # noqa: E402
 
 import adjudge  # noqa: E402
-from adjudge.cli.compare import held, sides  # noqa: E402
+from adjudge.cli.compare import comparison_document, sides  # noqa: E402
 from adjudge.protocols.base import names, protocol  # noqa: E402
 from adjudge.report import html, side_by_side  # noqa: E402
 
@@ -54,7 +54,7 @@ def comparisons(folder: Path) -> dict[str, Path]:
         chosen = {f"{name}_pair": systems[:2]} | ({f"{name}_matrix": systems} if len(systems) > 2 else {})
         for title, models in chosen.items():
             specs = [f"{run}::{model}" for model in models]
-            document = held(specs)
+            document = comparison_document(specs)
             if document["pairs"]:  # those that may be compared
                 pages[title] = folder / f"{title}.html"
                 pages[title].write_bytes(side_by_side.render(document, sides(specs)))
@@ -91,7 +91,7 @@ def docs(browser: Browser, page: Path) -> None:
 def compared(browser: Browser, run: Path, page: Path) -> None:
     """The picture of two models beside each other on a sample that flipped."""
     specs = [f"{run}::falcon-a", f"{run}::kestrel-b"]
-    page.write_bytes(side_by_side.render(held(specs, margin=0.05), sides(specs)))
+    page.write_bytes(side_by_side.render(comparison_document(specs, margin=0.05), sides(specs)))
     browser.ready(page, width=1280, height=840)
     browser.run(OPENED)
     browser.run(IN_SIGHT)
