@@ -93,10 +93,13 @@ const exploreComparison = async (host) => {
     n,
     order,
     heads: [
-      { name: "sample", label: "id", width: two ? "minmax(90px, 1.6fr)" : "minmax(110px, 1.4fr)", slim: two ? "minmax(60px, 1fr)" : "minmax(72px, 240px)" },
+      { name: "sample", label: "id", width: two ? "minmax(124px, 1.6fr)" : "minmax(110px, 1.4fr)", slim: two ? "minmax(60px, 1fr)" : "minmax(72px, 240px)" },
       ...everyone.map((system) => ({ name: `system ${system}`, label: brief[system], title: systems[system].name, width: two ? "minmax(90px, 1fr)" : "30px", slim: two ? "minmax(76px, 27%)" : "30px" })),
       { name: "change", label: two ? "flip" : "flips", width: two ? "78px" : "60px", slim: two ? null : "48px", number: !two },
-      ...scores.flatMap((name) => sides.map((side) => ({ name: `${name} ${side}`, label: `${name.replace(/^score\./, "").replaceAll("_", " ")}, ${side ? "second" : "first"}`, width: "minmax(76px, 146px)", number: true }))),
+      ...scores.flatMap((name) => sides.map((side) => {
+        const label = `${name.replace(/^score\./, "").replaceAll("_", " ")}, ${side ? "second" : "first"}`;
+        return { name: `${name} ${side}`, label, width: `minmax(76px, ${Math.max(84, Math.min(146, 18 + 7 * label.length))}px)`, number: true };
+      })),
       { name: "worst", label: "worst rule", width: "minmax(110px, 2fr)" },
     ],
     cell: (name, key) => {
