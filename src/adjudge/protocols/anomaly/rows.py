@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from adjudge.readers.settings import json_of
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit of time are a second."""
 _LONG_S = 7200.0
+Codes = NDArray[np.int32]
 OVERLAP_BOUND = 0.01
 """The share of a flight's rows from which shared rows are a leak."""
 
@@ -91,8 +92,7 @@ class DataOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return frozenset([*self.placing, self.label_column, self.target_column])
 
 
-@dataclass
-class Flights:
+class Flights(NamedTuple):
     """The flights of a file or folder by id, and what a reader should know of how they were read."""
 
     flights: list[Flight]
@@ -113,9 +113,8 @@ def read_flights(path: Path, options: DataOptions) -> Flights:
         notes += [f"columns that no feature list names were not read: {', '.join(unread)}"] if unread else []
         wanted = [name for name in wanted if name in kept]
     values = {name: numbers(table.column(name), name, path) for name in wanted}
-    conditions = None
-    if options.shift_column is not None:
-        conditions = [normal_id(value) for value in table.column(options.shift_column).to_pylist()]
+    shifts = [] if options.shift_column is None else table.column(options.shift_column).to_pylist()
+    conditions = [normal_id(value) for value in shifts]
     order = np.argsort(code, kind="stable")
     edges = np.searchsorted(code[order], np.arange(len(names) + 1))
     flights, filled = [], 0
@@ -167,9 +166,7 @@ def flight_codes(column: pa.ChunkedArray, name: str, path: Path) -> tuple[list[s
     return names, translate[whole.indices.to_numpy(zero_copy_only=False)]
 
 
-def seconds(
-    column: pa.ChunkedArray, options: DataOptions, path: Path, code: NDArray[np.int32], notes: list[str]
-) -> Floats:
+def seconds(column: pa.ChunkedArray, options: DataOptions, path: Path, code: Codes, notes: list[str]) -> Floats:
     """A time column in seconds: numbers in their unit, timestamps (also as text) since 1970.
 
     Without `time_unit`, whole numbers that rise by 2 to 1000 and would make a flight longer than two hours are taken for
@@ -362,8 +359,7 @@ class Splits:
 
     def of(self, split: str) -> tuple[str, ...]:
         """The flights of one split."""
-        ids: tuple[str, ...] = getattr(self, split)
-        return ids
+        return {TRAIN: self.train, VAL: self.val, TEST: self.test}[split]
 
     def content(self) -> dict[str, list[str]]:
         """As it stands in the run, under the documented keys."""
