@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, draw_page, print_json, say, write_file
+from adjudge.cli.common import PATH, print_json, say, write_file
 from adjudge.cli.intact import open_intact, unverified_option
+from adjudge.cli.view import draw_page
 
 
 @click.group()

@@ -383,16 +383,6 @@ def show(path: Path, *, as_json: bool, quiet: bool) -> int:
     return 1 if run.metrics["pass"] is False else 0
 
 
-def draw_page(run: Path) -> None:
-    """Draw report.html of a run folder into it, anew where it is there."""
-    from adjudge.runs.run import Run
-    from adjudge.runs.writer import REPORT, add_to_run
-
-    manifest = Run(run).manifest
-    page, manifest.digests["report_data"] = report_writer(run)
-    add_to_run(run, {REPORT: page}, manifest)
-
-
 def report_writer(folder: Path) -> tuple[bytes, str]:
     """report.html of a run folder, and the digest of the data block it embeds; what the engine takes as `report`."""
     import pyarrow as pa

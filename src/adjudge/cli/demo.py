@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, draw_page, report_writer, say
+from adjudge.cli.common import PATH, report_writer, say
+from adjudge.cli.view import draw_page
 from adjudge.errors import OutputError
 
 JUDGE = "judge"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import PATH, draw_page, say
+from adjudge.cli.common import PATH, report_writer, say
 from adjudge.errors import OutputError
 
 
@@ -33,3 +33,13 @@ def view(run: Path, show: bool) -> int:
         raise OutputError(f"no browser could be opened; the page is {address}")
     say(address, err=False)
     return 0
+
+
+def draw_page(run: Path) -> None:
+    """Draw report.html of a run folder into it, anew where it is there."""
+    from adjudge.runs.run import Run
+    from adjudge.runs.writer import REPORT, add_to_run
+
+    manifest = Run(run).manifest
+    page, manifest.digests["report_data"] = report_writer(run)
+    add_to_run(run, {REPORT: page}, manifest)
