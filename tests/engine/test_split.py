@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from adjudge.engine.runner import Serial
-from adjudge.engine.split import Wanted, raw_rows, split
+from adjudge.engine.split import Wanted, partition_count, raw_rows, split
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
 from adjudge.readers import blocks
@@ -119,3 +119,19 @@ def test_records_inside_one_object(tmp_path):
     assert split([item], tmp_path, Serial(), wanted=Wanted(json_path="$.details")).rows == {"outputs": 2}
     with pytest.raises(InputError, match="has no 'rows' on the way"):
         split([item], tmp_path, Serial(), wanted=Wanted(json_path="$.rows"))
+
+
+@pytest.mark.parametrize(
+    "rows, size, count",
+    [
+        (0, 0, 1),
+        (65_536, 0, 1),
+        (65_537, 0, 2),
+        (1_000_000, 1 << 30, 16),  # the records ask for more
+        (100_000, 3 << 27, 4),  # the bytes ask for more
+        (3, 1 << 40, 4),  # --limit 3 of a large file
+        (1 << 40, 1 << 60, 256),
+    ],
+)
+def test_partitions_follow_from_records_and_bytes(rows, size, count):
+    assert partition_count(rows, size) == count

@@ -2,7 +2,7 @@
 
 Every role's records become a table as they are read; the tables go through a spool, so memory is bounded. Where other
 processes work, large files of JSON Lines are read in ranges. How many partitions there are depends on the number of
-records alone, so the order of the input, the number of workers and the number of files change nothing.
+records and the size of the files alone, so the order of the input and the number of workers change nothing.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from adjudge.readers.blocks import Block, Keys, blocks, blocks_of_lines
 from adjudge.readers.records import Shape, is_json_lines, shape_of
 from adjudge.readers.sources import beyond, bound, open_source
 
-ROWS_A_PARTITION = 25_000
-FEW_GROUPS, ROWS_A_GROUP, MOST_ROWS = 500, 32, 1 << 16
+ROWS_A_PARTITION, BYTES_A_PARTITION = 1 << 16, 1 << 27
 RANGE_BYTES = 1 << 26
 
 
@@ -164,7 +163,7 @@ def _close(cut: Split, readings: dict[str, Reading], asked: Wanted) -> None:
         reading.spool.close()
     cut.rows = {role: reading.spool.rows for role, reading in readings.items()}
     cut.groups = tuple(sorted(set().union(*(reading.groups for reading in readings.values()))))
-    parts = partition_count(max(cut.rows.values(), default=0), len(cut.groups))
+    parts = partition_count(max(cut.rows.values(), default=0), sum(file.bytes for file in cut.inputs))
     for part in range(parts):
         low, high = slot_range(part, parts)
         cut.partitions.append(
@@ -361,12 +360,9 @@ def _stamp(path: str) -> tuple[int, int | str]:
     return status.st_size, status.st_mtime_ns if stat.S_ISREG(status.st_mode) else 0  # a pipe changes as it is read
 
 
-def partition_count(rows: int, groups: int = 1) -> int:
-    """How many partitions: a power of two that depends on the numbers of records and groups alone.
-
-    Each of very many groups leaves counts in every partition, so these are larger then.
-    """
-    count, size = 1, max(ROWS_A_PARTITION, min(MOST_ROWS, ROWS_A_GROUP * groups) if groups > FEW_GROUPS else 0)
-    while count < SLOTS and rows > count * size:
+def partition_count(rows: int, size: int = 0) -> int:
+    """How many partitions: a power of two that depends on the numbers of records and of bytes in the files alone."""
+    count = 1
+    while count < min(SLOTS, rows) and (rows > count * ROWS_A_PARTITION or size > count * BYTES_A_PARTITION):
         count *= 2
     return count
