@@ -53,7 +53,10 @@ def test_a_signal_at_any_moment_ends_without_a_word_too_many(flags, tmp_path, nu
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert one_sentence(errors).startswith("interrupted; ")
-    assert list(tmp_path.iterdir()) == []
+    run = tmp_path / "run"
+    whole = f"the run is whole at {run}, without its page" in errors  # where the machine is quick
+    assert list(tmp_path.iterdir()) == ([run] if whole else [])
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_two_signals_leave_nothing_either(flags, tmp_path):

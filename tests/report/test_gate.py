@@ -54,6 +54,36 @@ def changed(path, target, **changes):
     return target
 
 
+def test_a_run_of_one_model_takes_names_alone_as_its_evaluation_does(flight_data, tmp_path):
+    paths, name, _ = flight_data
+    inputs = {
+        "task": "S1",
+        "outputs": [str(paths.outputs[name])],
+        "reference": [str(paths.reference)],
+        "resamples": 200,
+    }
+    judged = adjudge.evaluate("flight", inputs, out=tmp_path / "run", gates=["eligibility_rate >= 0.01"])
+    assert {where for _, where in judged.estimates} == {"", f"model={name}"}  # counts are of the whole run
+    assert judged.metrics["gates"]["eligibility_rate >= 0.01"]["outcome"] == "pass"
+    code, _, said = command("gate", judged.path, "--gate", "eligibility_rate >= 0.01", "--gate", "matched >= 0.5")
+    assert (code, said.splitlines()[-1]) == (0, "3 of 3 checks hold")
+
+
+@pytest.mark.parametrize(
+    "metric, ending",
+    [
+        ("eligibility_rate", "did you mean '{model}/eligibility_rate' or "),  # of one of five models
+        ("{model}/eligibilty_rate", "did you mean '{model}/eligibility_rate'"),
+        ("zzz", "there are data_eligibility_rate, matched, only_in_outputs, only_in_reference …"),
+    ],
+)
+def test_a_gate_on_a_name_that_is_nowhere_says_which_names_there_are(flight_run, metric, ending):
+    model = next(iter(flight_run.estimates))[1].partition("=")[2]
+    code, _, said = command("gate", flight_run.path, "--gate", f"{metric} >= 0.1".replace("{model}", model))
+    assert code == 1
+    assert f"; {ending}".replace("{model}", model) in said
+
+
 def test_a_gate_that_holds_is_0(flight_run, flight_data):
     code, _, said = command("gate", flight_run.path, "--gate", f"{flight_data[1]}/eligibility_rate >= 0.1")
     assert code == 0, said

@@ -82,6 +82,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
       adjudge gate runs/b --baseline baseline.json --margin eligibility_rate=0.01 --junit junit.xml
     """
     from adjudge.comparisons import baseline as base
+    from adjudge.report import view
     from adjudge.report.junit import Case
     from adjudge.verdict.gates import Gate, judge
 
@@ -97,7 +98,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
     if wanted or baseline is not None or loaded.metrics["gates"]:
         _require_validation(loaded, validation, min_kappa, quiet=quiet)
-    outcomes: dict[str, Any] = judge(wanted, _by_name(loaded))[0]
+    outcomes: dict[str, Any] = judge(wanted, view.gate_names(loaded))[0]
     if not wanted and baseline is None:
         outcomes = loaded.metrics["gates"]
     worse_by = numbers("--margin", margins, "X or NAME=X")
@@ -157,8 +158,8 @@ def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float 
     state, test = outcome.state, outcome.test
     e_value = numbers.number(test.e_value) if test.e_value < 1e12 else "over 10¹²"
     name = (
-        f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in {state.looks} looks "
-        f"({outcome.new} items are new); E = {e_value}, decided at {numbers.number(1 / state.alpha)}"
+        f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in "
+        f"{state.looks} {'look' if state.looks == 1 else 'looks'} ({outcome.new} items are new); E = {e_value}, decided at {numbers.number(1 / state.alpha)}"
     )
     return Case("sequential", name, "failure" if test.outcome == "worse" else "pass")
 
@@ -178,15 +179,6 @@ def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
     from adjudge.report.junit import junit
 
     write_file(path, junit(cases, name=f"adjudge.{run.manifest.protocol}", timestamp=run.manifest.timestamp))
-
-
-def _by_name(run: Run) -> dict[str, Any]:
-    """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
-    estimates = run.estimates
-    named = {f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in estimates.items()}
-    if len({where for _, where in estimates}) == 1:
-        named |= {name: item for (name, _), item in estimates.items()}
-    return named
 
 
 def _from_file(path: Path | None) -> list[Gate]:
@@ -215,7 +207,7 @@ def _cases(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]
             "gates",
             name,
             kinds[item["outcome"]],
-            "" if item["outcome"] == "pass" else item["why"] or f"observed {view.gate_number(run, item, 'observed')}",
+            "" if item["outcome"] == "pass" else view.gate_observed(run, item),
         )
         for name, item in outcomes.items()
     ]

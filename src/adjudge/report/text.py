@@ -169,7 +169,7 @@ def _gates(run: Run) -> str:
 
 
 def _observed(run: Run, name: str, gate: dict[str, Any]) -> str:
-    observed = str(gate["why"]) if gate["observed"] is None else f"observed {view.gate_number(run, gate, 'observed')}"
+    observed = view.gate_observed(run, gate)
     return observed if gate["op"] in name else f"{view.gate_must(run, gate)}; {observed}"
 
 

@@ -5,6 +5,7 @@ One sentence says what came out, for somebody who reads nothing else: who is bes
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -92,11 +93,37 @@ def gate_must(run: Run, gate: Mapping[str, Any]) -> str:
 def failed_gates(run: Run) -> list[str]:
     """A line for every gate that did not pass: what must hold, and what was observed or why nobody knows."""
     return [
-        f"gate {name}: {gate['outcome']}, {gate_must(run, gate)}, "
-        + (f"observed {gate_number(run, gate, 'observed')}" if gate["observed"] is not None else str(gate["why"]))
+        f"gate {name}: {gate['outcome']}, {gate_must(run, gate)}, {gate_observed(run, gate)}"
         for name, gate in run.metrics["gates"].items()
         if gate["outcome"] != "pass"
     ]
+
+
+def gate_observed(run: Run, gate: Mapping[str, Any]) -> str:
+    """What was observed at a gate, or why nobody knows; for a name that nothing has, those that may have been meant."""
+    if gate["observed"] is not None:
+        return f"observed {gate_number(run, gate, 'observed')}"
+    return f"{gate['why']}{_meant(str(gate['metric']), gate_names(run))}"
+
+
+def _meant(name: str, known: Mapping[str, Estimate]) -> str:
+    if name in known:
+        return ""
+    meant = [other for other in known if other.endswith(f"/{name}")] or difflib.get_close_matches(name, known)
+    if meant:
+        return f"; did you mean {' or '.join(map(repr, meant[:3]))}?"
+    some = [other for other in known if "/" not in other] or list(known)
+    return f"; there are {', '.join(some[:6])} …" if some else ""
+
+
+def gate_names(run: Run) -> dict[str, Estimate]:
+    """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
+    named = {
+        f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in run.estimates.items()
+    }
+    if len({where for _, where in run.estimates if where}) == 1:
+        named |= {name: item for (name, _), item in run.estimates.items()}
+    return named
 
 
 def gates_in_words(run: Run) -> str:
