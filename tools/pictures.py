@@ -1,6 +1,6 @@
 """Photographs of pages: those that README and docs show, or every protocol's at three widths, light and dark.
 
-    python tools/pictures.py docs                 # docs/images/report.png, explorer.png, comparison-sample.png
+    python tools/pictures.py docs                 # docs/images/report.png, explorer.png, comparison.png, comparison-sample.png
     python tools/pictures.py look OUT [RUN …]     # every page of some runs, or of the demo, to be looked at
 
 Needs Chromium (Debian: apt install chromium).
@@ -89,13 +89,16 @@ def docs(browser: Browser, page: Path) -> None:
 
 
 def compared(browser: Browser, run: Path, page: Path) -> None:
-    """The picture of two models beside each other on a sample that flipped."""
+    """The pictures of two models beside each other: the page, and on it a sample that flipped."""
+    images = ROOT / "docs" / "images"
     specs = [f"{run}::falcon-a", f"{run}::kestrel-b"]
     page.write_bytes(side_by_side.render(comparison_document(specs, margin=0.05), sides(specs)))
+    browser.ready(page, width=1100, height=925)
+    browser.screenshot(images / "comparison.png", whole=False)
     browser.ready(page, width=1280, height=840)
     browser.run(OPENED)
     browser.run(IN_SIGHT)
-    browser.screenshot(ROOT / "docs" / "images" / "comparison-sample.png", whole=False)
+    browser.screenshot(images / "comparison-sample.png", whole=False)
 
 
 def main(words: list[str]) -> int:
