@@ -138,6 +138,26 @@ def test_records_that_are_no_objects_are_counted(adjudge_cli, tmp_path):
 
 
 def test_a_key_that_has_the_word_is_proposed(adjudge_cli, tmp_path):
-    (tmp_path / "rows.csv").write_text("question_id,score\n1,0\n2,1\n")
-    done = adjudge_cli("describe", tmp_path / "rows.csv")
-    assert "adjudge score (scores) misses id; perhaps --column id=question_id" in done.stdout
+    path = tmp_path / "rows.csv"
+    path.write_text("question_id,score\n1,0\n2,1\n")
+    done = adjudge_cli("describe", path)
+    assert f"adjudge score (scores) misses id; perhaps adjudge score {path} --column id=question_id\n" in done.stdout
+
+
+def test_keys_of_others_are_proposed_as_a_whole_command(adjudge_cli, tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("question,correct,llm\nq1,1,a\nq2,0,a\n")
+    flags = "--column id=question --column score=correct"
+    assert f"misses id, score or scores; perhaps adjudge score {path} {flags}\n" in adjudge_cli("describe", path).stdout
+    refused = adjudge_cli("score", path, "--no-report", "--out", tmp_path / "run")
+    what = "none of the first 2 records has an `id`; they have correct, llm, question."
+    assert refused.stderr == f"adjudge: {path}:2: {what} {flags} say which keys these are.\n"
+    judged = adjudge_cli("score", path, "--no-report", "--out", tmp_path / "run", *flags.split())
+    assert judged.returncode == 0
+
+
+def test_of_two_keys_that_may_be_meant_none_is_proposed(adjudge_cli, tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("question,item,correct\nq1,i,1\n")
+    refused = adjudge_cli("score", path, "--no-report", "--out", tmp_path / "run").stderr
+    assert "--column id=NAME --column score=correct say which keys these are." in refused

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -79,11 +78,17 @@ def _readers(description: Description) -> list[dict[str, Any]]:
                     "role": role,
                     "command": reads.command.replace("FILE", description.path),
                     "missing": [" or ".join(each) for each in _missing(description, reads)],
+                    "columns": _columns(description, reads),
                     "ignored": {key: ignored[key] for key in sorted(ignored)},
                     "read": sum(1 for key in description.keys if "." not in key and key not in ignored),
                 }
             )
-    return sorted(chosen, key=lambda each: (len(each["missing"]), -each["read"], each["protocol"], each["role"]))
+
+    def rank(reader: dict[str, Any]) -> tuple[Any, ...]:
+        missing, named = len(reader["missing"]), len(reader["columns"])
+        return missing - named, missing, -reader["read"], reader["protocol"], reader["role"]
+
+    return sorted(chosen, key=rank)
 
 
 def _missing(description: Description, reads: Role) -> list[tuple[str, ...]]:
@@ -109,7 +114,9 @@ def _document(description: Description, readers: list[dict[str, Any]]) -> dict[s
         ],
         "no_objects": description.other,
         "lists_of_objects": description.inside,
-        "read_by": [each for each in readers if not each["missing"]],
+        "read_by": [
+            {key: value for key, value in each.items() if key != "columns"} for each in readers if not each["missing"]
+        ],
     }
 
 
@@ -153,7 +160,7 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
         blocks.append(f"Read by  {each['command']}\n{ignored}")
     if not fitting:
         near = [
-            f"adjudge {each['protocol']} ({each['role']}) misses {', '.join(each['missing'])}{_perhaps(each, description)}"
+            f"adjudge {each['protocol']} ({each['role']}) misses {', '.join(each['missing'])}{_perhaps(each)}"
             for each in readers[:_NEAR]
         ]
         blocks.append("No command reads this as it is (--column OURS=THEIRS names a key):\n  " + "\n  ".join(near))
@@ -163,15 +170,22 @@ def _text(description: Description, readers: list[dict[str, Any]]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _perhaps(reader: dict[str, Any], description: Description) -> str:
-    """The flags that may do: a missing key is a word of exactly one key of the file."""
+def _columns(description: Description, reads: Role) -> dict[str, str]:
+    """The keys of the file that may be meant where one is missing."""
+    names = [name for name in description.keys if "." not in name]
+    columns: dict[str, str] = {}
+    for alternatives in _missing(description, reads):
+        for ours in alternatives:
+            if (theirs := reads.meant(ours, names)) is not None:
+                columns[ours] = theirs
+                break
+    return columns
+
+
+def _perhaps(reader: dict[str, Any]) -> str:
+    """The flags that may do, as a whole command where nothing else is missing."""
     from adjudge.report.numbers import line
 
-    flags = []
-    for missing in reader["missing"]:
-        for ours in missing.split(" or "):
-            theirs = [key for key in description.keys if ours in re.split(r"\W|_", key.lower())]
-            if len(theirs) == 1:
-                flags.append(f"--column {ours}={line(theirs[0], 40)}")
-                break
-    return f"; perhaps {' '.join(flags)}" if flags else ""
+    flags = " ".join(f"--column {ours}={shlex.quote(line(theirs, 40))}" for ours, theirs in reader["columns"].items())
+    whole = len(reader["columns"]) == len(reader["missing"])
+    return f"; perhaps {reader['command']} {flags}" if whole else f"; perhaps {flags}" if flags else ""

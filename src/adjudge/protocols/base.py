@@ -6,9 +6,10 @@ run is verified; so everything that changes a number stands in `config`.
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,6 +33,7 @@ from adjudge.verdict.adjudicator import Adjudicator
 from adjudge.verdict.gates import Gate
 
 GROUP = "adjudge.protocols"
+_WORD = re.compile(r"\W|_")
 
 
 @dataclass(frozen=True)
@@ -197,12 +199,19 @@ class Plan(ABC):
 class Role:
     """What a role's records look like, for `describe`: the keys that are read, those without which it is none of them.
 
-    `needs` are sets of alternatives, one of each must be there. `command` is what reads such a FILE.
+    `needs` are sets of alternatives, one of each must be there. `command` is what reads such a FILE. `likely` are what
+    others call a key, in lower case: --column is proposed with them.
     """
 
     keys: Any
     needs: tuple[tuple[str, ...], ...]
     command: str
+    likely: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def meant(self, key: str, names: Iterable[str]) -> str | None:
+        """The name under which a file has a key, if one alone may be it: another word for it, or one that holds it."""
+        alike = [name for name in names if key in _WORD.split(name.lower()) or name.lower() in self.likely.get(key, ())]
+        return alike[0] if len(alike) == 1 else None
 
 
 class Protocol(ABC):

@@ -67,14 +67,16 @@ class Row(msgspec.Struct, gc=False):
     meta: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_LIKELY = {
+    "id": frozenset({"example", "item", "key", "name", "prompt", "qid", "question", "uuid"}),
+    "score": frozenset({"acc", "accuracy", "correct", "exact_match", "grade", "is_correct"})
+    | {"pass", "passed", "rating", "result", "reward", "success", "value"},
+}
 ROLES = {
-    "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE"),
-    "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE"),
+    "scores": Role(Row, (("id",), ("score", "scores")), "adjudge score FILE", _LIKELY),
+    "truth": Role(Label, (("id",), ("label",)), "adjudge score LOG --truth FILE", _LIKELY),
 }
-_OUTCOMES = frozenset({"score", "scores", "status", "error"})
-_LIKELY = {"acc", "accuracy", "correct", "exact_match", "grade", "is_correct"} | {
-    *("pass", "passed", "rating", "result", "reward", "success", "value")
-}
+_ID, _OUTCOMES = frozenset({"id"}), frozenset({"score", "scores", "status", "error"})
 _OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _WORDS = {"model": (), "task": (), "score": ("C", "I", "P", "N")}
 _TEXTS = ("error", "answer", "target", "explanation", "cluster", "input", "input_hash")
@@ -95,9 +97,13 @@ class ScoreRows:
             self._refuse_unknown_models(block)
             records = [record for line in block.each(self._wide(block), EXPECTED) for record in line]
             return keyed(table_of(records, 0), block.file, fill=True)
-        columns = self._records.read(block)
+        try:
+            columns = self._records.read(block)
+        except InputError:
+            _refuse_without(_ID, "an `id`", block)
+            raise
         if columns.keys().isdisjoint(_OUTCOMES):
-            _refuse_without_scores(block)
+            _refuse_without(_OUTCOMES, "a `score` (nor `scores`, `status` or `error`)", block)
         return keyed(self._columns(columns, block), block.file, fill=True)
 
     def log(self, path: str, file: int, limit: int | None) -> Iterator[pa.Table]:
@@ -281,18 +287,21 @@ class ScoreRows:
         return ordered
 
 
-def _refuse_without_scores(block: Block) -> None:
-    """A file in whose first records nothing says how an attempt ended is another kind of file, or names it otherwise."""
+def _refuse_without(keys: frozenset[str], words: str, block: Block) -> None:
+    """A file none of whose first records has one of these keys is another kind of file, or names them otherwise."""
     names = _first_keys(block)
-    if not names or not _OUTCOMES.isdisjoint(names):
+    if not names or not keys.isdisjoint(names):
         return
-    likely = next((name for name in names if name.lower() in _LIKELY), "NAME")
+    flags = [
+        f"--column {ours}={ROLES['scores'].meant(ours, names) or 'NAME'}"
+        for ours, known in (("id", _ID), ("score", _OUTCOMES))
+        if known.isdisjoint(names)
+    ]
     raise InputError(
-        f"none of the first {len(block):,} records has a `score` (nor `scores`, `status` or `error`); they have "
-        f"{', '.join(names[:12])}.",
+        f"none of the first {len(block):,} records has {words}; they have {', '.join(names[:12])}.",
         file=block.path,
         line=int(block.lines[0]),
-        hint=f"--column score={likely} says which key is the score.",
+        hint=f"{' '.join(flags)} {'says which key that is' if len(flags) == 1 else 'say which keys these are'}.",
     )
 
 
