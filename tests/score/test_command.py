@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +18,11 @@ from adjudge.protocols.score import generate as g
 def logs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return [str(path) for path in g.write_example(tmp_path, 0, samples=40)]
+
+
+def command(*words, cwd):
+    program = "from adjudge.cli.start import run; run()"
+    return subprocess.run([sys.executable, "-c", program, *words], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def call(*words):
@@ -46,6 +52,44 @@ def test_logs_are_judged_compared_explained_verified_and_gated_directly(logs, tm
     assert call("gate", logs[0], "--write-baseline", "base.json").return_value == 0
     assert call("gate", logs[0], "--baseline", "base.json").return_value == 0
     assert "What the log itself printed" in call("report", logs[0], "-o", "-", "--format", "md").stdout
+
+
+def test_who_names_a_log_is_told_of_the_log(logs, tmp_path):
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(logs[0], tmp_path / folder / "same.eval")
+    twice = command("compare", "before/same.eval", "after/same.eval", cwd=tmp_path)
+    assert "after-same against before-same, on 40 samples × 2 trials" in " ".join(twice.stderr.split())
+    assert "acme_large-2 against acme_large-1" in command("compare", logs[0], logs[0], cwd=tmp_path).stderr
+    for words in (["explain", logs[0], "nowhere"], ["compare", logs[0]], ["compare", f"{logs[0]}::zz", logs[1]]):
+        refused = command(*words, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert f"{logs[0]} " in refused.stderr
+        assert "adjudge-" not in refused.stderr
+    assert command("verify", logs[0], cwd=tmp_path).stderr.startswith(f"{logs[0]} holds")
+    assert call("compare", *logs, "--out", "kept").return_value == 0
+    again = call("compare", *logs, "--out", "kept")
+    assert "acme_large exists already; choose another --out" in str(again.exception)
+
+
+def test_a_log_is_asked_and_exported_as_a_run_is(logs):
+    asked = call("query", logs[0], "select count(distinct item) from samples", "--format", "csv")
+    assert asked.stdout.splitlines()[1] == "40"
+    assert len(call("export", logs[0], "--records", "jsonl").stdout.splitlines()) == 80
+
+
+def test_a_log_of_one_model_is_gated_by_names_alone(logs):
+    assert call("gate", logs[0], "--gate", "pass_rate >= 0.01").return_value == 0
+    assert call("gate", logs[0], "--gate", "pass_rate >= 0.99").return_value == 1
+
+
+def test_a_check_that_one_log_alone_reports_is_named(logs, tmp_path):
+    attempts = g.attempts_of(0, "acme/other", samples=40, epochs=2, skill=1.0)
+    spec = g.Spec("acme/other", epochs=2, sample_ids=tuple(range(1, 41)), scorer="includes")
+    g.write_eval(tmp_path / "other.eval", g.document(spec, attempts))
+    refused = call("compare", logs[0], "other.eval").exception
+    words = "rule set (acme/large alone has reported.check of match; acme/other alone has reported.check of includes)"
+    assert words in str(refused)
 
 
 def test_a_baseline_of_another_task_version_is_not_held(tmp_path, logs):

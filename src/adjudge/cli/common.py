@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from adjudge.cli.start import JUDGED_LOGS, with_logs
 from adjudge.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,15 +43,21 @@ def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> 
 
     A command with an eager option `keep` leaves the runs in that folder.
     """
-    from adjudge.engine.from_logs import as_runs, names_log
+    from adjudge.engine.from_logs import as_runs, log_of
 
     del parameter
     if value is None:
         return None
     words = [str(word) for word in (value if isinstance(value, tuple) else (value,))]
-    if not any(names_log(word) for word in words):
+    if not any(log_of(word)[0] for word in words):
         return value
-    runs = ctx.with_resource(as_runs(words, ctx.params.get("keep")))
+    keep = ctx.params.get("keep")
+    runs = ctx.with_resource(as_runs(words, keep))
+    if keep is None:
+        for run, word in zip(runs, words, strict=True):
+            log, model = log_of(word)
+            if log:
+                JUDGED_LOGS[run.removesuffix(f"::{model}")] = log
     return tuple(runs) if isinstance(value, tuple) else runs[0]
 
 
@@ -277,6 +284,7 @@ def say(text: str, *, err: bool = True) -> None:
     from adjudge.provenance.redact import redacted
     from adjudge.report.numbers import terminal
 
+    text = with_logs(text)
     click.echo(terminal(redacted(text) if err else text), err=err)
 
 

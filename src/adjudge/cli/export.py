@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from adjudge.cli.common import PATH, pairs, say
+from adjudge.cli.common import PATH, logs_as_runs, pairs, say
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.errors import ConfigError
 from adjudge.runs.tables import whole_file
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", type=click.Path())
+@click.argument("run", type=click.Path(), metavar="RUN_OR_LOG", callback=logs_as_runs)
 @click.option("--records", type=click.Choice(["jsonl"]), help="Every sample as one JSON object a line.")
 @click.option("--eval-json", is_flag=True, help="The evaluation JSON of a gui run.")
 @click.option("--eee", type=PATH, metavar="DIR", help="Every-Eval-Ever 0.3 records, two files a model.")

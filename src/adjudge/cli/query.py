@@ -7,9 +7,11 @@ import sys
 
 import click
 
+from adjudge.cli.common import logs_as_runs
+
 
 @click.command()
-@click.argument("run", type=click.Path())
+@click.argument("run", type=click.Path(), metavar="RUN_OR_LOG", callback=logs_as_runs)
 @click.argument("sql")
 @click.option(
     "--format",

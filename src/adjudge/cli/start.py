@@ -42,6 +42,9 @@ _AGAIN_AFTER = 0.01
 
 _received: list[int] = []
 
+JUDGED_LOGS: dict[str, str] = {}
+"""The temporary run of every log that was judged first, and the log: whoever named a log is told of the log."""
+
 
 class _Interrupted(KeyboardInterrupt):
     """A signal. An interpreter that met a plain KeyboardInterrupt in code of `exec` ends as if by SIGINT, whatever it is told."""
@@ -179,7 +182,14 @@ def _say(text: str) -> None:
 
     if text:
         with suppress(OSError):  # nobody listens
-            print(terminal(redacted(text)), file=sys.stderr, flush=True)  # noqa: T201 -- click may not be loaded yet
+            print(terminal(redacted(with_logs(text))), file=sys.stderr, flush=True)  # noqa: T201 -- click may not be loaded yet
+
+
+def with_logs(text: str) -> str:
+    """A text that names logs where it named their temporary runs."""
+    for run, log in JUDGED_LOGS.items():
+        text = text.replace(run, log)
+    return text
 
 
 def _let_go(stream: TextIO | None) -> None:

@@ -31,7 +31,7 @@ from adjudge.comparisons.outcomes import EVERY, PASSED, Outcome, chosen, equal_r
 from adjudge.comparisons.paired import Compared, Paired, Pairs, Settings, pair
 from adjudge.comparisons.rankings import Folded, Ranking, foremost, rankings
 from adjudge.comparisons.sums import summed
-from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, sample_of, samples_of, select
+from adjudge.comparisons.systems import SYSTEM_COLUMNS, System, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
@@ -173,7 +173,7 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
         seed=seed,
         resamples=resamples,
         n=len(guard.keys),
-        samples=samples_of(guard.keys),
+        samples=len(set(systems[0].items(guard.keys))),
         tests=count,
         systems=[system.describe() for system in systems],
         folded=folded,
@@ -250,7 +250,7 @@ class _Pair:
             a=self.first.name,
             b=self.second.name,
             n=len(self.keys),
-            samples=samples_of(self.keys),
+            samples=len(set(self.first.items(self.keys))),
             identical=self.identical,
             verdict=metrics[0].verdict,
             metrics=metrics,
@@ -313,10 +313,8 @@ class _Pair:
             labels = plain(rows.column(outcome.cluster))
             if labels.null_count < len(labels):
                 return np.unique(np.array([str(label) for label in labels.to_pylist()]), return_inverse=True)[1]
-        samples = [sample_of(key) for key in self.keys]
-        if len(set(samples)) == len(samples):
-            return None
-        return np.unique(np.array(samples), return_inverse=True)[1]
+        items = self.first.items(self.keys)
+        return None if len(set(items)) == len(items) else np.unique(np.array(items), return_inverse=True)[1]
 
     def _slices(self, name: str) -> list[tuple[str, Any]]:
         for system in (self.first, self.second):

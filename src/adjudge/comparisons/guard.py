@@ -143,7 +143,8 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
         differing = [words for key, words in INSTRUMENT.items() if a.digests.get(key) != b.digests.get(key)]
         if differing:
             what = ", ".join(differing)
-            changes = _changes(first, second)
+            changes = _rules_of_one(first, second) if differing == [INSTRUMENT["rules"]] else []
+            changes = changes or _changes(first, second)
             reasons.append(f"{pair} differ in {what}" + (f" ({'; '.join(changes)})" if changes else ""))
     return reasons
 
@@ -163,6 +164,16 @@ def _same_conditions(systems: Sequence[System]) -> list[str]:
                 shown = "; ".join(changes[:_NAMED_DIFFERENCES]) + more
                 reasons.append(f"{first.name} and {second.name} were made under different conditions ({what}{shown})")
     return reasons
+
+
+def _rules_of_one(first: System, second: System) -> list[str]:
+    """The rules that one of two runs alone has, each with what it is about."""
+    rules = [{(at.rule["code"], at.slot["field"]) for at in system.run.layout.positions} for system in (first, second)]
+    return [
+        f"{system.name} alone has {', '.join(f'{code} of {field}' if field else code for code, field in alone)}"
+        for system, alone in ((first, sorted(rules[0] - rules[1])), (second, sorted(rules[1] - rules[0])))
+        if alone
+    ]
 
 
 def _changes(first: System, second: System) -> list[str]:

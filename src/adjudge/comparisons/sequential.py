@@ -13,13 +13,12 @@ import msgspec
 import numpy as np
 
 from adjudge.comparisons.guard import examine
-from adjudge.comparisons.outcomes import Outcome, chosen, plain
-from adjudge.comparisons.systems import System, sample_of, select
+from adjudge.comparisons.outcomes import Outcome, chosen
+from adjudge.comparisons.systems import System, select
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.stats.sequential import PRIOR, Sequential, paired_test
 
 SCHEMA = "adjudge-sequential/1"
-_ITEM = "item"
 _DIGEST_BYTES = 8
 
 
@@ -115,14 +114,12 @@ def _refuse_other(state: State, baseline: System, outcome: Outcome, alpha: float
 
 def _count(state: State, first: System, second: System, outcome: Outcome, keys: list[str]) -> int:
     """Add the new items to the counts; how many they are."""
-    names = sorted({*outcome.columns(), *([_ITEM] if _ITEM in first.run.column_names else [])})
-    a, b = first.table(names, keys), second.table(names, keys)
-    items = plain(a.column(_ITEM)).to_pylist() if _ITEM in names else [sample_of(key) for key in keys]
+    a, b = (system.table(sorted(outcome.columns()), keys) for system in (first, second))
     gain = outcome.values(b) - outcome.values(a)
     net: dict[str, float] = {}
-    for item, difference in zip(items, gain.tolist(), strict=True):
+    for item, difference in zip(first.items(keys), gain.tolist(), strict=True):
         if not np.isnan(difference):
-            net[str(item)] = net.get(str(item), 0.0) + difference
+            net[item] = net.get(item, 0.0) + difference
     seen, new = set(state.seen), 0
     for item in sorted(net):
         short = hashlib.sha256(item.encode()).hexdigest()[: 2 * _DIGEST_BYTES]

@@ -23,7 +23,7 @@ from adjudge.provenance.canonical import digest
 from adjudge.runs.run import Run
 
 SEPARATOR = "::"
-TRIAL = "trial"
+TRIAL, ITEM = "trial", "item"
 FACTORS = ("model", "tools", "vision", "structuring", "prompt", "temperature")
 """The factors that one may ask for even where no run records them; any other recorded key is a factor too."""
 SYSTEM_COLUMNS = ("configuration", "model")
@@ -83,6 +83,12 @@ class System:
         if self._where is None or self._where[0] is not keys:
             self._where = keys, pa.array([self.place[key] for key in keys], pa.int64())
         return pa.table({name: self.column(name).take(self._where[1]) for name in names})
+
+    def items(self, keys: Sequence[str]) -> list[str]:
+        """What each key is about, whatever its trial: the item where the run names it, else the sample."""
+        if ITEM in self.run.column_names:
+            return [str(item) for item in plain(self.table([ITEM], keys).column(0)).to_pylist()]
+        return [sample_of(key) for key in keys]
 
     @cached_property
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -178,11 +184,6 @@ def select(
 def sample_of(key: str) -> str:
     """The sample of a key."""
     return key.partition("\x1f")[0]
-
-
-def samples_of(keys: Sequence[str]) -> int:
-    """How many samples the keys are about; with several trials that are fewer than keys."""
-    return len({sample_of(key) for key in keys})
 
 
 def trial_of(key: str) -> str | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from adjudge.engine.evaluate import Options, evaluate
+from adjudge.errors import OutputError
 from adjudge.protocols.base import protocol
 from adjudge.readers.sources import is_url
 from adjudge.runs.writer import MANIFEST
 
 SEPARATOR = "::"
+_ENDING = re.compile(r"\.(eval|jsonl?)$")
 
 
 def is_log(path: str) -> bool:
@@ -23,9 +26,10 @@ def is_log(path: str) -> bool:
     return place.is_file() or not ((place / MANIFEST).exists() or not any(place.iterdir()))
 
 
-def names_log(word: str) -> bool:
-    """Whether a word is LOG or LOG::MODEL."""
-    return is_log(word) or (SEPARATOR in word and is_log(word.rpartition(SEPARATOR)[0]))
+def log_of(word: str) -> tuple[str, str]:
+    """The log that a word names, and the model of `LOG::MODEL`; a run is no log."""
+    path, _, model = word.rpartition(SEPARATOR)
+    return (word, "") if is_log(word) else (path, model) if path and is_log(path) else ("", "")
 
 
 @contextmanager
@@ -34,20 +38,32 @@ def as_runs(words: Sequence[str], keep: Path | None = None) -> Iterator[list[str
 
     Without a folder to `keep` the runs in, they are gone when this ends.
     """
+    names = _names([log_of(word)[0] for word in words])
     with tempfile.TemporaryDirectory(prefix="adjudge-") as scratch:
-        yield [_as_run(word, place, Path(scratch), keep) for place, word in enumerate(words)]
+        yield [_as_run(word, name, Path(scratch), keep) for word, name in zip(words, names, strict=True)]
 
 
-def _as_run(word: str, place: int, scratch: Path, keep: Path | None) -> str:
-    if is_log(word):
-        path, model = word, ""
-    else:
-        path, _, model = word.rpartition(SEPARATOR)
-        if not path or not is_log(path):
-            return word
-    name = Path(path).name.removesuffix(".eval").removesuffix(".json").removesuffix(".jsonl") or "log"
-    out = scratch / str(place) / name if keep is None else keep / name
-    if keep is not None and out.exists():
-        out = keep / f"{name}-{place + 1}"
+def _names(logs: Sequence[str]) -> list[str]:
+    """What the runs of logs are called: as their files, with the folder where two are called alike, or with a number."""
+    files = [_ENDING.sub("", Path(log).name) or "log" for log in logs]
+    folders = [
+        f"{Path(log).resolve().parent.name}-{name}" if log else name for log, name in zip(logs, files, strict=True)
+    ]
+    numbered = [f"{name}-{place}" for place, name in enumerate(files, 1)]
+    several = [log for log in logs if log]
+    return next(
+        names
+        for names in (files, folders, numbered)
+        if len({n for n, log in zip(names, logs, strict=True) if log}) == len(several)
+    )
+
+
+def _as_run(word: str, name: str, scratch: Path, keep: Path | None) -> str:
+    path, model = log_of(word)
+    if not path:
+        return word
+    out = (keep or scratch) / name
+    if out.exists():
+        raise OutputError(f"{out} exists already; choose another --out")
     run = evaluate(protocol("score"), {"logs": [path]}, Options(out=out, command=("adjudge", "score", path)))
     return f"{run}{SEPARATOR}{model}" if model else str(run)

@@ -25,7 +25,7 @@ from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
 from adjudge.runs.section import Column, Section
 from adjudge.stats.agreement import cohen_kappa, percent_agreement
-from adjudge.stats.estimate import Estimate, Metric, count, declaration, headline, share, stored
+from adjudge.stats.estimate import Estimate, Metric, by_gate_name, count, declaration, headline, share, stored
 from adjudge.stats.proportions import wilson
 from adjudge.verdict.adjudicator import AGENT_TABLE, TRANSCRIPTS, Adjudicator
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, rule_verdicts
@@ -281,11 +281,7 @@ def metrics_document(
     chosen: Protocol, plan: Plan, measured: Measured, counted: Counted, gates: Sequence[Gate]
 ) -> tuple[dict[str, Any], list[str]]:
     """The document, from the numbers alone, so that `verify` can make it again; and the promises that it breaks."""
-    by_name: dict[str, Estimate] = {}
-    for name, where, estimate in measured.estimates:
-        by_name[f"{where.partition('=')[2]}/{name}" if where else name] = estimate
-    if len({where for _, where, _ in measured.estimates if where}) == 1:
-        by_name |= {name: estimate for name, _, estimate in measured.estimates}
+    by_name = by_gate_name(measured.estimates)
     protocol_names = {name for name, _, _ in measured.estimates}
     counted_here = (*counted.matching.estimates(), *counted.judges.estimates())
     counts = [named for named in counted_here if named.name not in protocol_names]

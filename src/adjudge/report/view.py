@@ -16,7 +16,7 @@ from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers
 from adjudge.report.numbers import line
 from adjudge.runs.run import Run
-from adjudge.stats.estimate import Estimate, Metric, in_words
+from adjudge.stats.estimate import Estimate, Metric, by_gate_name, in_words
 
 _SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 HEADLINES = 8
@@ -117,13 +117,8 @@ def _meant(name: str, known: Mapping[str, Estimate]) -> str:
 
 
 def gate_names(run: Run) -> dict[str, Estimate]:
-    """Estimates as gates name them: `slice/name`, and the bare name where there is one slice."""
-    named = {
-        f"{where.partition('=')[2]}/{name}" if where else name: item for (name, where), item in run.estimates.items()
-    }
-    if len({where for _, where in run.estimates if where}) == 1:
-        named |= {name: item for (name, _), item in run.estimates.items()}
-    return named
+    """Estimates as gates name them."""
+    return by_gate_name((name, where, estimate) for (name, where), estimate in run.estimates.items())
 
 
 def gates_in_words(run: Run) -> str:

@@ -163,3 +163,14 @@ def headline(metrics: Sequence[Metric], names: Iterable[str]) -> list[str]:
 def _family(metrics: Iterable[Metric], name: str) -> Metric | None:
     fitting = [metric for metric in metrics if metric.declares(name)]
     return max(fitting, key=lambda metric: ("*" not in metric.name, len(metric.name)), default=None)
+
+
+def by_gate_name(estimates: Iterable[tuple[str, str, Estimate]]) -> dict[str, Estimate]:
+    """Estimates by the names that gates give them: `slice/name`, and the bare name where one slice, or one model's, has it."""
+    named = list(estimates)
+    slices = {where for _, where, _ in named if where}
+    models = {where for where in slices if where.startswith("model=")}
+    alone = {"", *(models if len(models) == 1 else slices if len(slices) == 1 else ())}
+    return {f"{where.partition('=')[2]}/{name}": estimate for name, where, estimate in named if where} | {
+        name: estimate for name, where, estimate in named if where in alone
+    }
