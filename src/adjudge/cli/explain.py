@@ -10,7 +10,7 @@ from adjudge.cli.common import logs_as_runs, place, say
 
 
 @click.command()
-@click.argument("run", type=place, callback=logs_as_runs)
+@click.argument("run", type=place, metavar="RUN_OR_LOG", callback=logs_as_runs)
 @click.argument("sample")
 @click.option("--model", help="Which model's answer, where the run has several.")
 @click.option("--all", "everything", is_flag=True, help="List every atom that passed, and the whole answer.")

@@ -23,7 +23,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @click.command()
-@click.argument("run", type=place, callback=logs_as_runs)
+@click.argument("run", type=place, metavar="RUN_OR_LOG", callback=logs_as_runs)
 @click.option("--gates", "file", type=PATH, help="YAML file: a list of gates.")
 @click.option("--gate", "texts", multiple=True, metavar="'METRIC[.low|.high] >= X'", help="A bound to hold; repeat.")
 @click.option("--baseline", type=PATH, help="Fail where the run is worse than this baseline.")

@@ -17,7 +17,7 @@ _SHOWN = 12
 
 
 @click.command(cls=Spread, spread=("--inputs",))
-@click.argument("run", type=click.Path(), callback=logs_as_runs)
+@click.argument("run", type=click.Path(), metavar="RUN_OR_LOG", callback=logs_as_runs)
 @click.option("--inputs", multiple=True, type=PATH, help="The files that were judged: judge them again; repeat.")
 @click.option("--expect", metavar="SHA256", help="The digest that was printed with the run, or published.")
 @click.option("--key", type=PATH, help="The SSH public key (or allowed signers) that must have signed the run.")
