@@ -15,14 +15,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from adjudge.stats import bootstrap
-from adjudge.stats._checks import FloatArray
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray
+from adjudge.stats.paired import paired_test
 from adjudge.stats.pass_k import pass_at_k, pass_hat_k
-from adjudge.stats.prediction_powered import ppi_mean
+from adjudge.stats.prevalence import ppi_mean
 from adjudge.stats.proportions import clopper_pearson, cluster_wilson, jeffreys, wilson
 from adjudge.stats.replicates import Method
-from adjudge.stats.sequential import paired_test
 
 CLUSTERS = 30
 CORRELATION = 0.3

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from adjudge.cli.gate import gate
 from adjudge.comparisons.sequential import look
 from adjudge.errors import ConfigError, NotComparable
-from adjudge.stats.sequential import paired_test
+from adjudge.stats.paired import paired_test
 
 
 def outcomes(judge, write, name, passes, first=0):

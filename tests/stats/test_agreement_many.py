@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from adjudge.errors import StatsError
-from adjudge.stats.agreement import cohen_kappa
-from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
+from adjudge.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 
 def rating_counts(ratings, labels):

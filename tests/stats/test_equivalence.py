@@ -10,8 +10,8 @@ from scipy.stats import t
 from statsmodels.stats.weightstats import ttost_paired
 
 from adjudge.errors import StatsError
-from adjudge.stats.equivalence import inside_margin, tost_mean
 from adjudge.stats.estimate import Estimate
+from adjudge.stats.paired import inside_margin, tost_mean
 
 
 @given(st.integers(0, 10**6), st.integers(3, 60), st.floats(0.05, 2.0))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adjudge.errors import StatsError
-from adjudge.stats import error_measures as em
+from adjudge.stats import proportions as em
 
 finite = st.floats(-1e6, 1e6)
 

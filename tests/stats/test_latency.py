@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from adjudge.errors import StatsError
-from adjudge.stats import latency
+from adjudge.stats import detection as latency
 
 rows = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
 

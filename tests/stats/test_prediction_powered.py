@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from statsmodels.regression.linear_model import WLS
 from statsmodels.tools import add_constant
 
-from adjudge.stats.prediction_powered import power_tuning, ppi_mean
+from adjudge.stats.prevalence import power_tuning, ppi_mean
 from adjudge.stats.resampling import generator
 
 

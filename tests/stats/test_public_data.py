@@ -8,8 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adjudge.stats.agreement import cohen_kappa, cohen_kappa_bootstrap, pair_counts, percent_agreement
-from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
+from adjudge.stats.agreement import (
+    cohen_kappa,
+    cohen_kappa_bootstrap,
+    fleiss_kappa,
+    krippendorff_alpha,
+    pair_counts,
+    percent_agreement,
+)
 from adjudge.stats.calibration import brier_value, ece, ece_value
 from adjudge.stats.paired import mcnemar_chi2
 from adjudge.stats.selective import areas, selective_areas

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from adjudge.stats import confusion, ranked, ranking
+from adjudge.stats import confusion, ranking
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 
 pytestmark = pytest.mark.realdata
@@ -47,8 +47,8 @@ def test_heavily_tied_scores_rank_as_in_scikit_learn(series):
     assert np.unique(scores).size < scores.size / 2
     assert ranking.auroc(scores, anomalous).value == pytest.approx(metrics.roc_auc_score(anomalous, scores), abs=1e-12)
     rows = RankedRows.of(scores, anomalous, np.arange(scores.size) // 1000, scores.size // 1000 + 1)
-    average = ranked.average_precision(rows, seed=1, stream="ap", resamples=5).value
+    average = ranking.average_precision(rows, seed=1, stream="ap", resamples=5).value
     assert average == pytest.approx(metrics.average_precision_score(anomalous, scores), abs=1e-12)
     fpr, tpr, _ = metrics.roc_curve(anomalous, scores, drop_intermediate=False)
-    recall = ranked.recall_at_fpr(Curve.of(*rows.falling, rows.m), 0.01, seed=1, stream="r").value
+    recall = ranking.recall_at_fpr(Curve.of(*rows.falling, rows.m), 0.01, seed=1, stream="r").value
     assert recall == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-12)

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from adjudge.errors import StatsError
-from adjudge.stats import ranked, ranking
-from adjudge.stats.placements import placements, variance_of_auroc
-from adjudge.stats.ranking_bootstrap import Curve, RankedRows
+from adjudge.stats import ranking
+from adjudge.stats.ranking import placements, variance_of_auroc
+from adjudge.stats.ranking_bootstrap import Curve, RankedRows, largest_allowed
 
 rows = st.lists(st.tuples(st.integers(-8, 8), st.booleans()), min_size=2, max_size=60).filter(
     lambda data: len({positive for _, positive in data}) == 2
@@ -20,7 +20,7 @@ def sorted_rows(scores, positive, clusters):
 
 def recall_at_fpr(scores, positive, target, clusters, **asked):
     rows = sorted_rows(scores, positive, clusters)
-    return ranked.recall_at_fpr(Curve.of(*rows.falling, rows.m), target, stream="r", seed=1, **asked)
+    return ranking.recall_at_fpr(Curve.of(*rows.falling, rows.m), target, stream="r", seed=1, **asked)
 
 
 def recall_by_definition(scores, positive, target):
@@ -56,7 +56,7 @@ def test_auroc_and_average_precision_equal_scikit_learn(data):
     assert ranking.auroc_by_cluster(scores, positive, np.arange(len(data)) % 3, seed=0, resamples=5).value == expected
     precision = pytest.approx(metrics.average_precision_score(positive, scores), abs=1e-12)
     rows_by_cluster = sorted_rows(scores, positive, np.arange(len(data)) % 3)
-    assert ranked.average_precision(rows_by_cluster, seed=1, stream="ap", resamples=5).value == precision
+    assert ranking.average_precision(rows_by_cluster, seed=1, stream="ap", resamples=5).value == precision
 
 
 @given(rows, st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.25, 1 / 3, 0.5, 1.0]))
@@ -125,7 +125,7 @@ def test_perfect_ranking_has_an_interval_of_some_width():
 
 
 def test_newcombe_interval_solves_its_equation():
-    low, high = ranked.newcombe_auroc(0.8, 30, 40)
+    low, high = ranking.newcombe_auroc(0.8, 30, 40)
     for end in (low, high):
         spread = 1 + 34 * ((1 - end) / (2 - end) + end / (1 + end))
         assert abs(0.8 - end) == pytest.approx(1.959963984540054 * np.sqrt(end * (1 - end) * spread / 1200), abs=1e-9)
@@ -146,7 +146,7 @@ def test_one_class_only_is_null_with_a_reason(positive):
 
 def test_average_precision_without_positives_is_null():
     rows_by_cluster = sorted_rows([1.0, 2.0], [False, False], np.arange(2))
-    assert ranked.average_precision(rows_by_cluster, seed=1, stream="ap").why == "no positives"
+    assert ranking.average_precision(rows_by_cluster, seed=1, stream="ap").why == "no positives"
 
 
 def test_recall_never_goes_past_the_target():
@@ -162,7 +162,7 @@ def test_recall_never_goes_past_the_target():
     "n, target, allowed", [(100, 0.01, 1), (100, 0.07, 7), (1000, 0.057, 57), (99, 0.01, 0), (7, 1.0, 7)]
 )
 def test_largest_allowed_is_exact_for_decimal_targets(n, target, allowed):
-    assert ranked.largest_allowed(np.array([n]), target).tolist() == [allowed]
+    assert largest_allowed(np.array([n]), target).tolist() == [allowed]
 
 
 def test_bad_columns_are_refused():

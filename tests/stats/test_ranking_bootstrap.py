@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from adjudge.stats import ranked, ranking
+from adjudge.stats import ranking
 from adjudge.stats import ranking_bootstrap as rb
 from adjudge.stats.resampling import weights
 
@@ -78,7 +78,7 @@ def test_block_counts_count_the_rows_before_each_block():
 def test_best_f1_is_that_of_its_threshold_and_of_no_other(levels):
     random = np.random.default_rng(6)
     scores, positive = random.integers(0, levels, 500).astype(float), random.random(500) < 0.4
-    value, cut = ranked.best_f1(rb.RankedRows.of(scores, positive, np.zeros(500, dtype=np.int64), 1))
+    value, cut = ranking.best_f1(rb.RankedRows.of(scores, positive, np.zeros(500, dtype=np.int64), 1))
     assert value == metrics.f1_score(positive, scores >= cut)
     assert value == max(metrics.f1_score(positive, scores >= other) for other in np.unique(scores))
 
@@ -142,7 +142,7 @@ def test_many_clusters_go_without_the_matrix(monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["expanded", "percentile", "bca"])
-@pytest.mark.parametrize("measure", ["auroc", "average_precision", "recall_at_fpr"])
+@pytest.mark.parametrize("measure", ["cluster_auroc", "average_precision", "recall_at_fpr"])
 def test_clusters_that_differ_widen_the_interval(measure, method):
     random = np.random.default_rng(7)
     place = np.repeat(np.arange(25), 40)
@@ -152,8 +152,8 @@ def test_clusters_that_differ_widen_the_interval(measure, method):
     def estimate(clusters, **asked):
         rows = rb.RankedRows.of(scores, positive, clusters, int(clusters.max()) + 1)
         if measure == "recall_at_fpr":
-            return ranked.recall_at_fpr(rb.Curve.of(*rows.falling, rows.m), 0.1, seed=1, stream="m", **asked)
-        return getattr(ranked, measure)(rows, seed=1, stream="m", **asked)
+            return ranking.recall_at_fpr(rb.Curve.of(*rows.falling, rows.m), 0.1, seed=1, stream="m", **asked)
+        return getattr(ranking, measure)(rows, seed=1, stream="m", **asked)
 
     plain, clustered = estimate(np.arange(1000), resamples=300), estimate(place, method=method)
     assert clustered.value == pytest.approx(plain.value, abs=1e-12)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge.errors import StatsError
-from adjudge.stats.sequences import alarm_events, first_alarms, runs
+from adjudge.stats.detection import alarm_events, first_alarms, runs
 
 
 def plain(over, starts, length):

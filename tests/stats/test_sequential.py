@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import betaln
 
 from adjudge.errors import StatsError
-from adjudge.stats.sequential import ln_e_value, paired_test
+from adjudge.stats.paired import ln_e_value, paired_test
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.sampled_from([0.5, 1.0, 10.0, 37.5]))

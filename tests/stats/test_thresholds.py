@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from adjudge.errors import StatsError
-from adjudge.stats.thresholds import exceeded_by_at_most, first_reaching, needed
+from adjudge.stats.detection import exceeded_by_at_most, first_reaching, needed
 
 
 @pytest.mark.parametrize(

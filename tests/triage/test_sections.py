@@ -9,8 +9,7 @@ from adjudge.protocols.base import protocol
 from adjudge.report.latex import latex
 from adjudge.report.markdown import markdown
 from adjudge.report.text import summary
-from adjudge.stats.error_measures import quantile_values
-from adjudge.stats.proportions import wilson
+from adjudge.stats.proportions import quantile_values, wilson
 
 
 @pytest.fixture(scope="module")

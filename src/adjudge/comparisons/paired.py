@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 from adjudge.comparisons.outcomes import Floats, Outcome
 from adjudge.comparisons.sums import influence
 from adjudge.errors import ConfigError
-from adjudge.stats import equivalence, power
+from adjudge.stats import power
 from adjudge.stats.bootstrap import Drawing, Statistic, mean
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.paired import (
     PValue,
+    Verdict,
+    inside_margin,
     mcnemar_chi2,
     mcnemar_exact,
     mcnemar_midp,
     paired_difference,
     sign_flip,
     swap_test,
+    tost_mean,
 )
 from adjudge.stats.proportions import newcombe_paired_difference
 
@@ -108,7 +111,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     p_bh: float | None
     margin: float | None
     detectable: Estimate
-    verdict: equivalence.Outcome
+    verdict: Verdict
     why: str | None
     needs: Needs | None
     phrases: dict[str, str]
@@ -180,9 +183,7 @@ class Paired:
             phrases=self.pairs.outcome.phrases,
         )
 
-    def _verdict(
-        self, p_holm: float | None, margin: float | None, *, identical: bool
-    ) -> tuple[equivalence.Outcome, str | None]:
+    def _verdict(self, p_holm: float | None, margin: float | None, *, identical: bool) -> tuple[Verdict, str | None]:
         gap = self.difference
         if identical:
             return "equivalent", "the two hold the same answers and the same results"
@@ -200,11 +201,11 @@ class Paired:
 
     def _inside(self, margin: float) -> bool:
         """Whether the interval lies inside the margin; by clusters two one-sided t tests over them must agree."""
-        if not equivalence.inside_margin(self.difference, margin):
+        if not inside_margin(self.difference, margin):
             return False
         if self.pairs.units is None:
             return True
-        p = equivalence.tost_mean(self._units(), margin).p
+        p = tost_mean(self._units(), margin).p
         return p is not None and p <= self.settings.alpha
 
     def _units(self) -> Floats:

@@ -16,7 +16,7 @@ from adjudge.comparisons.guard import examine
 from adjudge.comparisons.outcomes import Outcome, chosen
 from adjudge.comparisons.systems import System, select
 from adjudge.errors import ConfigError, NotComparable
-from adjudge.stats.sequential import PRIOR, Sequential, paired_test
+from adjudge.stats.paired import PRIOR, Sequential, paired_test
 
 SCHEMA = "adjudge-sequential/1"
 _DIGEST_BYTES = 8

@@ -2,16 +2,16 @@
 
 Import the submodule that has what is needed; this module imports none of them.
 
-- estimate: Estimate, a value with its interval, or null with the reason
-- proportions: wilson, clopper_pearson, jeffreys, cluster_wilson, design_effect, Newcombe's paired difference
+- estimate: Estimate, a value with its interval, or null with the reason; what arguments are checked for
+- proportions: wilson, clopper_pearson, jeffreys, cluster_wilson, design_effect, Newcombe's paired difference; quantile, exceedance
 - bootstrap: ratio_of_sums, mean, statistic_of_counts, resample, on the draws of resampling; cells: multinomial_cells
 - confusion: tables with abstained, errored and missing answers; F1, MCC, balanced accuracy
-- ranking: auroc; by cluster, from rows sorted once, ranked: average_precision and recall_at_fpr too
+- ranking: auroc; by cluster, from rows sorted once (ranking_bootstrap): average_precision and recall_at_fpr too
 - calibration: ece, brier, log_loss, reliability_table, on the bins and counted rows of confidence_bins
 - selective, operating_point: risk and coverage; the threshold that holds a promised error
-- agreement, agreement_many: κ, AC1, PABAK of two raters; Fleiss' κ and Krippendorff's α of many
-- paired, ties, equivalence, power: comparisons of two systems on the same rows
-- error_measures: quantile, exceedance
-- sequences, latency: runs of exceedances and alarms; times until detection with misses censored
+- agreement: κ, AC1, PABAK of two raters; Fleiss' κ and Krippendorff's α of many
+- prevalence: the true share behind an imperfect judge
+- paired, ties, power: comparisons of two systems on the same rows, and of many
+- detection: thresholds, runs of exceedances and alarms; times until detection with misses censored
 - exact: sums that no order of the rows changes
 """

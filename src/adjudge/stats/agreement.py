@@ -1,7 +1,8 @@
-"""Do two raters agree beyond chance? Percent agreement, Cohen's κ, Gwet's AC1 and what must stand beside them.
+"""Do raters agree beyond chance? Percent agreement, Cohen's κ, Gwet's AC1 of two; Fleiss' κ and Krippendorff's α of many.
 
-Everything works on a confusion matrix of whole counts: rows the first rater's label, columns the second's. Values
-come from exact integers, so row order and partition change no bit.
+Two raters are a confusion matrix of whole counts: rows the first rater's label, columns the second's. Many are a table
+of whole counts: one row an item, one column a label, how many raters gave the item that label. Values come from exact
+integers, so row order and partition change no bit.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import Drawing, level_of
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, IntArray, check_same_length, checked_counts, checked_level
 from adjudge.stats.proportions import normal_quantile, wilson
 from adjudge.stats.replicates import quotient
 
@@ -43,7 +42,7 @@ def pair_counts(first: npt.ArrayLike, second: npt.ArrayLike, k: int) -> IntArray
     a, b = np.ascontiguousarray(first), np.ascontiguousarray(second)
     if a.dtype.kind not in "iu" or b.dtype.kind not in "iu" or a.ndim != 1:
         raise StatsError("label codes are one column of whole numbers")
-    _checks.same_length(a.size, b.size, "the second rater")
+    check_same_length(a.size, b.size, "the second rater")
     if a.size and not (min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) < k):
         raise StatsError(f"a label code is outside the label space 0 … {k - 1}")
     return np.bincount(a.astype(np.int64) * k + b.astype(np.int64), minlength=k * k).reshape(k, k)
@@ -69,7 +68,7 @@ def cohen_kappa(
     exact = _kappa_exact(table, v)
     n = int(table.sum())
     if exact is None:
-        return Estimate.null(ONE_LABEL if n else "no items", n=n, level=_checks.level(level), method="analytic")
+        return Estimate.null(ONE_LABEL if n else "no items", n=n, level=checked_level(level), method="analytic")
     value = float(exact)
     p = table / n
     w = 1.0 - v / max(1, int(v.max()))
@@ -109,7 +108,7 @@ def gwet_ac1(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     table = _square(matrix)
     n, q = int(table.sum()), len(table)
     if n == 0 or q < 2:
-        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
+        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=checked_level(level))
     value = float(_ac1_exact(table))
     share, chance = _ac1_chance(table)
     slope = (1.0 - (share[:, None] + share[None, :])) / (q - 1)
@@ -127,7 +126,7 @@ def pabak(matrix: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     q, agreed, n = len(table), int(np.trace(table)), int(table.sum())
     share = wilson(agreed, n, level=level)
     if n == 0 or q < 2:
-        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=_checks.level(level))
+        return Estimate.null("no items" if n == 0 else "one label only", n=n, level=checked_level(level))
     value = float(Fraction(q * agreed - n, (q - 1) * n))
     carried = share.mapped(lambda agreement: (q * agreement - 1.0) / (q - 1))
     return msgspec.structs.replace(carried, value=value, method="wilson of the agreement")
@@ -148,7 +147,7 @@ def label_agreement(matrix: npt.ArrayLike, *, level: float = 0.95) -> list[Label
         both, first, second = int(table[i, i]), int(table[i].sum()), int(table[:, i].sum())
         rows.append(
             LabelAgreement(
-                agreement=Estimate.null("neither rater used the label", level=_checks.level(level))
+                agreement=Estimate.null("neither rater used the label", level=checked_level(level))
                 if first + second == 0
                 else wilson(2 * both, first + second, level=level, design_effect=2.0),
                 prevalence_index=None if n == 0 else (first + second - n) / n,
@@ -200,7 +199,7 @@ def zero_width(estimate: Estimate, agreed: int, n: int, chance: float) -> Estima
 
 
 def _square(matrix: npt.ArrayLike) -> IntArray:
-    table = _checks.counts(matrix, "confusion matrix")
+    table = checked_counts(matrix, "confusion matrix")
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) == 0:
         raise StatsError(f"a confusion matrix of two raters is square over the label space, not {table.shape}")
     return table
@@ -230,7 +229,7 @@ def _ac1_exact(table: IntArray) -> Fraction:
 
 def _delta_interval(table: IntArray, value: float, chance: float, gradient: FloatArray, level: float) -> Estimate:
     """Value ± z·sqrt(Var), Var = (Σ p g² − (Σ p g)²)/N for the gradient g of the statistic by the cell shares p."""
-    level = _checks.level(level)
+    level = checked_level(level)
     n = int(table.sum())
     p = table / n
     centred = gradient - float((p * gradient).sum())
@@ -240,3 +239,101 @@ def _delta_interval(table: IntArray, value: float, chance: float, gradient: Floa
         value=value, low=max(-1.0, value - half), high=min(1.0, value + half), level=level, n=n, method="analytic"
     )
     return zero_width(estimate, int(np.trace(table)), n, chance)
+
+
+Metric = Literal["nominal", "ordinal"]
+
+
+def fleiss_kappa(counts: npt.ArrayLike, **drawing: Unpack[Drawing]) -> Estimate:
+    """Fleiss' κ of items that each have the same number of ratings, with a bootstrap interval over items.
+
+    κ = (P̄ − Pe)/(1 − Pe), P̄ the mean share of agreeing pairs an item, Pe = Σ p² (Fleiss 1971, Psychol Bull
+    76:378-382). Null when every rating is one label (1 − Pe = 0).
+    """
+    table, level = _table(counts), level_of(drawing)
+    if len(table) == 0:
+        return Estimate.null("no items", level=level)
+    raters = int(table[0].sum())
+    if raters < 2 or (table.sum(axis=1) != raters).any():
+        raise StatsError(
+            "Fleiss' κ needs the same number of ratings, at least two, on every item; use Krippendorff's α"
+        )
+    patterns, repeats = np.unique(table, axis=0, return_counts=True)
+    pairs = (patterns * (patterns - 1)).sum(axis=1)
+    n = int(repeats.sum())
+    totals = [int(total) for total in repeats @ patterns]
+    chance = Fraction(sum(total * total for total in totals), (n * raters) ** 2)
+    if chance == 1:
+        return Estimate.null("every rating is one and the same label (1 − Pe = 0)", n=n, level=level)
+    value = (Fraction(int(repeats @ pairs), n * raters * (raters - 1)) - chance) / (1 - chance)
+    columns = patterns.astype(np.float64)
+
+    def kappa(drawn: FloatArray) -> FloatArray:
+        size = drawn.sum(axis=1)
+        expected = ((drawn @ columns) ** 2).sum(axis=1) / (size * raters) ** 2
+        agreed = drawn @ pairs.astype(np.float64) / (size * raters * (raters - 1))
+        return quotient(agreed - expected, 1.0 - expected)
+
+    estimate = multinomial_cells(repeats, kappa, value=float(value), **drawing)
+    return zero_width(estimate, _unanimous(patterns, repeats), n, float(chance))
+
+
+def krippendorff_alpha(counts: npt.ArrayLike, *, metric: Metric = "nominal", **drawing: Unpack[Drawing]) -> Estimate:
+    """Krippendorff's α = 1 − Do/De, with a bootstrap interval over the items that have two ratings or more.
+
+    `metric` is how far two labels are apart: nominal (equal or not) or ordinal (by the ranks between them; the label
+    space is in order) (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability). Null when all pairable ratings
+    are one label (De = 0).
+    """
+    table, level = _table(counts), level_of(drawing)
+    table = table[table.sum(axis=1) >= 2]
+    if len(table) == 0:
+        return Estimate.null("no item has two ratings", level=level)
+    k = table.shape[1]
+    patterns, repeats = np.unique(table, axis=0, return_counts=True)
+    raters = patterns.sum(axis=1)
+    # The coincidences of one item: n_c·(n_k − [c = k]) / (m − 1).
+    coincidences = (
+        patterns[:, :, None] * (patterns[:, None, :] - np.eye(k, dtype=np.int64)) / (raters - 1)[:, None, None]
+    )
+    flat = coincidences.reshape(len(patterns), k * k)
+
+    def alpha(drawn: FloatArray) -> FloatArray:
+        observed = (drawn @ flat).reshape(-1, k, k)
+        return _alpha(observed, drawn @ patterns.astype(np.float64), metric)
+
+    value = float(alpha(repeats[None, :].astype(np.float64))[0])
+    n = int(repeats.sum())
+    if not np.isfinite(value):
+        return Estimate.null("every pairable rating is one and the same label (De = 0)", n=n, level=level)
+    estimate = multinomial_cells(repeats, alpha, value=value, **drawing)
+    share = (repeats @ patterns) / float(repeats @ raters)
+    return zero_width(estimate, _unanimous(patterns, repeats), n, float((share**2).sum()))
+
+
+def _alpha(observed: FloatArray, margins: FloatArray, metric: Metric) -> FloatArray:
+    """1 − (n − 1)·Σ o δ² / Σ n n δ² for each resample's coincidences (rows, k, k) and label totals (rows, k)."""
+    k = margins.shape[1]
+    if metric == "nominal":
+        distance = np.broadcast_to(1.0 - np.eye(k), observed.shape)
+    elif metric == "ordinal":
+        # δ = Σ of the totals from c to k, less half of both ends = the difference of mid-ranks.
+        rank = np.cumsum(margins, axis=1) - margins / 2.0
+        distance = (rank[:, :, None] - rank[:, None, :]) ** 2
+    else:
+        raise StatsError(f"metric {metric!r} is not one of nominal, ordinal")
+    total = margins.sum(axis=1)
+    disagreed = (total - 1.0) * (observed * distance).sum(axis=(1, 2))
+    expected = np.einsum("rc,rck,rk->r", margins, distance, margins)
+    return 1.0 - quotient(disagreed, expected)
+
+
+def _table(counts: npt.ArrayLike) -> IntArray:
+    table = checked_counts(counts, "rating counts")
+    if table.ndim != 2 or table.shape[1] < 1:
+        raise StatsError(f"rating counts have one row an item and one column a label, not the shape {table.shape}")
+    return table
+
+
+def _unanimous(patterns: IntArray, repeats: IntArray) -> int:
+    return int(repeats[patterns.max(axis=1) == patterns.sum(axis=1)].sum())

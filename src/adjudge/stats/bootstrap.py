@@ -15,10 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, exact
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats import exact
 from adjudge.stats.confidence_bins import cut
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_same_length,
+    checked_column,
+    checked_level,
+    cluster_codes,
+)
 from adjudge.stats.proportions import effective_number
 from adjudge.stats.replicates import NAMES, Method, few, interval_of
 from adjudge.stats.resampling import generator, resamples_of
@@ -42,7 +49,7 @@ class Drawing(TypedDict):
 
 def level_of(drawing: Drawing) -> float:
     """The level of the interval that is asked for."""
-    return _checks.level(drawing.get("level", 0.95))
+    return checked_level(drawing.get("level", 0.95))
 
 
 BLOCKS = 512
@@ -68,8 +75,8 @@ def ratio_of_sums(
     `n` is the number of rows behind the value; by default the denominators' sum where they are counts, else the
     number of clusters. More than `MANY_CLUSTERS` clusters without strata are resampled as `BLOCKS` blocks.
     """
-    top, bottom = _checks.column(numerators, "numerators"), _checks.column(denominators, "denominators")
-    _checks.same_length(bottom.size, top.size, "numerators")
+    top, bottom = checked_column(numerators, "numerators"), checked_column(denominators, "denominators")
+    check_same_length(bottom.size, top.size, "numerators")
     if n is None:
         n = int(bottom.sum()) if (bottom == np.floor(bottom)).all() else bottom.size
     divisor = exact.total(bottom)
@@ -100,15 +107,15 @@ def mean(
     then stretched about the value so that their variance is that of the rows. The cost does not grow with the
     resamples × rows.
     """
-    column, level = _checks.column(values, "values"), level_of(drawing)
+    column, level = checked_column(values, "values"), level_of(drawing)
     n = column.size
     if n == 0:
         return Estimate.null("no values", level=level)
     if clusters is not None:
-        place, m = _checks.groups(clusters, n)
+        place, m = cluster_codes(clusters, n)
         return ratio_of_sums(exact.group_sums(column, place, m), np.bincount(place), **drawing)
     if counts is not None:
-        _checks.same_length(n, counts.size, "counts")
+        check_same_length(n, counts.size, "counts")
     return means_of_counts([column], counts, **drawing)[0]
 
 

@@ -13,12 +13,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import _checks, exact
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats import exact
 from adjudge.stats.bootstrap import Drawing, level_of, mean, means_of_counts, statistic_of_counts
 from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.confidence_bins import Closed, Scheme, Tally, assign, columns, cut, edges, equal_width
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, IntArray, cluster_codes
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.replicates import quotient
 from adjudge.stats.resampling import generator
@@ -169,7 +168,7 @@ def reliability_table(
     where = equal_width(rows.confidence, bins)
     size, hits = (_in_bins(where, bins, part).tolist() for part in (rows.counts, rows.counts * y))
     promised = exact.group_totals(c, where, bins, rows.counts)
-    groups = None if clusters is None else _checks.groups(clusters, c.size)[0]
+    groups = None if clusters is None else cluster_codes(clusters, c.size)[0]
     bounds = edges(bins).tolist()
     table: list[ReliabilityRow] = []
     for b in range(bins):
@@ -244,7 +243,7 @@ def ece_of_sums(sums: FloatArray) -> FloatArray:
 
 def _cluster_counts(rows: Tally, where: IntArray, bins: int, clusters: npt.ArrayLike) -> FloatArray:
     """For each cluster: Σ (correct − confidence) in each bin, and its rows."""
-    cluster, m = _checks.groups(clusters, rows.n)
+    cluster, m = cluster_codes(clusters, rows.n)
     gaps = exact.group_sums(rows.correct - rows.doubles(), cluster * bins + where, m * bins)
     return np.column_stack([gaps.reshape(m, bins), np.bincount(cluster)])
 

@@ -9,8 +9,6 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import (
     CELLS_AT_ONCE,
     RESAMPLES,
@@ -21,7 +19,7 @@ from adjudge.stats.bootstrap import (
     one,
     statistic_of_counts,
 )
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, IntArray, checked_counts
 from adjudge.stats.replicates import NAMES, few, interval_of
 from adjudge.stats.resampling import ENUMERATE_UP_TO, generator
 
@@ -46,7 +44,7 @@ def several_of_cells(
     **drawing: Unpack[Drawing],
 ) -> list[Estimate]:
     """As `multinomial_cells`, several statistics from the same resamples, each with its value where the caller has it."""
-    table = _checks.counts(cells, "cells")
+    table = checked_counts(cells, "cells")
     level = level_of(drawing)
     n = int(table.sum())
     totals = table.astype(np.float64)

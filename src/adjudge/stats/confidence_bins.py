@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.estimate import FloatArray, IntArray, checked_column, checked_flags
 
 Closed = Literal["left", "right"]
 Scheme = Literal["equal_width", "equal_mass"]
@@ -20,10 +19,10 @@ def columns(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[FloatArr
     c = np.asarray(confidence, dtype=np.float64)
     # NaN fails both comparisons.
     if c.ndim != 1 or (c.size and not (c.min() >= 0.0 and c.max() <= 1.0)):
-        c = _checks.column(c, "confidence")
+        c = checked_column(c, "confidence")
         place = int(np.flatnonzero((c < 0.0) | (c > 1.0))[0])
         raise StatsError(f"confidence[{place}] is {c[place]}; a confidence lies between 0 and 1")
-    return c, _checks.flags(correct, "correct", c.size).view(np.int8)
+    return c, checked_flags(correct, "correct", c.size).view(np.int8)
 
 
 def edges(bins: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks, bootstrap
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats import bootstrap
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, IntArray, checked_level
 from adjudge.stats.proportions import cluster_wilson, wilson
 from adjudge.stats.replicates import quotient
 
@@ -164,7 +163,7 @@ def _rate(seen: Confusion, hits: Mask, base: Mask, why: str, level: float) -> Es
     """The rows in `hits` as a share of those in `base`."""
     n = int(seen.counts[base].sum())
     if n == 0:
-        return Estimate.null(why, level=_checks.level(level), method="wilson")
+        return Estimate.null(why, level=checked_level(level), method="wilson")
     if seen.by_cluster is None:
         return wilson(int(seen.counts[hits].sum()), n, level=level)
     return cluster_wilson(seen.by_cluster[:, hits].sum(axis=1), seen.by_cluster[:, base].sum(axis=1), level=level)

@@ -12,7 +12,7 @@ from typing import TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.estimate import FloatArray, IntArray
 
 UNIT = 1074  # the smallest positive double is 2^-1074
 _ROWS = 1 << 26

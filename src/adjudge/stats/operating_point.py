@@ -26,9 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, check_same_length, checked_column, checked_flags, checked_level
 from adjudge.stats.proportions import wilson
 
 Of = Literal["answered", "all"]
@@ -87,14 +85,14 @@ def operating_point(
     equally) must not be taken from these rows; by default the decimal grid and .99, .95, .9, .8, .5, or its top where
     `of="all"`, whose error can only grow as the threshold falls. Rows must be independent: one row a sample.
     """
-    c = _checks.column(confidence, "confidence")
-    bad = _checks.flags(wrong, "wrong", c.size)
-    delta = 1.0 - _checks.level(level)
+    c = checked_column(confidence, "confidence")
+    bad = checked_flags(wrong, "wrong", c.size)
+    delta = 1.0 - checked_level(level)
     if not 0.0 < target < 1.0:
         raise StatsError(f"target {target!r} is not between 0 and 1")
     if of not in {"answered", "all"}:
         raise StatsError(f"the error is of answered or of all rows, not of {of!r}")
-    grid = decimal_thresholds() if thresholds is None else _checks.column(thresholds, "thresholds")
+    grid = decimal_thresholds() if thresholds is None else checked_column(thresholds, "thresholds")
     if grid.size == 0 or (np.diff(grid) >= 0).any():
         raise StatsError("thresholds must fall from the first to the last")
     weights = _weights(grid, starts, of, default=thresholds is None)
@@ -131,9 +129,9 @@ def cheapest_point(
     that of sending it to a person. At equal cost the lower threshold, that is more answers. This is an estimate
     without a guarantee.
     """
-    c = _checks.column(confidence, "confidence")
-    cost = _checks.column(cost_if_answered, "cost_if_answered")
-    _checks.same_length(c.size, cost.size, "cost_if_answered")
+    c = checked_column(confidence, "confidence")
+    cost = checked_column(cost_if_answered, "cost_if_answered")
+    check_same_length(c.size, cost.size, "cost_if_answered")
     if not np.isfinite(review_cost):
         raise StatsError(f"review cost {review_cost!r} is not a number")
     n = c.size

@@ -1,20 +1,25 @@
-"""Paired tests: do two systems differ on the same samples? McNemar, sign flips, swaps; p is never 0."""
+"""Paired tests: do two systems differ on the same samples? McNemar, sign flips, swaps (p is never 0); equivalence; one at every look.
+
+The test at every look (`paired_test`) is anytime-valid: it may be looked at after every sample and still errs at most α. With
+b pairs that only the candidate wins and c that only the baseline wins, a fair coin decides each pair where the two are
+equally good. E = B(a+b, a+c) / B(a, a) · 2^(b+c) is the likelihood ratio of a coin whose bias has the prior Beta(a, a)
+against the fair one: a martingale of mean 1, so that it ever reaches 1/α with a chance of at most α (Ville 1939; as an
+e-value: Ramdas et al. 2023, Statistical Science 38:576-601). A large a looks for small differences.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import Unpack
+from typing import Literal, Unpack
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray
 from adjudge.stats.bootstrap import Drawing, Statistic, statistic_of_counts
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, checked_column, checked_count, cluster_codes
 from adjudge.stats.resampling import generator
 
 _LN10 = math.log(10.0)
@@ -166,10 +171,10 @@ def sign_flip(
 
 
 def _unit_sums(differences: npt.ArrayLike, clusters: npt.ArrayLike | None) -> FloatArray:
-    d = _checks.column(differences, "paired differences")
+    d = checked_column(differences, "paired differences")
     if clusters is None:
         return d
-    codes, m = _checks.groups(clusters, d.size)
+    codes, m = cluster_codes(clusters, d.size)
     order = np.lexsort((d, codes))
     starts = np.searchsorted(codes[order], np.arange(m))
     return np.add.reduceat(d[order], starts) if d.size else d
@@ -281,3 +286,85 @@ def swap_test(
         ln_p = math.log((1 + as_extreme) / (1 + resamples))
     method = ("swap, all patterns" if exact else f"swap, {resamples} patterns") + (f", {unit}s" if unit else "")
     return p_value(ln_p, method=method, n=len(a), statistic=observed, seed=None if exact else seed)
+
+
+Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
+
+
+def tost_mean(differences: npt.ArrayLike, margin: float) -> PValue:
+    """Two one-sided t tests that the mean paired difference lies within ±margin; p is the larger of the two.
+
+    Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680. Rejecting at α is the same as the 1 − 2α t interval lying
+    inside the margin. Null with fewer than two differences, or where they are all equal.
+    """
+    d = np.sort(checked_column(differences, "differences"))
+    margin = _margin(margin)
+    if d.size < 2 or d[0] == d[-1]:
+        why = "fewer than two differences" if d.size < 2 else "all differences are equal, so their spread is unknown"
+        return PValue(p=None, why=why, n=d.size, method="TOST, paired t")
+    from scipy.stats import t
+
+    error = float(np.std(d, ddof=1)) / math.sqrt(d.size)
+    gap = margin - abs(float(np.mean(d)))
+    return p_value(float(t.logsf(gap / error, d.size - 1)), method="TOST, paired t", n=d.size, statistic=gap / error)
+
+
+def inside_margin(difference: Estimate, margin: float) -> bool | None:
+    """Whether the whole interval of a difference lies within ±margin; None without an interval."""
+    margin = _margin(margin)
+    if difference.low is None or difference.high is None:
+        return None
+    return -margin < difference.low and difference.high < margin
+
+
+def _margin(margin: float) -> float:
+    if not (math.isfinite(margin) and margin > 0.0):
+        raise StatsError(f"margin {margin!r} is not a positive number")
+    return float(margin)
+
+
+PRIOR = 10.0
+
+
+class Sequential(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pairs seen so far say; `ln_e` is the natural logarithm of the e-value, which may be out of a float's range."""
+
+    wins: int
+    losses: int
+    ln_e: float
+    alpha: float
+    outcome: Literal["worse", "better", "undecided"]
+
+    @property
+    def e_value(self) -> float:
+        """How many times likelier the pairs are under a biased coin; infinite where no float holds it."""
+        return math.exp(self.ln_e) if self.ln_e < 700.0 else math.inf
+
+    @property
+    def p(self) -> float:
+        """A p value that is valid at every look: 1 / E, at most 1."""
+        return math.exp(min(0.0, -self.ln_e))
+
+
+def ln_e_value(wins: int, losses: int, *, prior: float = PRIOR) -> float:
+    """The logarithm of E after so many wins and losses; ties tell nothing."""
+    b, c = checked_count(wins, "wins"), checked_count(losses, "losses")
+    if not (math.isfinite(prior) and prior > 0.0):
+        raise StatsError(f"prior is {prior}, expected a number above 0")
+    return _ln_beta(prior + b, prior + c) - _ln_beta(prior, prior) + (b + c) * math.log(2.0)
+
+
+def paired_test(wins: int, losses: int, *, alpha: float = 0.05, prior: float = PRIOR) -> Sequential:
+    """The candidate is worse where E ≥ 1/α and it lost more pairs than it won, better where it won more."""
+    if not 0.0 < alpha < 1.0:
+        raise StatsError(f"alpha is {alpha}, expected a number between 0 and 1")
+    ln_e = ln_e_value(wins, losses, prior=prior)
+    decided = ln_e >= -math.log(alpha) and wins != losses
+    outcome: Literal["worse", "better", "undecided"] = (
+        "undecided" if not decided else "worse" if losses > wins else "better"
+    )
+    return Sequential(wins=wins, losses=losses, ln_e=ln_e, alpha=alpha, outcome=outcome)
+
+
+def _ln_beta(x: float, y: float) -> float:
+    return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)

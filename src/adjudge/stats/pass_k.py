@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, IntArray, check_same_length, checked_counts, checked_level
 from adjudge.stats.proportions import few_clusters, normal_quantile, share_interval, student_quantile
 
 _PSEUDO = 0.25
@@ -65,9 +63,9 @@ def share_of_values(values: FloatArray, *, level: float, method: str) -> Estimat
 
 
 def _pass_k(passed: npt.ArrayLike, attempts: npt.ArrayLike, k: int, which: Which, level: float) -> Estimate:
-    c, n = _checks.counts(passed, "passed"), _checks.counts(attempts, "attempts")
-    _checks.same_length(n.size, c.size, "passed")
-    level = _checks.level(level)
+    c, n = checked_counts(passed, "passed"), checked_counts(attempts, "attempts")
+    check_same_length(n.size, c.size, "passed")
+    level = checked_level(level)
     method = f"pass{'@' if which == 'any' else '^'}{k}, wilson by sample"
     if k < 1:
         raise StatsError(f"k is {k}; it is a whole number from 1")

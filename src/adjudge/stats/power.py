@@ -9,8 +9,7 @@ import math
 from collections.abc import Callable
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, checked_count
 from adjudge.stats.proportions import normal_quantile
 
 
@@ -20,7 +19,7 @@ def detectable_paired_proportions(n: int, discordant: float, *, alpha: float = 0
     `discordant` is the share of samples on which exactly one of the two is right. δ solves
     n = (z_α·√ψ + z_β·√(ψ − δ²))²/δ² (Connor 1987, Biometrics 43:207-211). Null where even δ = ψ needs more samples.
     """
-    pairs, psi = _checks.count(n, "n"), _share(discordant, "discordant")
+    pairs, psi = checked_count(n, "n"), _share(discordant, "discordant")
     _rates(alpha, power)
     method = "paired proportions, Connor"
     if pairs == 0 or psi == 0.0:
@@ -44,7 +43,7 @@ def pairs_needed(difference: float, discordant: float, *, alpha: float = 0.05, p
 
 def detectable_mean(n: int, spread: float, *, alpha: float = 0.05, power: float = 0.8) -> Estimate:
     """The smallest mean of n paired differences of this standard deviation that a t test finds."""
-    rows = _checks.count(n, "n")
+    rows = checked_count(n, "n")
     _spread(spread)
     _rates(alpha, power)
     if rows < 2:

@@ -1,16 +1,31 @@
-"""The true share behind an imperfect judge: an apparent share corrected for sensitivity and specificity.
+"""The true share behind an imperfect judge, from what the judge says of all and from a truth that is known for some.
 
-Value: Rogan and Gladen 1978, American Journal of Epidemiology 107:71-76. Interval: Lang and Reiczigel 2014, Preventive
-Veterinary Medicine 113:13-22, which takes into account that sensitivity and specificity are themselves estimated.
+Corrected for sensitivity and specificity: Rogan and Gladen 1978, American Journal of Epidemiology 107:71-76, with the
+interval of Lang and Reiczigel 2014, Preventive Veterinary Medicine 113:13-22, which takes into account that sensitivity
+and specificity are themselves estimated.
+
+PPI++: θ = λ · mean f(all others) + mean (Y − λ·f)(labelled), with λ = Cov(Y, f) / ((1 + n/N) · Var f) over n labelled and N
+other samples, kept between 0 and 1 (Angelopoulos, Duchi, Zrnic 2023, arXiv:2311.01453, §6 and its example of the mean). A
+judge that says nothing gets λ = 0 and the labelled mean remains; the interval is at most as wide, to first order.
 """
 
 from __future__ import annotations
 
 import math
 
-from adjudge.stats import _checks
-from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import normal_quantile
+import numpy as np
+import numpy.typing as npt
+
+from adjudge.stats.estimate import (
+    Estimate,
+    FloatArray,
+    check_same_length,
+    checked_column,
+    checked_count,
+    checked_level,
+    checked_successes,
+)
+from adjudge.stats.proportions import normal_quantile, student_quantile
 
 METHOD = "Rogan-Gladen, Lang-Reiczigel interval"
 
@@ -30,10 +45,10 @@ def rogan_gladen(
     The four counts are the judge against the truth on rows where the truth is known. Null where Se + Sp ≤ 1: such a
     judge says nothing about the truth. The interval treats the n rows and the four counts as independent samples.
     """
-    hits, trials = _checks.successes(positive, n, "positive")
-    level = _checks.level(level)
+    hits, trials = checked_successes(positive, n, "positive")
+    level = checked_level(level)
     tp, fn, tn, fp = (
-        _checks.count(value, name)
+        checked_count(value, name)
         for value, name in (
             (true_positive, "true_positive"),
             (false_negative, "false_negative"),
@@ -71,3 +86,53 @@ def _lang_reiczigel(hits: int, n: int, tp: int, n_se: int, tn: int, n_sp: int, l
     half = z * math.sqrt(apparent * (1.0 - apparent) / size + share**2 * var_se + (1.0 - share) ** 2 * var_sp) / gain
     low, high = (min(1.0, max(0.0, share + shift + side * half)) for side in (-1.0, 1.0))
     return low, high
+
+
+FEW_LABELS = 30
+
+
+def ppi_mean(labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
+    """The share of truths: `labels` and `judged` of the labelled samples, and the judge's `others` without a label."""
+    truth, verdict = checked_column(labels, "labels"), checked_column(judged, "judged")
+    rest = checked_column(others, "others")
+    check_same_length(truth.size, verdict.size, "judged")
+    level = checked_level(level)
+    n, total = truth.size, rest.size
+    if n < 2:
+        return Estimate.null(f"{n} labelled samples; two or more are needed", n=n, level=level, method="PPI++")
+    if not total:
+        return Estimate.null(
+            "every sample is labelled: the labelled mean needs no help", n=n, level=level, method="PPI++"
+        )
+    tuning = power_tuning(truth, verdict, rest)
+    value = tuning * _mean(rest) + _mean(truth - tuning * verdict)
+    variance = _variance(truth - tuning * verdict) / n + tuning**2 * _variance(rest) / total
+    half = student_quantile(n - 1.0, 0.5 + level / 2.0) * math.sqrt(variance)
+    value, low, high = (min(1.0, max(0.0, end)) for end in (value, value - half, value + half))
+    few = (f"only {n} labelled samples: an interval over fewer than {FEW_LABELS} is a rough guide",)
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        level=level,
+        n=n,
+        method=f"PPI++, tuning {tuning:.6g}, {n} labelled of {n + total}",
+        warnings=few if n < FEW_LABELS else (),
+    )
+
+
+def power_tuning(truth: FloatArray, verdict: FloatArray, others: FloatArray) -> float:
+    """λ: how much of the judge's mean to use; 0 where its verdicts do not vary."""
+    spread = _variance(np.concatenate([verdict, others]))
+    if spread <= 0.0:
+        return 0.0
+    shared = math.fsum((truth - _mean(truth)) * (verdict - _mean(verdict))) / (truth.size - 1)
+    return min(1.0, max(0.0, shared / ((1.0 + truth.size / others.size) * spread)))
+
+
+def _mean(values: FloatArray) -> float:
+    return math.fsum(values) / values.size
+
+
+def _variance(values: FloatArray) -> float:
+    return math.fsum((values - _mean(values)) ** 2) / (values.size - 1) if values.size > 1 else 0.0

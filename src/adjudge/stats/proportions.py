@@ -1,23 +1,35 @@
-"""A share of successes with its interval, and the difference of two shares on the same trials.
+"""A share of successes with its interval, the difference of two shares on the same trials, and the tail of a column.
 
 Wilson: Wilson 1927, JASA 22:209-212. Clopper and Pearson 1934, Biometrika 26:404-413. Jeffreys: Brown, Cai and
 DasGupta 2001, Statistical Science 16:101-133. Differences: Newcombe 1998, Statistics in Medicine 17:2635-2650
-(method 10). Design effect: Rao and Scott 1992, Biometrics 48:577-585. The quantiles they need stand here without SciPy where
-that is as good: importing `scipy.special` for one or two numbers takes a quarter of a second.
+(method 10). Design effect: Rao and Scott 1992, Biometrics 48:577-585. The quantile of a column is an order statistic with
+the distribution-free interval whose coverage is a binomial probability (David and Nagaraja 2003, Order Statistics, section
+7.1). The normal and Student quantiles they need stand here without SciPy where that is as good: importing `scipy.special`
+for one or two numbers takes a quarter of a second.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray, IntArray
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_same_length,
+    checked_column,
+    checked_count,
+    checked_counts,
+    checked_level,
+    checked_successes,
+    cluster_codes,
+)
 
 _NORMAL = NormalDist()
 _MANY = 300.0  # degrees of freedom from which on the expansion is within 2e-12 for shares up to 0.995, within 2e-10 to 0.99999
@@ -80,8 +92,8 @@ def wilson(successes: int, n: int, *, level: float = 0.95, design_effect: float 
     `design_effect` is how many times larger the variance is than that of independent trials: the interval is that of
     n / design_effect trials.
     """
-    hits, trials = _checks.successes(successes, n)
-    level = _checks.level(level)
+    hits, trials = checked_successes(successes, n)
+    level = checked_level(level)
     if not (math.isfinite(design_effect) and design_effect > 0):
         raise StatsError(f"design effect {design_effect!r} is not a positive number")
     method = "wilson" if design_effect == 1.0 else f"wilson, design effect {design_effect:.6g}"
@@ -104,10 +116,10 @@ def jeffreys(successes: int, n: int, *, level: float = 0.95) -> Estimate:
 def newcombe_paired_difference(both: int, only_a: int, only_b: int, neither: int, *, level: float = 0.95) -> Estimate:
     """The share of A's successes minus the share of B's on the same trials, from the four counts of the pairs."""
     e, f, g, h = (
-        _checks.count(value, name)
+        checked_count(value, name)
         for value, name in ((both, "both"), (only_a, "only_a"), (only_b, "only_b"), (neither, "neither"))
     )
-    level = _checks.level(level)
+    level = checked_level(level)
     method = "newcombe paired score difference"
     n = e + f + g + h
     if n == 0:
@@ -137,8 +149,8 @@ def design_effect(successes: npt.ArrayLike, trials: npt.ArrayLike) -> float:
     Var = m/(m-1) · Σ(x_i - n_i p)² / n² against p(1-p)/n; not below 1. Where the data cannot show it (all trials equal,
     one cluster), every cluster counts as a single trial: Σ n_i² / n, the value at intra-class correlation 1.
     """
-    x, sizes = _checks.counts(successes, "successes"), _checks.counts(trials, "trials")
-    _checks.same_length(sizes.size, x.size, "successes")
+    x, sizes = checked_counts(successes, "successes"), checked_counts(trials, "trials")
+    check_same_length(sizes.size, x.size, "successes")
     if (x > sizes).any():
         raise StatsError("a cluster has more successes than trials")
     x, sizes = x[sizes > 0], sizes[sizes > 0]
@@ -160,9 +172,9 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
     the clusters (Korn and Graubard 1998, Survey Methodology 24:193-201); t has one degree of freedom less than the
     effective number of clusters.
     """
-    level = _checks.level(level)
-    x, sizes = _checks.counts(successes, "successes"), _checks.counts(trials, "trials")
-    _checks.same_length(sizes.size, x.size, "successes")
+    level = checked_level(level)
+    x, sizes = checked_counts(successes, "successes"), checked_counts(trials, "trials")
+    check_same_length(sizes.size, x.size, "successes")
     n, hits, m = int(sizes.sum()), int(x.sum()), int((sizes > 0).sum())
     if n == 0:
         return Estimate.null("no trials", level=level, method="wilson, cluster design effect")
@@ -222,11 +234,90 @@ def _beta_interval(successes: int, n: int, prior: float, level: float, method: s
     """Equal tails of Beta(hits + prior, misses + 1 − prior) below and Beta(hits + 1 − prior, misses + prior) above."""
     from scipy.special import betaincinv
 
-    hits, trials = _checks.successes(successes, n)
-    level = _checks.level(level)
+    hits, trials = checked_successes(successes, n)
+    level = checked_level(level)
     if trials == 0:
         return Estimate.null("no trials", level=level, method=method)
     tail, misses = (1.0 - level) / 2.0, trials - hits
     low = 0.0 if hits == 0 else float(betaincinv(hits + prior, misses + 1.0 - prior, tail))
     high = 1.0 if misses == 0 else float(betaincinv(hits + 1.0 - prior, misses + prior, 1.0 - tail))
     return Estimate(value=hits / trials, low=low, high=high, level=level, n=trials, method=method)
+
+
+def quantile(
+    values: npt.ArrayLike, q: float, *, clusters: npt.ArrayLike | None = None, level: float = 0.95
+) -> Estimate:
+    """The smallest value that at least a share q of the column does not exceed, with an order-statistic interval.
+
+    The interval [x_(l), x_(u)] covers the true quantile with probability P(l ≤ Binomial(n, q) < u), whatever the
+    distribution. Of values that come in clusters its ends are the quantiles at the ends of Wilson's interval of the share q, at
+    the clusters' design effect (Woodruff 1952, JASA 47:635-646). Where the column is too short for an end at this level,
+    that end is null and a warning says so.
+    """
+    column, level = checked_column(values, "values"), checked_level(level)
+    if not 0.0 < q < 1.0:
+        raise StatsError(f"quantile {q!r} is not between 0 and 1")
+    n = column.size
+    if n == 0:
+        return Estimate.null("no values", level=level, method="order statistics")
+    ordered = np.sort(column)
+    value = float(ordered[order_statistic(n, q) - 1])
+    if clusters is None:
+        method, warnings = "order statistics", tuple[str, ...]()
+        low, high = _order_places(n, q, (1.0 - level) / 2.0)
+    else:
+        share = _share_up_to(column, value, order_statistic(n, q), clusters, level)
+        method, warnings = f"order statistics at {share.method.partition(', ')[2]}", share.warnings
+        low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
+    missing = [end for end, outside in (("a lower", low < 1), ("an upper", high > n)) if outside]
+    few = (f"{n} values are too few for {end} end of the {q:g} quantile at this level" for end in missing)
+    return Estimate(
+        value=value,
+        low=float(ordered[low - 1]) if low >= 1 else None,
+        high=float(ordered[high - 1]) if high <= n else None,
+        level=level,
+        n=n,
+        method=method,
+        warnings=(*warnings, *few),
+    )
+
+
+def _share_up_to(column: FloatArray, value: float, place: int, clusters: npt.ArrayLike, level: float) -> Estimate:
+    """The share of values up to the quantile, which is the value at this place of them all, over clusters."""
+    cluster, m = cluster_codes(clusters, column.size)
+    sizes = np.bincount(cluster)
+    # Of equal values at the quantile only so many count as up to it that the share is q.
+    below = np.bincount(cluster[column < value], minlength=m)
+    ties = np.bincount(cluster[column == value], minlength=m)
+    hits = below + np.round(ties * (place - below.sum()) / ties.sum()).astype(np.int64)
+    return cluster_wilson(hits, sizes, level=level)
+
+
+def quantile_values(values: npt.ArrayLike, shares: Sequence[float]) -> list[float]:
+    """The values of `quantile` alone, of a column that is not empty."""
+    column = checked_column(values, "values")
+    places = [order_statistic(column.size, q) - 1 for q in shares]
+    parted = np.partition(column, places)
+    return [float(parted[place]) for place in places]
+
+
+def order_statistic(n: int, q: float) -> int:
+    """ceil(n·q) in 1 … n: the rank of the q quantile as the inverse of the empirical distribution."""
+    # n·q is a decimal share meant exactly: 0.95 of 20 is the 19th value, not the 20th because 0.95 is not a double.
+    return min(max(math.ceil(n * q * (1.0 - 4e-16)), 1), n)
+
+
+def exceedance(values: npt.ArrayLike, limit: float, *, level: float = 0.95) -> Estimate:
+    """The share of values above the limit (a value at the limit does not exceed it), with Wilson's interval."""
+    column = checked_column(values, "values")
+    return wilson(int((column > limit).sum()), column.size, level=level)
+
+
+def _order_places(n: int, q: float, tail: float) -> tuple[int, int]:
+    # The largest l with P(Bin ≤ l - 1) ≤ tail and the smallest u with P(Bin ≥ u) ≤ tail; 0 and n + 1 mean none.
+    ranks, cumulative = binomial_cdf(n, q)
+    fits = ranks[cumulative <= tail]
+    below = int(fits[-1]) + 1 if fits.size else 0
+    enough = ranks[cumulative >= 1.0 - tail]
+    above = int(enough[0]) + 1 if enough.size else n + 1
+    return below, above

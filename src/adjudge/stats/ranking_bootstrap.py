@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from adjudge.stats._checks import BoolArray, FloatArray, IntArray
+from adjudge.stats.estimate import BoolArray, FloatArray, IntArray
 from adjudge.stats.replicates import quotient
 
 MATRIX_UP_TO = 2048
@@ -211,8 +211,6 @@ class Curve:
 
     def recall_at(self, drawn: FloatArray, target: float) -> FloatArray:
         """The largest TPR with FPR at most the target in each resample; NaN where one class was not drawn."""
-        from adjudge.stats.ranked import largest_allowed
-
         resamples_at_once = max(1, _ROW_CELLS // self.size)
         if len(drawn) > resamples_at_once:
             parts = [
@@ -251,6 +249,17 @@ class Curve:
         known = np.minimum(rows, self.place.size - 1)
         weight = np.take_along_axis(drawn, self.place[known].astype(np.intp), axis=1)
         return np.where((rows < self.place.size) & (self.positive[known] == positive), weight, 0.0)
+
+
+def largest_allowed(negatives: npt.NDArray[np.generic], target: float) -> IntArray:
+    """The largest number of false positives whose rate among so many negatives is at most the target."""
+    total = np.asarray(negatives, dtype=np.float64)
+    guess = np.floor(total * target) + 1.0
+    # A correctly rounded share k/n compares with a decimal target as the numbers meant do.
+    for _ in range(2):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            guess = np.where((guess > total) | (guess / total > target), guess - 1.0, guess)
+    return np.maximum(guess, 0.0).astype(np.int64)
 
 
 def _block_counts(place: Codes, positive: BoolArray, size: int, m: int) -> FloatArray:

@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 
 from adjudge.errors import StatsError
-from adjudge.stats._checks import FloatArray
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray
 from adjudge.stats.proportions import FEW_CLUSTERS, normal_cdf, normal_quantile, student_quantile
 
 Method = Literal["expanded", "percentile", "bca"]

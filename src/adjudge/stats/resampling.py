@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats._checks import FloatArray, IntArray
+from adjudge.stats.estimate import FloatArray, IntArray
 
 ENUMERATE_UP_TO = 9
 """24,310 distinct resamples of 9 units; of 10 there would be 92,378, more than anyone draws."""

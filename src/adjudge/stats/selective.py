@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats import _checks
-from adjudge.stats._checks import FloatArray, IntArray
 from adjudge.stats.bootstrap import Drawing, Statistic, level_of, statistic_of_counts
 from adjudge.stats.cells import several_of_cells
 from adjudge.stats.confidence_bins import Tally
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import Estimate, FloatArray, IntArray, checked_column, checked_flags, cluster_codes
 from adjudge.stats.proportions import wilson
 
 Area = Literal["aurc", "e_aurc"]
@@ -60,8 +58,8 @@ class Blocks:
     def partial(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike) -> Blocks:
         """Of a batch of rows. Confidences may be any finite scores."""
         # Adding 0.0 turns -0.0 into 0.0.
-        c = _checks.column(confidence, "confidence") + 0.0
-        wrong = ~_checks.flags(correct, "correct", c.size)
+        c = checked_column(confidence, "confidence") + 0.0
+        wrong = ~checked_flags(correct, "correct", c.size)
         return cls._gathered(c, np.ones(c.size, dtype=np.int64), wrong.astype(np.int64))
 
     @classmethod
@@ -158,7 +156,7 @@ def selective_areas(
     functions = [_moved(area, float(getattr(whole, area)), cells) for area in wanted]
     if clusters is None:
         return several_of_cells(cells.astype(np.int64), functions, **drawing)
-    cluster, clusters_in_all = _checks.groups(clusters, n)
+    cluster, clusters_in_all = cluster_codes(clusters, n)
     c = np.asarray(confidence, dtype=np.float64)
     where = coarse[np.searchsorted(-blocks.confidence, -c)]
     column = where + m * (np.asarray(correct) == 0)

@@ -27,8 +27,8 @@ from adjudge.protocols.anomaly.overlap import overlap
 from adjudge.protocols.anomaly.rows import Flight, Splits
 from adjudge.protocols.anomaly.rules import NO_SCORES
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
-from adjudge.stats.error_measures import exceedance
-from adjudge.stats.thresholds import exceeded_by_at_most, needed
+from adjudge.stats.detection import exceeded_by_at_most, needed
+from adjudge.stats.proportions import exceedance
 
 FROM_VALIDATION = "clean validation scores"
 FEWEST = 500

@@ -10,7 +10,7 @@ from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, ScoreTable
 from adjudge.protocols.anomaly.checks import FAIL, NOT_APPLICABLE, PASS
 from adjudge.protocols.anomaly.metrics import Measures
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats import ranked, ranking
+from adjudge.stats import ranking
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.resampling import generator
 
@@ -39,7 +39,7 @@ def _shifted(measures: Measures, auroc: Estimate) -> dict[str, Any]:
     attacked = measures.table.attacked
     parts = [attacked[measures.table.rows(int(index))] for index in measures.test]
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
-    moved = ranked.auroc(measures.sorted.slice(measures.test, label), stream=name, **measures.options)
+    moved = ranking.cluster_auroc(measures.sorted.slice(measures.test, label), stream=name, **measures.options)
     kept = moved.value is not None and moved.value - 0.5 > (auroc.value - 0.5) / 2
     why = (
         "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"

@@ -16,7 +16,7 @@ from adjudge.protocols.anomaly.config import AnomalyConfig
 from adjudge.protocols.anomaly.contract import Attacks, Calibration, calibrate, check_consecutive, score_checks
 from adjudge.protocols.anomaly.rules import TITLES
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats.sequences import alarm_events, first_alarms, runs
+from adjudge.stats.detection import alarm_events, first_alarms, runs
 
 Ints = NDArray[np.int64]
 

@@ -16,9 +16,9 @@ from adjudge.protocols.anomaly.batch import ScoreTable, SortedRows
 from adjudge.protocols.anomaly.judge import Decisions
 from adjudge.protocols.anomaly.words import TEST, VAL
 from adjudge.protocols.base import Named
-from adjudge.stats import bootstrap, latency, ranked
-from adjudge.stats.error_measures import quantile
+from adjudge.stats import bootstrap, detection, ranking
 from adjudge.stats.estimate import Estimate, Metric, share
+from adjudge.stats.proportions import quantile
 from adjudge.stats.ranking_bootstrap import Curve, RankedRows
 from adjudge.stats.resampling import ENUMERATE_UP_TO
 
@@ -186,21 +186,21 @@ class Measures:
     def _ranked(self, where: str, chosen: NDArray[np.intp]) -> Estimates:
         rows = self.sorted.slice(chosen)
         n = int(rows.code.size)
-        estimates = [("auroc", ranked.auroc(rows, stream=f"auroc/{where}", **self.options))]
+        estimates = [("auroc", ranking.cluster_auroc(rows, stream=f"auroc/{where}", **self.options))]
         curve = None
         if not rows.one_class:
             whole = chosen.size == self.test.size
             curve = self.sorted.curve if whole else Curve.of(*rows.falling, rows.m)
         for name, target in (("recall_at_1pct_fpr", 0.01), ("recall_at_5pct_fpr", 0.05)):
             estimate = (
-                Estimate.null(ranked.ONE_CLASS, n=n, level=self.level)
+                Estimate.null(ranking.ONE_CLASS, n=n, level=self.level)
                 if curve is None
-                else ranked.recall_at_fpr(curve, target, stream=f"{name}/{where}", **self.options)
+                else ranking.recall_at_fpr(curve, target, stream=f"{name}/{where}", **self.options)
             )
             estimates.append((name, estimate))
         del curve
         estimates.append(("average_precision", self._area(where, chosen, rows)))
-        best = ranked.best_f1(rows)
+        best = ranking.best_f1(rows)
         if best is None:
             return [*estimates, ("oracle_f1", Estimate.null("no positives", n=n, level=self.level))]
         warning = f"chosen on test ({best[1]:g}); not a result"
@@ -212,7 +212,7 @@ class Measures:
         n = int(rows.code.size)
         resamples = comb(2 * rows.m - 1, rows.m) if rows.m <= ENUMERATE_UP_TO else self.options["resamples"]
         if chosen.size == self.test.size and n * resamples <= _AREA_PASSES:
-            return ranked.average_precision(rows, stream=f"ap/{where}", **self.options)
+            return ranking.average_precision(rows, stream=f"ap/{where}", **self.options)
         falling, _ = rows.falling
         if not rows.sizes[:, 1].any():
             return Estimate.null("no positives", n=n, level=self.level)
@@ -269,7 +269,7 @@ class Measures:
             why = f"none of {n} attacks is detected"
             estimates = [(LATENCY + name, Estimate.null(why, n=n, level=self.level)) for name in ("median", "p95")]
         if windows.latency_ms.max() > 0:
-            mean = latency.restricted_mean(
+            mean = detection.restricted_mean(
                 windows.latency_ms,
                 windows.detected,
                 clusters=clusters,

@@ -12,7 +12,7 @@ from adjudge.protocols.anomaly.batch import ScoreTable
 from adjudge.protocols.anomaly.config import PRIMARY
 from adjudge.protocols.anomaly.judge import Decisions
 from adjudge.protocols.anomaly.words import TEST
-from adjudge.stats.thresholds import first_reaching
+from adjudge.stats.detection import first_reaching
 
 HALF = 0.5
 _TARGETS = (HALF, 0.9)

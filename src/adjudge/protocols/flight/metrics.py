@@ -17,9 +17,8 @@ from adjudge.protocols.flight.partials import EXCEEDANCE, PLACE, SCORES, Partial
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats import bootstrap
 from adjudge.stats.cells import multinomial_cells
-from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate, Metric, share
-from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.proportions import cluster_wilson, quantile, wilson
 
 if TYPE_CHECKING:
     from adjudge.protocols.flight.config import FlightConfig

@@ -20,7 +20,7 @@ from adjudge.protocols.flight.model_values import ATOM_KINDS
 from adjudge.protocols.flight.partials import ATOM_FAMILIES, EXCEEDANCE, FIELD_SUMS
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.runs.section import Cell, Column, Section
-from adjudge.stats.error_measures import quantile_values
+from adjudge.stats.proportions import quantile_values
 
 if TYPE_CHECKING:
     from adjudge.protocols.flight.config import FlightConfig

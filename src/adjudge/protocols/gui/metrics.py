@@ -19,10 +19,9 @@ from adjudge.protocols.gui.schemas import OPTIONAL
 from adjudge.protocols.gui.sections import gui_sections, notes_of, refuse_no_match, refuse_other_space
 from adjudge.protocols.gui.spaces import Mask
 from adjudge.stats import bootstrap
-from adjudge.stats.error_measures import quantile
 from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.exact import rounded, total
-from adjudge.stats.proportions import cluster_wilson, wilson
+from adjudge.stats.proportions import cluster_wilson, quantile, wilson
 
 _BY_EPISODE = "Wilson with the design effect of the episodes"
 _WILSON = "Wilson over episodes"

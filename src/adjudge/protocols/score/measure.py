@@ -15,7 +15,7 @@ from adjudge.stats import bootstrap, calibration, selective
 from adjudge.stats.estimate import Estimate
 from adjudge.stats.exact import sum_of
 from adjudge.stats.pass_k import pass_at_k, pass_hat_k
-from adjudge.stats.prediction_powered import ppi_mean
+from adjudge.stats.prevalence import ppi_mean
 from adjudge.stats.proportions import cluster_wilson, wilson
 
 USUAL_K = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100)

@@ -17,7 +17,7 @@ from adjudge.protocols.triage.batch import CACHE_STATES, COMPONENTS
 from adjudge.protocols.triage.counts import Configuration
 from adjudge.protocols.triage.metrics import Draw
 from adjudge.stats import bootstrap, exact
-from adjudge.stats.error_measures import quantile, quantile_values
+from adjudge.stats.proportions import quantile, quantile_values
 
 QUANTILES = (50, 90, 95, 99)
 TYPE = "quantile type 1, the inverse of the empirical distribution"

@@ -14,7 +14,7 @@ from adjudge.protocols.triage.words import Classes
 from adjudge.stats import calibration, confusion, ranking, selective
 from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.proportions import cluster_wilson, wilson
-from adjudge.stats.ranked import ONE_CLASS
+from adjudge.stats.ranking import ONE_CLASS
 
 _WILSON = "Wilson; with the design effect of the samples where there are several trials"
 _BOOTSTRAP = "bootstrap over samples"

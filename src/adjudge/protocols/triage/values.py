@@ -27,10 +27,9 @@ from adjudge.protocols.triage.metrics import (
 )
 from adjudge.protocols.triage.words import Classes
 from adjudge.stats import calibration, exact, ranking
-from adjudge.stats.error_measures import quantile_values
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import wilson
-from adjudge.stats.ranked import ONE_CLASS
+from adjudge.stats.proportions import quantile_values, wilson
+from adjudge.stats.ranking import ONE_CLASS
 
 
 def values(numbers: Numbers) -> dict[str, Estimate]:
