@@ -52,7 +52,7 @@ SAME = (  # changes that mean the same, by file, a part of the source line, and 
     ("verdict/attribution.py", "np.where(observed > high", "", "on a limit the excess is 0 either way"),
     ("verdict/attribution.py", "inside = np.isnan(limit)", "LtE → Lt", "on a limit the excess is 0 either way"),
     ("verdict/attribution.py", "inside = np.isnan(limit)", "GtE → Gt", "on a limit the excess is 0 either way"),
-    ("verdict/checklist.py", "slice(first, last + 1) if", "", "a slice is only faster than its positions"),
+    ("verdict/agent.py", "slice(first, last + 1) if", "", "a slice is only faster than its positions"),
 )
 """What `SAME` lists is run all the same, and not printed as a survivor."""
 

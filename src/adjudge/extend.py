@@ -20,8 +20,7 @@ from adjudge.runs.section import Column, Panel, Section
 from adjudge.stats.bootstrap import mean, ratio_of_sums
 from adjudge.stats.estimate import Estimate, Metric, count, share
 from adjudge.stats.proportions import cluster_wilson, wilson
-from adjudge.verdict.agent import Attribution, EvaluatorAgent, Judgement
-from adjudge.verdict.checklist import Item, ItemStatus
+from adjudge.verdict.agent import Attribution, EvaluatorAgent, Item, ItemStatus, Judgement
 from adjudge.verdict.gates import Gate
 
 __all__ = [

@@ -12,9 +12,8 @@ from adjudge.verdict.adjudicator import (
     stored_reasons,
     stored_statuses,
 )
-from adjudge.verdict.checklist import Reasons
-from adjudge.verdict.checks import CheckedReason, Quote
-from adjudge.verdict.deliberation import Deliberation
+from adjudge.verdict.agent import Reasons
+from adjudge.verdict.deliberation import CheckedReason, Deliberation, Quote
 from verdict.evidence import atom
 
 ATOMS = [atom(0), atom(1, "fail", "WARNING"), atom(2, "fail", "CRITICAL"), atom(3, "fail", "WARNING")]

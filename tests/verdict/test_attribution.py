@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adjudge.evidence.rule import Case, Finding, Limits, Slot
-from adjudge.verdict.checklist import _over_limit, reasons_of
+from adjudge.verdict.agent import _over_limit, reasons_of
 from verdict.evidence import RANGE, ended_rule, evaluated, limits_rule
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from adjudge.errors import CitationRefused
 from adjudge.evidence.atoms import atoms
-from adjudge.verdict.checklist import STATUSES, Item, Organizer, atoms_of, check_checklist, checklist_of, status_of
+from adjudge.verdict.agent import STATUSES, Item, Organizer, atoms_of, check_checklist, checklist_of, status_of
 from verdict.evidence import RANGE, atom, ended_rule, evaluated, limits_rule
 
 RULES = [rule.table() for rule in (limits_rule("a.a", RANGE), ended_rule())]

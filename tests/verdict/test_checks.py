@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.verdict.agent import Attribution, Judgement
-from adjudge.verdict.checklist import Item, ItemStatus
-from adjudge.verdict.checks import REFUSALS, Checked, CheckedReason, Quote, Refusal, check, check_statuses, stands_in
+from adjudge.verdict.agent import Attribution, Item, ItemStatus, Judgement
+from adjudge.verdict.deliberation import (
+    REFUSALS,
+    Checked,
+    CheckedReason,
+    Quote,
+    Refusal,
+    check,
+    check_statuses,
+    stands_in,
+)
 from verdict.evidence import atom
 
 PASSED, WARNED, GRAVE, OPEN = (

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.verdict.agent import Judgement
-from adjudge.verdict.checklist import Item, ItemStatus
-from adjudge.verdict.checks import Refusal
-from adjudge.verdict.deliberation import Case, Deliberation, Question, deliberate, rules_decide
+from adjudge.verdict.agent import Item, ItemStatus, Judgement
+from adjudge.verdict.deliberation import Case, Deliberation, Question, Refusal, deliberate, rules_decide
 from verdict.evidence import atom
 
 PASSED, WARNED, GRAVE = atom(0), atom(1, "fail", "WARNING"), atom(2, "fail", "CRITICAL")

@@ -65,8 +65,7 @@ def test_what_is_undefined_may_pass_by_declaration_but_never_without_data(estima
     assert judge([gate], {"m": estimate})[0]["kappa"]["outcome"] == outcome
 
 
-def test_all_gates_must_pass_and_none_is_no_verdict():
+def test_all_gates_must_pass():
     good, bad = Gate.parse("m >= 0.5"), Gate.parse("m >= 0.9")
     assert judge([good, bad], {"m": HALF})[1] is False
     assert judge([good], {"m": HALF})[1] is True
-    assert judge([], {"m": HALF}) == ({}, None)

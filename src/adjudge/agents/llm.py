@@ -26,8 +26,7 @@ from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import digest
 from adjudge.provenance.redact import Redactor, secrets_of_environment
 from adjudge.verdict.agent import Judgement
-from adjudge.verdict.checks import Refusal
-from adjudge.verdict.deliberation import Case, Deliberation, Question, deliberate
+from adjudge.verdict.deliberation import Case, Deliberation, Question, Refusal, deliberate
 from adjudge.verdict.transcripts import Exchange, Heard, TranscribedAgent
 
 ANSWER_TOKENS = 1500

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from adjudge.evidence.atoms import Atom
-from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, EvaluatorAgent, Judgement
-from adjudge.verdict.checklist import CheckedItems
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, CheckedItems, EvaluatorAgent, Judgement
 
 
 class AlwaysEligible(EvaluatorAgent):

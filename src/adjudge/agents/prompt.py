@@ -15,8 +15,7 @@ from adjudge.provenance.canonical import digest
 from adjudge.readers.extract import Extractor
 from adjudge.runs.section import schema
 from adjudge.verdict.agent import Attribution, Judgement
-from adjudge.verdict.checks import Refusal
-from adjudge.verdict.deliberation import Case, Question
+from adjudge.verdict.deliberation import Case, Question, Refusal
 
 PASSED_SHOWN, NOT_APPLICABLE_SHOWN = 20, 20
 ANSWER_SHOWN = 8000

@@ -29,8 +29,7 @@ from adjudge.stats.estimate import Estimate, Metric, by_gate_name, count, declar
 from adjudge.stats.proportions import wilson
 from adjudge.verdict.adjudicator import AGENT_TABLE, TRANSCRIPTS, Adjudicator
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, rule_verdicts
-from adjudge.verdict.checks import REFUSALS, stands_in
-from adjudge.verdict.deliberation import AGENT, NOT_ASKED
+from adjudge.verdict.deliberation import AGENT, NOT_ASKED, REFUSALS, stands_in
 from adjudge.verdict.gates import Gate, judge
 
 METRICS: tuple[Metric, ...] = (
@@ -288,7 +287,7 @@ def metrics_document(
     by_name |= {name: estimate for name, _, estimate in counts}
     metrics = metrics_of(chosen)
     names = [named.name for named in (*measured.estimates, *counts)]
-    outcomes, passed = judge(gates, by_name)
+    outcomes, passed = judge(gates, by_name) if gates else ({}, None)
     tally = counted.tally
     buckets, problems = tally.closed(measured.buckets) if measured.buckets else (tally.of_models(), [])
     tables = [*measured.sections]

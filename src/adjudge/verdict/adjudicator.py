@@ -18,10 +18,21 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.table import Evidence
-from adjudge.verdict.agent import ELIGIBLE, EvaluatorAgent, Judgement, RuleBasedAgent, Verdicts, rule_verdicts
-from adjudge.verdict.checklist import STATUSES, Item, Organizer, Reasons, check_checklist, reasons_of
-from adjudge.verdict.checks import Refusal
-from adjudge.verdict.deliberation import DECIDED_BY, NOT_ASKED, Case, Deliberation, deliberate
+from adjudge.verdict.agent import (
+    ELIGIBLE,
+    STATUSES,
+    EvaluatorAgent,
+    Item,
+    Judgement,
+    Organizer,
+    Reasons,
+    RuleBasedAgent,
+    Verdicts,
+    check_checklist,
+    reasons_of,
+    rule_verdicts,
+)
+from adjudge.verdict.deliberation import DECIDED_BY, NOT_ASKED, Case, Deliberation, Refusal, deliberate
 from adjudge.verdict.transcripts import Exchange, TranscribedAgent, exchanges_by_row, transcript_table
 
 _PLACES, _TEXTS, _FLAGS = pa.list_(pa.int16()), pa.list_(pa.string()), pa.list_(pa.bool_())

@@ -44,8 +44,8 @@ class Gate:
         return cls(text.strip(), match["metric"].strip(), match["op"], bound, match["on"] or "value")
 
 
-def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dict[str, Any], bool | None]:
-    """Every gate with its outcome, and whether all pass (None without gates). Unknown does not pass."""
+def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dict[str, Any], bool]:
+    """Every gate with its outcome, and whether all pass. Unknown does not pass."""
     results: dict[str, Any] = {}
     for gate in gates:
         estimate = estimates.get(gate.metric)
@@ -57,15 +57,6 @@ def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dic
             why = estimate.why or f"the estimate has no {gate.on} end"
         else:
             outcome, why = ("pass" if _OPERATORS[gate.op](observed, gate.bound) else "fail"), None
-        results[gate.name] = {
-            "metric": gate.metric,
-            "op": gate.op,
-            "bound": gate.bound,
-            "on": gate.on,
-            "observed": observed,
-            "outcome": outcome,
-            "why": why,
-        }
-    if not gates:
-        return results, None
+        told = {name: getattr(gate, name) for name in ("metric", "op", "bound", "on")}
+        results[gate.name] = {**told, "observed": observed, "outcome": outcome, "why": why}
     return results, all(result["outcome"] == "pass" for result in results.values())

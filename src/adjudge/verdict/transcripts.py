@@ -9,8 +9,7 @@ from dataclasses import astuple, dataclass
 import pyarrow as pa
 
 from adjudge.verdict.agent import EvaluatorAgent, Judgement
-from adjudge.verdict.checks import Refusal
-from adjudge.verdict.deliberation import Case, Deliberation, Question, deliberate
+from adjudge.verdict.deliberation import Case, Deliberation, Question, Refusal, deliberate
 
 SCHEMA = pa.schema(
     [

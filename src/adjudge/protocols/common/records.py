@@ -19,8 +19,7 @@ from adjudge.verdict.adjudicator import (
     stored_reasons,
     stored_statuses,
 )
-from adjudge.verdict.agent import RuleBasedAgent
-from adjudge.verdict.checklist import Item, atoms_of, checklist_of
+from adjudge.verdict.agent import Item, RuleBasedAgent, atoms_of, checklist_of
 
 OF_ATOM = ("id", "rule", "field", "outcome", "severity", "observed", "message")
 """What a record says of an atom, where its protocol asks for nothing else."""

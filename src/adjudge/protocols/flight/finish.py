@@ -19,11 +19,10 @@ from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED
 from adjudge.protocols.common.many import note as many_note
 from adjudge.protocols.flight import charts, sections
-from adjudge.protocols.flight.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.flight.config import Library
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.judge import ceiling_note
-from adjudge.protocols.flight.metrics import ModelNumbers
+from adjudge.protocols.flight.metrics import DATASET_COLUMNS, ModelNumbers, comparable
 from adjudge.protocols.flight.model_values import ATOM_KINDS, split_values
 from adjudge.protocols.flight.partials import MOST_COMPARED, PAIR_SUMS, PLACE, Partial, compared_models, merge, pooled
 from adjudge.protocols.flight.references import OTHER_TASK

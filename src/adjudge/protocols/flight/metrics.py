@@ -1,4 +1,4 @@
-"""The metrics of a flight run: what is declared, and how the partials of a model become estimates."""
+"""The metrics of a flight run: what is declared and what may be paired, and how the partials of a model become estimates."""
 
 from __future__ import annotations
 
@@ -145,6 +145,46 @@ METRICS = (
     _tail("rmse", 95, "root mean squared errors"),
     _tail("rmse", 99, "root mean squared errors"),
 )
+
+
+DATASET_COLUMNS = ("gold",)
+"""Columns that are the data set's own, whatever the models answer."""
+
+
+def comparable(scores: str) -> list[dict[str, Any]]:
+    """What `adjudge compare` may pair, what matters most first; scores only where the fixed profile was asked for."""
+    outcomes: list[dict[str, Any]] = [
+        {
+            "name": "eligibility_rate",
+            "column": "verdict",
+            "equals": "eligible",
+            "kind": "binary",
+            "cluster": "flight",
+            "phrases": {
+                "better": "stays within physics and safety more often",
+                "worse": "stays within physics and safety less often",
+            },
+        }
+    ]
+    if scores in {"fixed", "both"}:
+        outcomes += [
+            {
+                "name": "total_score_all",
+                "title": "total score (ineligible as 0)",
+                "column": "total",
+                "null": 0.0,
+                "kind": "mean",
+                "cluster": "flight",
+            },
+            {
+                "name": "error_score",
+                "title": "error score (where both are eligible)",
+                "column": "error",
+                "kind": "mean",
+                "cluster": "flight",
+            },
+        ]
+    return outcomes
 
 
 class ModelNumbers:
