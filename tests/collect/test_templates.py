@@ -6,7 +6,7 @@ import pytest
 
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes, shipped_template, template_file
 from adjudge.errors import ConfigError
-from adjudge.protocols.flight.task_files import task_named, task_record
+from adjudge.protocols.flight.make_tasks import task_named, task_record
 
 
 def test_blocks_are_the_messages_and_without_blocks_all_is_the_users():

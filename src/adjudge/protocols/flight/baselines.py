@@ -27,7 +27,7 @@ import msgspec
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.fields import ANGLES, FIELDS, TASKS, Task
-from adjudge.protocols.flight.task_files import State, write_whole
+from adjudge.protocols.flight.make_tasks import State, write_whole
 
 METRES_PER_DEGREE = 111_320.0
 DECIMALS = 6

@@ -27,8 +27,8 @@ from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.baselines import as_answer, kinematic, persistence
 from adjudge.protocols.flight.config import fitting_library_text
 from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
+from adjudge.protocols.flight.make_tasks import State, question, reference_record, task_named, task_record, write_whole
 from adjudge.protocols.flight.simulate import PROFILES, as_recorded, fly
-from adjudge.protocols.flight.task_files import State, question, reference_record, task_named, task_record, write_whole
 
 ERROR_SPREAD = {
     f.LATITUDE: 2e-5,

@@ -20,7 +20,6 @@ from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.protocols.flight import references, rows
-from adjudge.protocols.flight import reread as again
 from adjudge.protocols.flight import samples as columns
 from adjudge.protocols.flight.batch import FlightBatch, FlightReader
 from adjudge.protocols.flight.config import check, config_of, load
@@ -137,7 +136,7 @@ class FlightPlan(RulePlan):
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Take every answer out of its text again; a text that was cut at the bound is left."""
-        return again.differences(self._rules_for(samples).task, samples, outputs, repairs=self.settings.repairs)
+        return columns.reread(self._rules_for(samples).task, samples, outputs, repairs=self.settings.repairs)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

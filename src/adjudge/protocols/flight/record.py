@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.protocols.common.records import agent_output
+from adjudge.protocols.common.plan import agent_output
 from adjudge.protocols.flight.fields import ANGLES, FIELDS
 from adjudge.protocols.flight.judge import DIMENSIONS
 from adjudge.protocols.flight.references import NO_GOLD

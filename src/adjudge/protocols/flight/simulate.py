@@ -17,7 +17,7 @@ import numpy as np
 from adjudge.protocols.flight import fields as f
 from adjudge.protocols.flight.fields import FIELDS
 from adjudge.protocols.flight.garmin import FPM_PER_MS, KNOTS_PER_MS
-from adjudge.protocols.flight.task_files import State
+from adjudge.protocols.flight.make_tasks import State
 
 GRAVITY = 9.80665
 METRES_PER_DEGREE = 111_320.0

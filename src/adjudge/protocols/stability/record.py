@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.evidence.atoms import Atom
-from adjudge.protocols.common.records import cited, other_columns, plain_atoms
+from adjudge.protocols.common.plan import cited, other_columns, plain_atoms
 from adjudge.runs.run import Run
 
 

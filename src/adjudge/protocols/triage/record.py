@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from adjudge.evidence.atoms import Atom
-from adjudge.protocols.common.records import cited, picked, plain_atoms
+from adjudge.protocols.common.plan import cited, picked, plain_atoms
 from adjudge.protocols.triage.batch import PROVENANCE, TIMES
 from adjudge.runs.run import Run
 
