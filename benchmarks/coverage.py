@@ -15,13 +15,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from adjudge.stats import bootstrap
-from adjudge.stats.cells import multinomial_cells
+from adjudge.stats.bootstrap import multinomial_cells
 from adjudge.stats.estimate import Estimate, FloatArray
 from adjudge.stats.paired import paired_test
 from adjudge.stats.pass_k import pass_at_k, pass_hat_k
 from adjudge.stats.prevalence import ppi_mean
 from adjudge.stats.proportions import clopper_pearson, cluster_wilson, jeffreys, wilson
-from adjudge.stats.replicates import Method
+from adjudge.stats.resampling import Method
 
 CLUSTERS = 30
 CORRELATION = 0.3

@@ -45,14 +45,14 @@ _ARITHMETIC = {
 
 SAME = (  # changes that mean the same, by file, a part of the source line, and the change
     ("*", "@dataclass(frozen=True)", "True → False", "nobody assigns to it; the type checker holds that"),
-    ("verdict/attribution.py", "_NEAR = 1e6", "", "where digits end is a choice; one more changes nothing"),
-    ("verdict/attribution.py", "_DIGITS = 9", "", "the same"),
-    ("verdict/attribution.py", "else over[:0]", "", "there is nothing to take a part of"),
-    ("verdict/attribution.py", "np.full(worst.size, -1)", "1 → 2", "any negative number is no place"),
-    ("verdict/attribution.py", "np.where(observed > high", "", "on a limit the excess is 0 either way"),
-    ("verdict/attribution.py", "inside = np.isnan(limit)", "LtE → Lt", "on a limit the excess is 0 either way"),
-    ("verdict/attribution.py", "inside = np.isnan(limit)", "GtE → Gt", "on a limit the excess is 0 either way"),
-    ("verdict/agent.py", "slice(first, last + 1) if", "", "a slice is only faster than its positions"),
+    ("verdict/agent.py", "_NEAR = 1e6", "", "where digits end is a choice; one more changes nothing"),
+    ("verdict/agent.py", "_DIGITS = 9", "", "the same"),
+    ("verdict/agent.py", "else over[:0]", "", "there is nothing to take a part of"),
+    ("verdict/agent.py", "np.full(worst.size, -1)", "1 → 2", "any negative number is no place"),
+    ("verdict/agent.py", "np.where(observed > high", "", "on a limit the excess is 0 either way"),
+    ("verdict/agent.py", "inside = np.isnan(limit)", "LtE → Lt", "on a limit the excess is 0 either way"),
+    ("verdict/agent.py", "inside = np.isnan(limit)", "GtE → Gt", "on a limit the excess is 0 either way"),
+    ("evidence/rule.py", "slice(int(positions[0])", "", "a slice is only faster than its positions"),
 )
 """What `SAME` lists is run all the same, and not printed as a survivor."""
 

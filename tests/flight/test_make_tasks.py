@@ -63,7 +63,7 @@ def test_windows_of_pairs_and_reasons(tmp_path, seconds, blank, tasks, left_out)
     assert counts.tasks == tasks
     assert counts.left_out == left_out
     assert counts.windows == len(seconds) - 1
-    assert counts.recorded == tasks + left_out.get(TURN_MISSING, 0)
+    assert sum(log.recorded for log in counts.logs) == tasks + left_out.get(TURN_MISSING, 0)
     assert len(read(counts.tasks_path)) == len(read(counts.reference_path)) == tasks
 
 

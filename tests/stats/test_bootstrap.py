@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adjudge.errors import StatsError
-from adjudge.stats import bootstrap, replicates
-from adjudge.stats.cells import multinomial_cells
+from adjudge.stats import bootstrap, resampling
+from adjudge.stats.bootstrap import multinomial_cells
 from adjudge.stats.proportions import effective_number
 from adjudge.stats.resampling import weights
 
@@ -45,7 +45,7 @@ def test_published_acceleration(reference):
     published = reference("bootstrap")["spatial_test"]
     values = np.array(published["values"], dtype=float)
     table = np.column_stack([values, values**2, np.ones_like(values)])
-    acceleration = replicates._acceleration(variance(table.sum(axis=0) - table), None)
+    acceleration = resampling._acceleration(variance(table.sum(axis=0) - table), None)
     assert acceleration == pytest.approx(published["acceleration"], abs=5e-4)
 
 
@@ -227,7 +227,7 @@ def test_few_rows_in_cells_are_enumerated():
 
 def test_expanded_levels_follow_hesterberg():
     # Hesterberg 2015, section 4.3: Φ(-sqrt(n/(n-1)) · t quantile), here for n = 30.
-    low, high = replicates._expanded_levels(30, 1, 0.95)
+    low, high = resampling._expanded_levels(30, 1, 0.95)
     assert low == pytest.approx(stats.norm.cdf(-math.sqrt(30 / 29) * stats.t.ppf(0.975, 29)), abs=1e-15)
     assert high == pytest.approx(1 - low, abs=1e-12)
 

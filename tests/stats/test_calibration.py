@@ -16,10 +16,10 @@ from adjudge.stats.calibration import (
     brier_value,
     ece,
     ece_value,
+    equal_width,
     log_loss,
     reliability_table,
 )
-from adjudge.stats.confidence_bins import equal_width
 
 ROWS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=80).map(
     lambda rows: (np.array([c for c, _ in rows]), np.array([y for _, y in rows]))

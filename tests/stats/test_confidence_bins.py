@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge.errors import StatsError
-from adjudge.stats.confidence_bins import assign, columns, edges, equal_mass, equal_width
+from adjudge.stats.calibration import assign, columns, edges, equal_mass, equal_width
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from adjudge.errors import StatsError
 from adjudge.stats import exact
 from adjudge.stats.bootstrap import BLOCKS, mean
-from adjudge.stats.calibration import brier, brier_and_log_loss, ece_value, log_loss, reliability_table
-from adjudge.stats.confidence_bins import Tally, assign, cut
+from adjudge.stats.calibration import Tally, assign, brier, brier_and_log_loss, ece_value, log_loss, reliability_table
 from adjudge.stats.ranking import auroc
+from adjudge.stats.resampling import cut
 from adjudge.stats.selective import Blocks
 
 PAIRS = st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=120).map(

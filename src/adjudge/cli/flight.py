@@ -105,9 +105,7 @@ def make_tasks(logs: tuple[str, ...], task: str, out: Path, force: bool) -> int:
     counts = make([Path(log) for log in logs], task, out, force=force)
     say(f"{counts.tasks} {task} tasks of {counts.windows} windows in {out}")
     for log in counts.logs:
-        say(
-            f"{log.log} ({log.system}): {log.tasks} tasks; {log.recorded} windows complete in what the log records",
-        )
+        say(f"{log.log} ({log.system}): {log.tasks} tasks; {log.recorded} windows complete in what the log records")
         for reason, count in log.left_out.items():
             say(f"  left out {count}: {reason}")
         if log.nul_tail:

@@ -18,9 +18,9 @@ import pyarrow as pa
 from adjudge.comparisons.outcomes import Floats, Outcome, all_hold, plain
 from adjudge.stats import calibration, selective
 from adjudge.stats.bootstrap import Statistic
-from adjudge.stats.confidence_bins import equal_width
+from adjudge.stats.calibration import equal_width
 from adjudge.stats.ranking import auroc_value
-from adjudge.stats.replicates import quotient
+from adjudge.stats.resampling import quotient
 
 _BLOCKS, _FEW_BLOCKS, _MANY_ROWS = 128, 32, 20_000
 _STEP = 1e-4

@@ -17,8 +17,6 @@ from adjudge.evidence.table import Evidence, Reasons
 from adjudge.evidence.vocabulary import CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS, WARNING
 
 _WARNING, _CRITICAL = np.uint8(WARNING), np.uint8(CRITICAL)  # so that a choice of them is as small as the column
-
-
 _ONLY: ContextVar[frozenset[str] | None] = ContextVar("only", default=None)
 
 
@@ -59,11 +57,6 @@ class VerifierGraph:
             np.array([self.layout.codes.index(code) for code in rule.codes], dtype=np.int16) for rule in self.rules
         ]
 
-    def slots_of(self, name: str) -> NDArray[np.intp]:
-        """The positions of all atoms of a rule code or a family."""
-        positions = [np.arange(self._starts[i], self._starts[i + 1]) for i in self._names.get(name, ())]
-        return np.concatenate(positions) if positions else np.zeros(0, dtype=np.intp)
-
     def evaluate(self, batch: Any) -> Evidence:
         """Every rule over one batch; `batch.n` samples in, `layout.width` atoms a sample out."""
         shape = self.layout.width, batch.n
@@ -93,8 +86,9 @@ class VerifierGraph:
         _break(finding, slots, evidence)
         if finding.variant is not None:
             evidence.code[slots] = codes[finding.variant]
-        if finding.observed is not None:
-            _refuse_nan(slots, evidence)
+        if finding.observed is not None:  # what is not a number neither passes nor fails: the instrument failed there
+            nameless = np.isnan(evidence.observed[slots]) & (evidence.outcome[slots] <= FAIL)
+            _replace(nameless, ERROR, "the measured quantity is not a number", slots, evidence)
         if rule.variants:
             failed = evidence.outcome[slots] == FAIL
             evidence.code[slots] = np.where(failed, evidence.code[slots], codes[0])
@@ -179,13 +173,8 @@ def _exempt(masks: Sequence[tuple[Mask, str]], slots: slice, evidence: Evidence)
     """Take back the atoms where the rule's own conditions do not hold."""
     outcome = evidence.outcome[slots]
     for holds, otherwise in masks:
-        _replace(
-            ~np.broadcast_to(holds, outcome.shape) & (outcome != NOT_APPLICABLE),
-            NOT_APPLICABLE,
-            otherwise,
-            slots,
-            evidence,
-        )
+        exempt = ~np.broadcast_to(holds, outcome.shape) & (outcome != NOT_APPLICABLE)
+        _replace(exempt, NOT_APPLICABLE, otherwise, slots, evidence)
 
 
 def _break(finding: Finding, slots: slice, evidence: Evidence) -> None:
@@ -197,12 +186,6 @@ def _break(finding: Finding, slots: slice, evidence: Evidence) -> None:
         evidence.severity[position, broken] = 0
         evidence.observed[position, broken] = np.nan
         evidence.reasons.put(position, broken, text)
-
-
-def _refuse_nan(slots: slice, evidence: Evidence) -> None:
-    """A quantity that is not a number neither passes nor fails: the instrument failed there."""
-    nameless = np.isnan(evidence.observed[slots]) & (evidence.outcome[slots] <= FAIL)
-    _replace(nameless, ERROR, "the measured quantity is not a number", slots, evidence)
 
 
 def _replace(atoms: Mask, outcome: int, why: str, slots: slice, evidence: Evidence) -> None:

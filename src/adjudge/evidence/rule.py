@@ -290,9 +290,7 @@ class Layout:
     @classmethod
     def of(cls, rules: Sequence[dict[str, Any]]) -> Layout:
         """The layout of a rule table (the entries of rules.json)."""
-        codes: list[str] = []
-        for rule in rules:
-            codes += [rule["code"], *(variant["code"] for variant in rule["variants"])]
+        codes = [entry["code"] for rule in rules for entry in (rule, *rule["variants"])]
         positions = [Position(rule, slot) for rule in rules for slot in rule["slots"]]
         fields = list(dict.fromkeys(p.slot["field"] for p in positions if p.slot["field"] is not None))
         where = {name: index for index, name in enumerate(fields)}
@@ -317,15 +315,18 @@ class Layout:
 
     def positions_of(self, *names: str) -> NDArray[np.intp]:
         """The positions whose rule code or family is one of `names`."""
-        chosen = [
-            index
-            for index, position in enumerate(self.positions)
-            if position.rule["family"] in names or position.rule["code"] in names
-        ]
-        return np.array(chosen, dtype=np.intp)
+        return np.flatnonzero(
+            [place.rule["family"] in names or place.rule["code"] in names for place in self.positions]
+        )
 
     def describe(self, position: int) -> str:
         """A position in words: the rule, and the field it is about."""
         place = self.positions[position]
         field = place.slot["field"]
         return str(place.rule["code"]) + ("" if field is None else f" on {field}")
+
+
+def as_slice(positions: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Neighbouring positions as a slice, which costs no copy."""
+    neighbours = positions.size and positions[-1] - positions[0] + 1 == positions.size
+    return slice(int(positions[0]), int(positions[-1]) + 1) if neighbours else positions

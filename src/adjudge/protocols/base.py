@@ -244,13 +244,7 @@ class Protocol(ABC):
     def plan(self, config: Mapping[str, Any]) -> Plan:
         """A plan from a whole or partial configuration; a wrong one is a ConfigError."""
 
-    def record(
-        self,
-        run: Run,
-        row: dict[str, Any],
-        atoms: Sequence[Atom],
-        output: dict[str, Any],
-    ) -> dict[str, Any]:
+    def record(self, run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
         """One sample as an object, for `export --records` and `run.record`."""
         raise ConfigError(f"protocol {self.name} has no record view")
 

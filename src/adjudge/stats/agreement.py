@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats.bootstrap import Drawing, level_of
-from adjudge.stats.cells import multinomial_cells
+from adjudge.stats.bootstrap import Drawing, level_of, multinomial_cells
 from adjudge.stats.estimate import Estimate, FloatArray, IntArray, check_same_length, checked_counts, checked_level
 from adjudge.stats.proportions import normal_quantile, wilson
-from adjudge.stats.replicates import quotient
+from adjudge.stats.resampling import quotient
 
 Weights = Literal["unweighted", "linear", "quadratic"]
 Disagreement = Sequence[Sequence[int]] | npt.NDArray[np.integer]

@@ -2,13 +2,15 @@
 
 A resample is a vector of how often each unit was drawn, so a statistic of sums needs W @ sums and never the rows.
 Columns of sums are put on a binary grid so coarse that every product W @ sums is exact in float64: the same bits
-whatever order BLAS adds in. `replicates` makes intervals of what comes out.
+whatever order BLAS adds in. Of independent rows in cells a resample is a multinomial draw of how many rows fall into
+each. `resampling` makes intervals of what comes out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, NotRequired, TypedDict, Unpack
 
 import numpy as np
@@ -16,19 +18,18 @@ import numpy.typing as npt
 
 from adjudge.errors import StatsError
 from adjudge.stats import exact
-from adjudge.stats.confidence_bins import cut
 from adjudge.stats.estimate import (
     Estimate,
     FloatArray,
     IntArray,
     check_same_length,
     checked_column,
+    checked_counts,
     checked_level,
     cluster_codes,
 )
 from adjudge.stats.proportions import effective_number
-from adjudge.stats.replicates import NAMES, Method, few, interval_of
-from adjudge.stats.resampling import generator, resamples_of
+from adjudge.stats.resampling import ENUMERATE_UP_TO, NAMES, Method, cut, few, generator, interval_of, resamples_of
 
 RESAMPLES = 2000
 
@@ -181,27 +182,16 @@ def resample(
     level = level_of(drawing)
     m, n, sizes, strata, unit = units
     if m == 1:
-        return Estimate(
-            value=value,
-            level=level,
-            n=n,
-            method=f"{unit} bootstrap",
-            warnings=(f"one {unit} only: its variation cannot be seen, so there is no interval",),
-        )
+        warning = f"one {unit} only: its variation cannot be seen, so there is no interval"
+        return Estimate(value=value, level=level, n=n, method=f"{unit} bootstrap", warnings=(warning,))
     seed, stream, method = drawing["seed"], drawing.get("stream", ""), drawing.get("method", "expanded")
     plan = resamples_of(m, drawing.get("resamples", RESAMPLES), seed=seed, stream=stream, strata=strata)
     replicates = np.concatenate([np.asarray(replicate(drawn), dtype=np.float64) for drawn in plan.chunks()])
     design = f"stratified {unit}" if len(plan.strata) > 1 else unit
-    estimate = Estimate(
-        value=value,
-        level=level,
-        n=n,
-        method=f"{design} bootstrap, {NAMES[method]}, {plan.says}",
-        seed=plan.recorded_seed,
-        warnings=few(m, unit, 0 if plan.enumerated is None else len(plan.enumerated)),
-    )
+    name = f"{design} bootstrap, {NAMES[method]}, {plan.says}"
+    warnings = few(m, unit, 0 if plan.enumerated is None else len(plan.enumerated))
     return interval_of(
-        estimate,
+        Estimate(value=value, level=level, n=n, method=name, seed=plan.recorded_seed, warnings=warnings),
         replicates,
         method,
         units=m if sizes is None else effective_number(sizes),
@@ -334,3 +324,76 @@ def one(values: FloatArray) -> float | None:
     """The only value of an array; None where it is not finite."""
     value = float(np.asarray(values, dtype=np.float64).reshape(-1)[0])
     return value if math.isfinite(value) else None
+
+
+def multinomial_cells(
+    cells: npt.ArrayLike,
+    function: Statistic,
+    *,
+    value: float | None = None,
+    why_null: str = UNDEFINED,
+    **drawing: Unpack[Drawing],
+) -> Estimate:
+    """A statistic of independent rows in cells: counts[k]."""
+    return several_of_cells(cells, [(function, value)], why_null=why_null, **drawing)[0]
+
+
+def several_of_cells(
+    cells: npt.ArrayLike,
+    functions: Sequence[tuple[Statistic, float | None]],
+    *,
+    why_null: str = UNDEFINED,
+    **drawing: Unpack[Drawing],
+) -> list[Estimate]:
+    """As `multinomial_cells`, several statistics from the same resamples, each with its value where the caller has it."""
+    table = checked_counts(cells, "cells")
+    level = level_of(drawing)
+    n = int(table.sum())
+    totals = table.astype(np.float64)
+    if n == 0:
+        return [Estimate.null("no rows", level=level) for _ in functions]
+    values = [one(function(totals[None, :])) if value is None else value for function, value in functions]
+    wanted = [(function, value) for (function, _), value in zip(functions, values, strict=True) if value is not None]
+    if n <= ENUMERATE_UP_TO:
+        rows = np.eye(table.size)[np.repeat(np.arange(table.size), table)]
+        estimates = [
+            statistic_of_counts(rows, function, value=value, unit="row", **drawing) for function, value in wanted
+        ]
+    else:
+        replicates = _replicates(table, [function for function, _ in wanted], drawing)
+        method, resamples = drawing.get("method", "expanded"), drawing.get("resamples", RESAMPLES)
+        name = f"row bootstrap, {NAMES[method]}, {resamples} resamples"
+        estimates = [
+            interval_of(
+                Estimate(value=value, level=level, n=n, method=name, seed=drawing["seed"], warnings=few(n, "row")),
+                values_of_resamples,
+                method,
+                units=n,
+                jackknife=partial(_leave_one_out, function, totals),
+            )
+            for (function, value), values_of_resamples in zip(wanted, replicates, strict=True)
+        ]
+    known = iter(estimates)
+    return [Estimate.null(why_null, n=n, level=level) if value is None else next(known) for value in values]
+
+
+def _leave_one_out(function: Statistic, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The statistic without one row of each cell, and how many rows the cell has."""
+    used = totals > 0
+    return function(totals - np.eye(totals.size)[used]), totals[used]
+
+
+def _replicates(table: IntArray, functions: Sequence[Statistic], drawing: Drawing) -> list[FloatArray]:
+    """Every statistic of every resample; few resamples at a time, so that they stay in the processor's cache."""
+    if not functions:
+        return []
+    random, resamples = generator(drawing["seed"], drawing.get("stream", "")), drawing.get("resamples", RESAMPLES)
+    rows = max(1, CELLS_AT_ONCE // table.size)
+    used = np.flatnonzero(table)
+    size = int(table.sum())
+    chunks: list[list[FloatArray]] = []
+    for start in range(0, resamples, rows):
+        drawn = np.zeros((min(rows, resamples - start), table.size))
+        drawn[:, used] = random.multinomial(size, table[used] / size, size=len(drawn))
+        chunks.append([function(drawn) for function in functions])
+    return [np.concatenate(chunks_of_one) for chunks_of_one in zip(*chunks, strict=True)]

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from adjudge.errors import StatsError
 from adjudge.stats import bootstrap
-from adjudge.stats.cells import multinomial_cells
+from adjudge.stats.bootstrap import multinomial_cells
 from adjudge.stats.estimate import Estimate, FloatArray, IntArray, checked_level
 from adjudge.stats.proportions import cluster_wilson, wilson
-from adjudge.stats.replicates import quotient
+from adjudge.stats.resampling import quotient
 
 NO_ANSWER = ("abstained", "errored", "missing")
 Over = Literal["all", "answered"]
@@ -67,13 +67,7 @@ class Confusion:
             raise StatsError(f"label {label!r} is not one of {', '.join(self.labels)}") from None
 
 
-def f1(
-    confusion: Confusion,
-    label: str,
-    *,
-    over: Over = "answered",
-    **drawing: Unpack[bootstrap.Drawing],
-) -> Estimate:
+def f1(confusion: Confusion, label: str, *, over: Over = "answered", **drawing: Unpack[bootstrap.Drawing]) -> Estimate:
     """2 TP / (2 TP + FP + FN) of a class; null when no row has the class and none was given it.
 
     Where all or none of TP + FP + FN are TP every resample has the same F1. The interval is then Wilson's for the share

@@ -179,14 +179,12 @@ def restricted_mean(
     events, at_risk = curve.detected[: later.size], curve.at_risk[: later.size]
     terms = np.divide(events, at_risk * (at_risk - events), out=np.zeros(later.size), where=later > 0)
     half = normal_quantile(0.5 + level / 2.0) * math.sqrt(math.fsum(later**2 * terms))
-    return Estimate(
-        value=value,
-        low=max(0.0, value - half),
-        high=min(end, value + half),
-        level=level,
-        n=column.size,
-        method=f"kaplan-meier restricted mean to {end:g}, greenwood",
+    low, high, method = (
+        max(0.0, value - half),
+        min(end, value + half),
+        f"kaplan-meier restricted mean to {end:g}, greenwood",
     )
+    return Estimate(value=value, low=low, high=high, level=level, n=column.size, method=method)
 
 
 def _by_cluster(

@@ -55,16 +55,9 @@ def p_value(ln_p: float, *, method: str, n: int, statistic: float | None = None,
     """A PValue from the natural logarithm of p."""
     ln_p = min(ln_p, 0.0)
     p = math.exp(ln_p)
-    tiny = p < _SMALLEST
-    return PValue(
-        p=_SMALLEST if tiny else p,
-        log10_p=ln_p / _LN10,
-        statistic=statistic,
-        n=n,
-        method=method,
-        seed=seed,
-        warnings=("p is below the smallest double; log10_p carries it",) if tiny else (),
-    )
+    warnings = ("p is below the smallest double; log10_p carries it",) if p < _SMALLEST else ()
+    p, log10_p = max(p, _SMALLEST), ln_p / _LN10
+    return PValue(p=p, log10_p=log10_p, statistic=statistic, n=n, method=method, seed=seed, warnings=warnings)
 
 
 def _discordant(b: int, c: int) -> tuple[int, int]:
@@ -214,14 +207,11 @@ def paired_difference(
     """
     a, b = paired_counts(first, second)
     k = a.shape[1]
-    return statistic_of_counts(
-        np.hstack([a, b]),
-        lambda counts: function(counts[:, :k]) - function(counts[:, k:]),
-        n=n,
-        unit=unit,
-        why_null=UNDEFINED_FOR_ONE,
-        **drawing,
-    )
+
+    def gap(counts: FloatArray) -> FloatArray:
+        return function(counts[:, :k]) - function(counts[:, k:])
+
+    return statistic_of_counts(np.hstack([a, b]), gap, n=n, unit=unit, why_null=UNDEFINED_FOR_ONE, **drawing)
 
 
 def paired_counts(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -101,24 +101,17 @@ def ppi_mean(labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike
     if n < 2:
         return Estimate.null(f"{n} labelled samples; two or more are needed", n=n, level=level, method="PPI++")
     if not total:
-        return Estimate.null(
-            "every sample is labelled: the labelled mean needs no help", n=n, level=level, method="PPI++"
-        )
+        why = "every sample is labelled: the labelled mean needs no help"
+        return Estimate.null(why, n=n, level=level, method="PPI++")
     tuning = power_tuning(truth, verdict, rest)
     value = tuning * _mean(rest) + _mean(truth - tuning * verdict)
     variance = _variance(truth - tuning * verdict) / n + tuning**2 * _variance(rest) / total
     half = student_quantile(n - 1.0, 0.5 + level / 2.0) * math.sqrt(variance)
     value, low, high = (min(1.0, max(0.0, end)) for end in (value, value - half, value + half))
-    few = (f"only {n} labelled samples: an interval over fewer than {FEW_LABELS} is a rough guide",)
-    return Estimate(
-        value=value,
-        low=low,
-        high=high,
-        level=level,
-        n=n,
-        method=f"PPI++, tuning {tuning:.6g}, {n} labelled of {n + total}",
-        warnings=few if n < FEW_LABELS else (),
-    )
+    warning = f"only {n} labelled samples: an interval over fewer than {FEW_LABELS} is a rough guide"
+    few = (warning,) if n < FEW_LABELS else ()
+    method = f"PPI++, tuning {tuning:.6g}, {n} labelled of {n + total}"
+    return Estimate(value=value, low=low, high=high, level=level, n=n, method=method, warnings=few)
 
 
 def power_tuning(truth: FloatArray, verdict: FloatArray, others: FloatArray) -> float:

@@ -133,14 +133,8 @@ def newcombe_paired_difference(both: int, only_a: int, only_b: int, neither: int
     below = math.sqrt(max(0.0, down_a**2 - 2.0 * phi * down_a * up_b + up_b**2))
     above = math.sqrt(max(0.0, up_a**2 - 2.0 * phi * up_a * down_b + down_b**2))
     difference = (f - g) / n
-    return Estimate(
-        value=difference,
-        low=max(-1.0, difference - below),
-        high=min(1.0, difference + above),
-        level=level,
-        n=n,
-        method=method,
-    )
+    low, high = max(-1.0, difference - below), min(1.0, difference + above)
+    return Estimate(value=difference, low=low, high=high, level=level, n=n, method=method)
 
 
 def design_effect(successes: npt.ArrayLike, trials: npt.ArrayLike) -> float:
@@ -182,15 +176,8 @@ def cluster_wilson(successes: npt.ArrayLike, trials: npt.ArrayLike, *, level: fl
     z = normal_quantile(0.5 + level / 2.0)
     t = student_quantile(max(effective_number(sizes) - 1.0, 1.0), 0.5 + level / 2.0)
     low, high = share_interval(hits / n, n / effect * (z / t) ** 2, z)
-    return Estimate(
-        value=hits / n,
-        low=low,
-        high=high,
-        level=level,
-        n=n,
-        method=f"wilson, cluster design effect {effect:.6g}, {m} clusters",
-        warnings=few_clusters(m),
-    )
+    method = f"wilson, cluster design effect {effect:.6g}, {m} clusters"
+    return Estimate(value=hits / n, low=low, high=high, level=level, n=n, method=method, warnings=few_clusters(m))
 
 
 def effective_number(sizes: npt.ArrayLike) -> float:
@@ -264,22 +251,15 @@ def quantile(
     value = float(ordered[order_statistic(n, q) - 1])
     if clusters is None:
         method, warnings = "order statistics", tuple[str, ...]()
-        low, high = _order_places(n, q, (1.0 - level) / 2.0)
+        first, last = _order_places(n, q, (1.0 - level) / 2.0)
     else:
         share = _share_up_to(column, value, order_statistic(n, q), clusters, level)
         method, warnings = f"order statistics at {share.method.partition(', ')[2]}", share.warnings
-        low, high = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
-    missing = [end for end, outside in (("a lower", low < 1), ("an upper", high > n)) if outside]
+        first, last = math.ceil((share.low or 0.0) * n), math.floor((1.0 if share.high is None else share.high) * n) + 1
+    missing = [end for end, outside in (("a lower", first < 1), ("an upper", last > n)) if outside]
     few = (f"{n} values are too few for {end} end of the {q:g} quantile at this level" for end in missing)
-    return Estimate(
-        value=value,
-        low=float(ordered[low - 1]) if low >= 1 else None,
-        high=float(ordered[high - 1]) if high <= n else None,
-        level=level,
-        n=n,
-        method=method,
-        warnings=(*warnings, *few),
-    )
+    low, high = (float(ordered[place - 1]) if 1 <= place <= n else None for place in (first, last))
+    return Estimate(value=value, low=low, high=high, level=level, n=n, method=method, warnings=(*warnings, *few))
 
 
 def _share_up_to(column: FloatArray, value: float, place: int, clusters: npt.ArrayLike, level: float) -> Estimate:

@@ -28,7 +28,7 @@ from adjudge.stats.estimate import (
 )
 from adjudge.stats.proportions import cluster_wilson, normal_quantile
 from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows, average_precisions
-from adjudge.stats.replicates import few
+from adjudge.stats.resampling import few
 
 
 def auroc(
@@ -97,15 +97,8 @@ def cluster_auroc(rows: RankedRows, **drawing: Unpack[Drawing]) -> Estimate:
     if value in {0.0, 1.0} and rows.m > 1:
         downs, ups = (rows.sizes > 0).sum(axis=0).tolist()
         low, high = newcombe_auroc(value, ups, downs, level=level)
-        return Estimate(
-            value=value,
-            low=low,
-            high=high,
-            level=level,
-            n=n,
-            method="newcombe, every cluster counted as one row",
-            warnings=few(rows.m, "cluster"),
-        )
+        method, warnings = "newcombe, every cluster counted as one row", few(rows.m, "cluster")
+        return Estimate(value=value, low=low, high=high, level=level, n=n, method=method, warnings=warnings)
     units = Units(rows.m, n, rows.sizes.sum(axis=1))
     return resample(value, units, table.replicate, table.leave_one_out, **drawing)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.stats.estimate import BoolArray, FloatArray, IntArray
-from adjudge.stats.replicates import quotient
+from adjudge.stats.resampling import quotient
 
 MATRIX_UP_TO = 2048
 _CELLS = 1 << 18  # of a table that is worked through in parts, so that a part stays in the cache

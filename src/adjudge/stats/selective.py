@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from adjudge.errors import StatsError
-from adjudge.stats.bootstrap import Drawing, Statistic, level_of, statistic_of_counts
-from adjudge.stats.cells import several_of_cells
-from adjudge.stats.confidence_bins import Tally
+from adjudge.stats.bootstrap import Drawing, Statistic, level_of, several_of_cells, statistic_of_counts
+from adjudge.stats.calibration import Tally
 from adjudge.stats.estimate import Estimate, FloatArray, IntArray, checked_column, checked_flags, cluster_codes
 from adjudge.stats.proportions import wilson
 
@@ -171,11 +170,7 @@ def _moved(area: Area, value: float, cells: FloatArray) -> tuple[Statistic, floa
 
 
 def risk_coverage(
-    confidence: npt.ArrayLike,
-    correct: npt.ArrayLike,
-    *,
-    points: int = 101,
-    blocks: Blocks | None = None,
+    confidence: npt.ArrayLike, correct: npt.ArrayLike, *, points: int = 101, blocks: Blocks | None = None
 ) -> list[CurvePoint]:
     """The curve at up to `points` thresholds spread evenly over coverage, each with Wilson's interval (pointwise)."""
     if points < 1:
@@ -187,14 +182,11 @@ def risk_coverage(
     n = int(ends[-1])
     wanted = np.ceil(np.arange(1, points + 1) * n / points)
     chosen = np.unique(np.searchsorted(ends, wanted))
+    answered = ends[chosen].tolist()
+    risks = map(wilson, errors[chosen].tolist(), answered)
     return [
-        CurvePoint(
-            threshold=float(blocks.confidence[at]),
-            answered=int(ends[at]),
-            coverage=int(ends[at]) / n,
-            risk=wilson(int(errors[at]), int(ends[at])),
-        )
-        for at in chosen.tolist()
+        CurvePoint(threshold=threshold, answered=k, coverage=k / n, risk=risk)
+        for threshold, k, risk in zip(blocks.confidence[chosen].tolist(), answered, risks, strict=True)
     ]
 
 

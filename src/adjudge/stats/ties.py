@@ -127,9 +127,7 @@ def benjamini_hochberg(p_values: Sequence[float | None], *, untested: int = 0) -
     return _restore(len(p_values), tested, order, adjusted)
 
 
-def _sorted(
-    p_values: Sequence[float | None],
-) -> tuple[list[int], npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+def _sorted(p_values: Sequence[float | None]) -> tuple[list[int], npt.NDArray[np.float64], npt.NDArray[np.intp]]:
     tested = [i for i, p in enumerate(p_values) if p is not None]
     p = np.array([p for p in p_values if p is not None], dtype=np.float64)
     if not ((p >= 0.0) & (p <= 1.0)).all():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import CitationRefused, ConfigError
 from adjudge.evidence.atoms import Atom
-from adjudge.evidence.rule import Layout
+from adjudge.evidence.rule import Layout, as_slice
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import CRITICAL, FAIL, PASS, Severity
 from adjudge.plugins import plugin, plugin_names
@@ -103,17 +103,14 @@ class Organizer:
     def __init__(self, items: Sequence[Item], rules: Sequence[dict[str, Any]]) -> None:
         starts = np.cumsum([0, *(len(rule["slots"]) for rule in rules)])
         codes = [entry["code"] for rule in rules for entry in (rule, *rule["variants"])]
+        of_rules = [{entry["code"] for entry in (rule, *rule["variants"])} for rule in rules]
         self._places = []
         for item in items:
-            touched = [
-                place
-                for place, rule in enumerate(rules)
-                if any(entry["code"] in item.rules for entry in (rule, *rule["variants"]))
-            ]
+            touched = [place for place, of_rule in enumerate(of_rules) if not of_rule.isdisjoint(item.rules)]
             positions = np.concatenate([np.arange(starts[place], starts[place + 1]) for place in touched])
             shared = any(rules[place]["variants"] for place in touched)
             answers_for = np.array([codes.index(code) for code in item.rules]) if shared else None
-            self._places.append((_slice(positions), answers_for))
+            self._places.append((as_slice(positions), answers_for))
 
     def statuses(self, evidence: Evidence) -> NDArray[np.uint8]:
         """Places in STATUSES, shaped (items, samples)."""
@@ -127,12 +124,6 @@ class Organizer:
                 failed_here.any(axis=0), _FAILED, np.where(passed[positions].any(axis=0), _PASSED, _UNKNOWN)
             )
         return statuses
-
-
-def _slice(positions: NDArray[np.intp]) -> slice | NDArray[np.intp]:
-    """Neighbouring positions as a slice, which costs no copy."""
-    first, last = int(positions[0]), int(positions[-1])
-    return slice(first, last + 1) if last - first + 1 == positions.size else positions
 
 
 _BOUNDS = ("low", "high", "span")
@@ -168,15 +159,8 @@ def reasons_of(evidence: Evidence, top: int) -> Reasons:
     group = np.cumsum(first) - 1
     worst = order[first]  # the worst atom of a group stands first in it
     highest = np.maximum.reduceat(over[order], np.flatnonzero(first)) if worst.size else over[:0]
-    by_rank = np.lexsort(
-        (
-            _first_position(layout)[position[worst]],
-            _alphabetical(layout)[code[worst]],
-            -highest,
-            ~critical[worst],
-            sample[worst],
-        )
-    )
+    first_of_field, of_code = _first_position(layout)[position[worst]], _alphabetical(layout)[code[worst]]
+    by_rank = np.lexsort((first_of_field, of_code, -highest, ~critical[worst], sample[worst]))
     ranked = sample[worst][by_rank]
     chosen = by_rank[np.arange(ranked.size) - np.searchsorted(ranked, ranked) < top]
     place = np.full(worst.size, -1)
@@ -281,12 +265,8 @@ class EvaluatorAgent(ABC):
 
     def about(self) -> dict[str, Any]:
         """Who judges, for agent.json."""
-        return {
-            "agent": self.name,
-            "model": self.model,
-            "language_model": self.language_model,
-            "temperature": self.temperature,
-        }
+        told = {name: getattr(self, name) for name in ("model", "language_model", "temperature")}
+        return {"agent": self.name, **told}
 
     def begin(self, inputs: Sequence[str]) -> None:  # noqa: B027 -- most agents need none
         """Get to know the digests of the input, before anything is judged or replayed."""

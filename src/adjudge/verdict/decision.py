@@ -38,11 +38,7 @@ class DecisionTable:
     """A checked table: every combination of the inputs has exactly one deciding row, and every row decides some."""
 
     def __init__(
-        self,
-        name: str,
-        rows: Sequence[Row],
-        inputs: Mapping[str, tuple[str, ...]],
-        finals: Sequence[str],
+        self, name: str, rows: Sequence[Row], inputs: Mapping[str, tuple[str, ...]], finals: Sequence[str]
     ) -> None:
         self.name, self.rows, self.inputs, self.finals = name, tuple(rows), dict(inputs), tuple(finals)
         self._shape = tuple(len(words) for words in self.inputs.values())
@@ -60,10 +56,9 @@ class DecisionTable:
 
     def lookup(self, codes: Mapping[str, NDArray[Any]]) -> NDArray[np.int16]:
         """The index of the deciding row for columns of codes, each a position in its input's words."""
-        place: NDArray[np.int32] | int = 0
-        for (name, words), _ in zip(self.inputs.items(), self._shape, strict=True):
-            place = place * len(words) + codes[name].astype(np.int32)
-        rows: NDArray[np.int16] = self._deciding[place]
+        rows: NDArray[np.int16] = self._deciding[
+            np.ravel_multi_index([codes[name] for name in self.inputs], self._shape)
+        ]
         return rows
 
     def combinations(self) -> int:

@@ -41,7 +41,7 @@ class Judge:
         self.reasons = (*table.reasons, *encoding.STATUSES[1:])
         self._why = np.array([table.reasons.index(row.why) for row in table.rows], dtype=np.int8)
         self._final = np.array([FINALS.index(row.final) for row in table.rows], dtype=np.int8)
-        behind = {name: np.concatenate([graph.slots_of(code) for code in codes]) for name, codes in DECIDING.items()}
+        behind = {name: graph.layout.positions_of(*codes) for name, codes in DECIDING.items()}
         # What a row's own inputs rest on, and, for what ships, also what the rows before it looked at and left.
         width = graph.layout.width
         cites_own, seen = np.zeros((2, width, len(table.rows)), dtype=np.bool_)
@@ -52,7 +52,7 @@ class Judge:
                 cites_own[behind[name], index] = True
             seen[:, index] |= cites_own[:, index]
         complete = np.zeros((width, 1), dtype=np.bool_)
-        complete[graph.slots_of("pair")] = True
+        complete[graph.layout.positions_of("pair")] = True
         self._own, self._seen, self._complete = packed_bits(cites_own), packed_bits(seen), packed_bits(complete)
         self._weighed = packed_bits(np.where(cites_own.any(axis=0), cites_own, seen))
 

@@ -63,11 +63,7 @@ def kinematic(shown: Sequence[State], steps: int) -> list[State]:
     return states
 
 
-BASELINES: dict[str, Callable[[Sequence[State], int], list[State]]] = {
-    "persistence": persistence,
-    "linear": linear,
-    "kinematic": kinematic,
-}
+BASELINES = {"persistence": persistence, "linear": linear, "kinematic": kinematic}
 
 
 def predict(tasks_path: str | Path, baseline: str, output_path: str | Path, *, force: bool = False) -> int:
@@ -165,11 +161,8 @@ def _tasks(path: Path) -> Iterator[tuple[str, str, Task, list[State]]]:
                     raise InputError(f"not JSON ({error}); expected a task.", file=str(path), line=number) from error
                 sample_id, question, task, shown = _parse(record, str(path), number)
                 if sample_id in seen:
-                    raise InputError(
-                        f"id {sample_id!r} stands already in line {seen[sample_id]}; ids must be unique.",
-                        file=str(path),
-                        line=number,
-                    )
+                    what = f"id {sample_id!r} stands already in line {seen[sample_id]}; ids must be unique."
+                    raise InputError(what, file=str(path), line=number)
                 seen[sample_id] = number
                 yield sample_id, question, task, shown
     except OSError as error:

@@ -49,15 +49,10 @@ def _violations(task: TaskNumbers) -> list[dict[str, Any]]:
         samples = whole.sums[index, :, PLACE["n"]].sum()
         for place, family in enumerate(FAMILIES):
             kinds = whole.atoms[index, place]
-            rows += [
-                {
-                    "model": numbers.model,
-                    "family": _words(family),
-                    "severity": kind.upper(),
-                    "rate": float(kinds[ATOM_KINDS.index(kind)] / samples) if samples else None,
-                }
-                for kind in ("warning", "critical")
-            ]
+            for kind in ("warning", "critical"):
+                rate = float(kinds[ATOM_KINDS.index(kind)] / samples) if samples else None
+                row = {"model": numbers.model, "family": _words(family), "severity": kind.upper(), "rate": rate}
+                rows.append(row)
     return rows
 
 

@@ -23,6 +23,7 @@ from adjudge.protocols.common.plan import check_choices, check_resamples, config
 from adjudge.protocols.flight.fields import FIELDS, TASKS
 from adjudge.protocols.flight.priors import priors_of
 from adjudge.readers.settings import yaml_of
+from adjudge.stats.bootstrap import Drawing
 
 BUILT_IN = ("ga-light/1", "ga-light/1+kinematics")
 DEFAULT = "ga-light/1"
@@ -304,6 +305,10 @@ class FlightConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     def offset_of(self, task: str) -> int:
         """How many reference lines come before the one that belongs to the first output, with --match line."""
         return self.offset if isinstance(self.offset, int) else self.offset.get(task, 0)
+
+    def drawing(self, stream: str) -> Drawing:
+        """How a bootstrap with these random numbers draws."""
+        return {"seed": self.seed, "stream": stream, "resamples": self.resamples}
 
     def prior(self, model: str) -> dict[str, Any] | None:
         """The confidence prior of a model, in the method's own shape; no score reads it."""

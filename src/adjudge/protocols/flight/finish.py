@@ -14,7 +14,6 @@ import numpy as np
 
 from adjudge.errors import InputError
 from adjudge.evidence.rule import Layout
-from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED
 from adjudge.protocols.common.many import note as many_note
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from adjudge.protocols.flight.config import FlightConfig
 
 
-HOW = "rank: 1 + the models whose first tie group is better"
 LEVEL = 0.95
 
 
@@ -53,7 +51,7 @@ def comparison(whole: Partial, config: FlightConfig, eligibility: dict[str, floa
     ranked = ranking(list(models), [eligibility[model] or 0.0 for model in models], matrix)
     return {
         "metric": "eligibility_rate",
-        "how": HOW,
+        "how": "rank: 1 + the models whose first tie group is better",
         "pairs": pairs,
         "ranking": [
             {"rank": item.rank, "model": item.name, "value": item.score, "tie_groups": list(item.letters)}
@@ -69,19 +67,11 @@ def _pair(whole: Partial, config: FlightConfig, a: int, b: int) -> dict[str, Any
     only_a, only_b, both = (int(sums[name].sum()) for name in ("only_first", "only_second", "both"))
     label = f"{whole.models[a]}~{whole.models[b]}"
     if whole.clustered:
-        gap, total = (
-            bootstrap.ratio_of_sums(
-                column,
-                counts,
-                n=n,
-                unit="flight",
-                seed=config.seed,
-                stream=f"{label}/{name}",
-                resamples=config.resamples,
-            )
-            for name, column in (("eligible", sums["only_first"] - sums["only_second"]), ("total", sums["total"]))
-        )
         flips = sums["only_first"] - sums["only_second"]
+        gap, total = (
+            bootstrap.ratio_of_sums(column, counts, n=n, unit="flight", **config.drawing(f"{label}/{name}"))
+            for name, column in (("eligible", flips), ("total", sums["total"]))
+        )
         test = sign_flip(flips, seed=config.seed, stream=f"{label}/signs", clusters=np.arange(flips.size))
     else:
         gap = newcombe_paired_difference(both, only_a, only_b, n - both - only_a - only_b)
@@ -143,7 +133,7 @@ def finish(
 ) -> Measured:
     """All numbers from the partials, in order."""
     several = len(config.tasks) > 1
-    measured = Measured(estimates=[], buckets={})
+    measured = Measured(estimates=[])
     tasks = [
         _task(whole, config, layouts[whole.task], library, f"/{whole.task}" if several else "")
         for whole in merged_by_task(partials)
@@ -165,7 +155,6 @@ def finish(
         measured.sections.insert(0, sections.comprehensive(tasks, config))
     if config.confidence:
         measured.sections.append(sections.priors(config.confidence))
-    measured.buckets = _buckets(tasks)
     measured.metrics = {
         (f"{named.slice.partition('=')[2]}/" if named.slice else "") + named.name: named.estimate.value
         for named in measured.estimates
@@ -215,31 +204,10 @@ def _task(whole: Partial, config: FlightConfig, layout: Layout, library: Library
     )
 
 
-def _buckets(tasks: Sequence[TaskNumbers]) -> dict[str, dict[str, int]]:
-    """Where the samples of each model ended, over its tasks."""
-    buckets: dict[str, dict[str, int]] = {"all": dict.fromkeys((*BUCKETS, "n"), 0)}
-    for task in tasks:
-        for numbers in task.models:
-            counts = {**{name: numbers.total(f"bucket.{name}") for name in BUCKETS}, "n": numbers.total("n")}
-            for name in ("all", numbers.model):
-                row = buckets.setdefault(name, dict.fromkeys(counts, 0))
-                for bucket, count in counts.items():
-                    row[bucket] += count
-    models = sorted(name for name in buckets if name != "all")
-    return {name: buckets[name] for name in ("all", *models)}
-
-
 def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -> dict[str, Any]:
     """The documented keys at the top level of metrics.json."""
     first = tasks[0]
-    unmatched = {
-        task.task: {
-            kind: {"count": count, "first": task.whole.named_ids[kind]}
-            for kind, count in task.whole.only_in.items()
-            if count
-        }
-        for task in tasks
-    }
+    unmatched = {task.task: task.whole.unmatched() for task in tasks}
     common = {
         "task": ", ".join(task.task for task in tasks),
         "library": library.name,
@@ -248,12 +216,8 @@ def _top(tasks: Sequence[TaskNumbers], config: FlightConfig, library: Library) -
         "unmatched_ids": {task: kinds for task, kinds in unmatched.items() if kinds},
     }
     if len(config.tasks) == 1:
-        return {
-            **common,
-            "task_summary": first.summary,
-            "model_profiles": list(first.profiles),
-            "comparison": first.ranking,
-        }
+        profiles = list(first.profiles)
+        return {**common, "task_summary": first.summary, "model_profiles": profiles, "comparison": first.ranking}
     of_model: dict[str, dict[str, Any]] = {}
     for task in tasks:
         for profile in task.profiles:
@@ -274,17 +238,10 @@ def _refuse_no_match(tasks: Sequence[TaskNumbers], config: FlightConfig) -> None
     """Outputs and a reference that share no id are not an evaluation in which everything is missing."""
     if not config.reference or any(task.whole.matched or not task.whole.only_in["reference"] for task in tasks):
         return
-    named = tasks[0].whole.named_ids
-    example = (
-        f" The outputs have {named['outputs'][0]!r}, the reference {named['reference'][0]!r}."
-        if named["outputs"]
-        else ""
-    )
-    raise InputError(
-        f"no id of the outputs stands in the reference.{example}",
-        file=config.reference[0],
-        hint="Rows are matched by id; --match line pairs old files by line number.",
-    )
+    outputs, reference = (tasks[0].whole.named_ids[kind] for kind in ("outputs", "reference"))
+    example = f" The outputs have {outputs[0]!r}, the reference {reference[0]!r}." if outputs else ""
+    hint = "Rows are matched by id; --match line pairs old files by line number."
+    raise InputError(f"no id of the outputs stands in the reference.{example}", file=config.reference[0], hint=hint)
 
 
 def _refuse_other_task(tasks: Sequence[TaskNumbers], config: FlightConfig) -> None:
@@ -294,12 +251,9 @@ def _refuse_other_task(tasks: Sequence[TaskNumbers], config: FlightConfig) -> No
         usable = whole.sums[:, :, PLACE["with_reference"]].any()
         if whole.faults and not usable and all(text.endswith(end) for text in whole.faults):
             rows = whole.faulty // len(task.models)
-            raise InputError(
-                f"{rows:,} {'row of the reference has' if rows == 1 else 'rows of the reference have'} the gold of {end}, and none "
-                "has its own.",
-                file=config.reference[0],
-                hint="S1 is compared with `next_second`, M1 and M3 with `T+1`: is --task right?",
-            )
+            counted = f"{rows:,} {'row of the reference has' if rows == 1 else 'rows of the reference have'}"
+            hint = "S1 is compared with `next_second`, M1 and M3 with `T+1`: is --task right?"
+            raise InputError(f"{counted} the gold of {end}, and none has its own.", file=config.reference[0], hint=hint)
 
 
 def _notes(task: TaskNumbers, config: FlightConfig, library: Library, layout: Layout) -> list[str]:

@@ -128,27 +128,21 @@ def read_log(path: str | Path) -> FlightLog:
     rows, nul_tail = _rows(path)
     layout, header = _header(path, rows)
     positions = _positions(path, layout, header)
-    lines, cells = [], []
-    for line, row in rows:
-        if any(cell.strip("\0 \t") for cell in row):
-            lines.append(line)
-            cells.append(row)
-    if not cells:
+    filled = [(line, row) for line, row in rows if any(cell.strip("\0 \t") for cell in row)]
+    if not filled:
         raise InputError("no data rows after the three header lines; expected one row a second.", file=str(path))
 
     def texts(name: str) -> list[str]:
         at = positions[name]
-        return [row[at].strip("\0 \t") if at < len(row) else "" for row in cells]
+        return [row[at].strip("\0 \t") if at < len(row) else "" for _, row in filled]
 
     columns, unreadable = {}, {}
     for name in (*FIELDS, SETTING):
         if name in positions:
             columns[name], unreadable[name] = _numbers(texts(name))
-    columns[f.NORMAL_ACCELERATION] = np.round(
-        columns[f.NORMAL_ACCELERATION] + 1.0 - layout.normal_acceleration_at_rest, 6
-    )
-    offsets = texts(OFFSET) if OFFSET in positions else None
-    time = _stamps(texts(DATE), texts(TIME), offsets)
+    vertical = columns[f.NORMAL_ACCELERATION]
+    columns[f.NORMAL_ACCELERATION] = np.round(vertical + 1.0 - layout.normal_acceleration_at_rest, 6)
+    time = _stamps(texts(DATE), texts(TIME), texts(OFFSET) if OFFSET in positions else [])
     derived = tuple(field for field in FIELDS if field not in positions)
     for field in derived:
         columns[field] = DERIVATIONS[field].compute(time, columns)
@@ -156,7 +150,7 @@ def read_log(path: str | Path) -> FlightLog:
         path,
         layout.system,
         time,
-        np.array(lines, dtype=np.int64),
+        np.array([line for line, _ in filled], dtype=np.int64),
         {field: columns[field] for field in FIELDS},
         {field: unreadable[field] for field in FIELDS if field in unreadable},
         derived,
@@ -178,12 +172,9 @@ def pressure_altitude(baro_altitude: Floats, setting_inhg: Floats) -> Floats:
     return np.round(baro_altitude + 145366.45 * (1.0 - (setting / STANDARD_PRESSURE_INHG) ** 0.190284), 1)
 
 
-def _velocity_e(_: Floats, columns: dict[str, Floats]) -> Floats:
-    return np.round(columns[f.GROUND_SPEED] / KNOTS_PER_MS * np.sin(np.radians(columns[f.TRACK])), 3)
-
-
-def _velocity_n(_: Floats, columns: dict[str, Floats]) -> Floats:
-    return np.round(columns[f.GROUND_SPEED] / KNOTS_PER_MS * np.cos(np.radians(columns[f.TRACK])), 3)
+def _velocity(columns: dict[str, Floats], part: np.ufunc) -> Floats:
+    """The E or N part, the sine or cosine of the track, of the ground speed."""
+    return np.asarray(np.round(columns[f.GROUND_SPEED] / KNOTS_PER_MS * part(np.radians(columns[f.TRACK])), 3))
 
 
 @dataclass(frozen=True)
@@ -195,16 +186,15 @@ class Derivation:
 
 
 DERIVATIONS = {
-    f.VELOCITY_E: Derivation((f.GROUND_SPEED, f.TRACK), _velocity_e),
-    f.VELOCITY_N: Derivation((f.GROUND_SPEED, f.TRACK), _velocity_n),
+    f.VELOCITY_E: Derivation((f.GROUND_SPEED, f.TRACK), lambda _, columns: _velocity(columns, np.sin)),
+    f.VELOCITY_N: Derivation((f.GROUND_SPEED, f.TRACK), lambda _, columns: _velocity(columns, np.cos)),
     f.VELOCITY_U: Derivation(
         (f.VERTICAL_SPEED,), lambda _, columns: np.round(columns[f.VERTICAL_SPEED] / FPM_PER_MS, 3)
     ),
     f.TURN_RATE: Derivation((f.HEADING,), lambda time, columns: turn_rate(time, columns[f.HEADING])),
     f.SLIP: Derivation((f.LATERAL_ACCELERATION,), lambda _, columns: columns[f.LATERAL_ACCELERATION]),
     f.PRESSURE_ALTITUDE: Derivation(
-        (f.BARO_ALTITUDE, SETTING),
-        lambda _, columns: pressure_altitude(columns[f.BARO_ALTITUDE], columns[SETTING]),
+        (f.BARO_ALTITUDE, SETTING), lambda _, columns: pressure_altitude(columns[f.BARO_ALTITUDE], columns[SETTING])
     ),
 }
 
@@ -222,16 +212,12 @@ def _rows(path: Path) -> tuple[Iterator[tuple[int, list[str]]], int]:
 
 def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(
-                f"not readable as CSV ({error}); expected a Garmin log.", file=str(path), line=reader.line_num
-            ) from error
-        yield reader.line_num, row
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        what = f"not readable as CSV ({error}); expected a Garmin log."
+        raise InputError(what, file=str(path), line=reader.line_num) from error
 
 
 def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[Layout, list[str]]:
@@ -240,27 +226,17 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[Layout, 
         raise InputError("the file is empty; expected a Garmin G3X or G1000 log.", file=str(path))
     first = head[0][0] if head[0] else ""
     if not first.startswith(FIRST_LINE):
-        raise InputError(
-            f"not a Garmin G3X or G1000 log: the first line starts with {first[:40]!r}, expected {FIRST_LINE!r}.",
-            file=str(path),
-            line=1,
-        )
+        what = f"not a Garmin G3X or G1000 log: the first line starts with {first[:40]!r}, expected {FIRST_LINE!r}."
+        raise InputError(what, file=str(path), line=1)
     if len(head) < 3:
-        raise InputError(
-            f"the header ends after {len(head)} of 3 lines; expected airframe, units or headings, and column names.",
-            file=str(path),
-            line=len(head),
-        )
+        what = f"the header ends after {len(head)} of 3 lines; expected airframe, units or headings, and column names."
+        raise InputError(what, file=str(path), line=len(head))
     layout = G1000 if head[1] and head[1][0].startswith("#") else G3X
     header = [cell.strip() for cell in head[layout.header_line - 1]]
     if not set(header) & {name for names in layout.names.values() for name in names}:
-        first_columns = ", ".join(header[:4])
-        raise InputError(
-            f"not a {layout.system} header: it starts with {first_columns[:80]!r}, expected columns such as "
-            f"{layout.names[DATE][0]!r} and {layout.names[f.LATITUDE][0]!r}.",
-            file=str(path),
-            line=layout.header_line,
-        )
+        expected = f"expected columns such as {layout.names[DATE][0]!r} and {layout.names[f.LATITUDE][0]!r}."
+        what = f"not a {layout.system} header: it starts with {', '.join(header[:4])[:80]!r}, {expected}"
+        raise InputError(what, file=str(path), line=layout.header_line)
     return layout, header
 
 
@@ -276,20 +252,15 @@ def _positions(path: Path, layout: Layout, header: list[str]) -> dict[str, int]:
     for name in (DATE, TIME, *FIELDS):
         if name in positions:
             continue
-        sources = DERIVATIONS[name].sources if name in DERIVATIONS else (name,)
-        for source in sources:
+        for source in DERIVATIONS[name].sources if name in DERIVATIONS else (name,):
             if source not in positions:
                 missing.setdefault((*layout.names.get(source, ()), source)[0], name)
     if missing:
-        columns = ", ".join(
-            f"{column!r} (for {name})" if column != name else repr(name) for column, name in missing.items()
-        )
-        raise InputError(
-            f"the {layout.system} header lacks {'a column' if len(missing) == 1 else 'columns'} "
-            f"that a flight state needs: {columns}.",
-            file=str(path),
-            line=layout.header_line,
-        )
+        named = (f"{column!r} (for {name})" if column != name else repr(name) for column, name in missing.items())
+        columns = ", ".join(named)
+        lacks = "a column" if len(missing) == 1 else "columns"
+        what = f"the {layout.system} header lacks {lacks} that a flight state needs: {columns}."
+        raise InputError(what, file=str(path), line=layout.header_line)
     return positions
 
 
@@ -311,9 +282,9 @@ def _numbers(texts: list[str]) -> tuple[Floats, Bools]:
     return numbers, unreadable
 
 
-def _stamps(dates: list[str], times: list[str], offsets: list[str] | None) -> Floats:
+def _stamps(dates: list[str], times: list[str], offsets: list[str]) -> Floats:
     """UTC seconds of each row; local time where the log never states an offset."""
-    shifts = [0.0] * len(dates) if offsets is None or not any(offsets) else [_offset(text) for text in offsets]
+    shifts = [_offset(text) for text in offsets] if any(offsets) else [0.0] * len(dates)
     return np.array([_stamp(*row) for row in zip(dates, times, shifts, strict=True)])
 
 

@@ -60,6 +60,7 @@ SLIPS = {
     f.VERTICAL_SPEED: 1000.0,
     f.AIRSPEED: 10.0,
 }
+WILD = {f.GPS_ALTITUDE: 4500.0, f.HEADING: 170.0, f.GROUND_SPEED: 210.0, f.VERTICAL_SPEED: -5200.0, f.LATITUDE: 0.8}
 FIRST_TIMESTAMP = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -88,13 +89,7 @@ Speaker = Callable[[np.random.Generator, Task, Sequence[State]], str]
 
 
 def generate(
-    out_dir: str | Path,
-    *,
-    seed: int = 0,
-    task: str = "S1",
-    flights: int = 6,
-    seconds: int = 40,
-    force: bool = False,
+    out_dir: str | Path, *, seed: int = 0, task: str = "S1", flights: int = 6, seconds: int = 40, force: bool = False
 ) -> Generated:
     """Write tasks, reference, one output file a model, the confidence prior and a fitting library into a folder.
 
@@ -181,13 +176,8 @@ def _samples(task: Task, seed: int, flights: int, seconds: int) -> Iterator[Samp
         rng = np.random.default_rng([seed, 0, flight])
         states = fly(rng, PROFILES[flight % len(PROFILES)], seconds)
         for start in range(seconds - task.shown - task.steps + 1):
-            last = start + task.shown
-            yield Sample(
-                f"F{flight + 1:02d}-{last - 1:04d}",
-                f"F{flight + 1:02d}",
-                states[start:last],
-                states[last : last + task.steps],
-            )
+            last, name = start + task.shown, f"F{flight + 1:02d}"
+            yield Sample(f"{name}-{last - 1:04d}", name, states[start:last], states[last : last + task.steps])
 
 
 def _outputs(name: str, task: Task, seed: int, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
@@ -209,12 +199,8 @@ def _outputs(name: str, task: Task, seed: int, samples: Sequence[Sample]) -> Ite
 
 def _confidence(task: Task, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, 2, _task_number(task)])
-    return {
-        "results": [
-            {"model_name": name, "c_score": round(float(rng.normal(model.confidence, 0.03)), 4)}
-            for name, model in MODELS.items()
-        ]
-    }
+    scores = {name: round(float(rng.normal(model.confidence, 0.03)), 4) for name, model in MODELS.items()}
+    return {"results": [{"model_name": name, "c_score": score} for name, score in scores.items()]}
 
 
 def _task_number(task: Task) -> int:
@@ -262,15 +248,8 @@ def _magpie(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str
     answer = _guess(rng, task, shown, 0.8)
     way = _pick(rng, {"right": 0.5, "jump": 0.16, "units": 0.12, "not available": 0.09, "missing": 0.08, "shape": 0.05})
     if way == "jump":
-        wild = {
-            f.GPS_ALTITUDE: 4500.0,
-            f.HEADING: 170.0,
-            f.GROUND_SPEED: 210.0,
-            f.VERTICAL_SPEED: -5200.0,
-            f.LATITUDE: 0.8,
-        }
-        field = str(rng.choice(list(wild)))
-        jump = wild[field] * rng.uniform(0.7, 1.3)
+        field = str(rng.choice(list(WILD)))
+        jump = WILD[field] * rng.uniform(0.7, 1.3)
         answer[field] = _each(answer[field], lambda value: as_recorded(field, value + jump))
     elif way == "units":
         for field in (f.GPS_ALTITUDE, f.BARO_ALTITUDE, f.PRESSURE_ALTITUDE):
@@ -278,9 +257,8 @@ def _magpie(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str
         for field in (f.GROUND_SPEED, f.AIRSPEED):
             answer[field] = _each(answer[field], lambda knots: round(knots * 1.852, 1))
     elif way == "not available":
-        for field in rng.choice(
-            [f.SLIP, f.TURN_RATE, f.LATERAL_ACCELERATION, f.PRESSURE_ALTITUDE], size=2, replace=False
-        ):
+        optional = [f.SLIP, f.TURN_RATE, f.LATERAL_ACCELERATION, f.PRESSURE_ALTITUDE]
+        for field in rng.choice(optional, size=2, replace=False):
             answer[str(field)] = _each(answer[str(field)], lambda _: "N/A")
     elif way == "missing":
         for field in rng.choice(FIELDS, size=int(rng.integers(1, 5)), replace=False):
@@ -296,16 +274,7 @@ def _parrot(rng: np.random.Generator, task: Task, shown: Sequence[State]) -> str
     plain, pretty = json.dumps(answer), json.dumps(answer, indent=2)
     last = shown[-1]
     way = _pick(
-        rng,
-        {
-            "fence": 0.3,
-            "echo": 0.16,
-            "comma": 0.14,
-            "quotes": 0.12,
-            "around": 0.1,
-            "cut": 0.08,
-            "words": 0.1,
-        },
+        rng, {"fence": 0.3, "echo": 0.16, "comma": 0.14, "quotes": 0.12, "around": 0.1, "cut": 0.08, "words": 0.1}
     )
     if way == "fence":
         return f"Let me think step by step. The aircraft keeps its path.\n```\n{pretty}\n```\nI hope this helps!"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from adjudge.evidence.rule import as_slice
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import CRITICAL, FAIL, PASS
 from adjudge.protocols.flight.batch import FlightBatch
@@ -153,7 +154,7 @@ class _Counts:
 
     @classmethod
     def of(cls, evidence: Evidence, family: str) -> _Counts:
-        rows = _rows(evidence, family)
+        rows = as_slice(evidence.layout.positions_of(family))
         outcome = evidence.outcome[rows]
         failed = outcome == FAIL
         return cls(_count(outcome == PASS), _count(failed), _count(failed & (evidence.severity[rows] == CRITICAL)))
@@ -171,12 +172,6 @@ def _count(mask: NDArray[np.bool_]) -> Floats:
     """How many rows hold, per sample; counted in small integers, which is several times faster than in large ones."""
     counts: NDArray[np.uint16] = np.add.reduce(mask.view(np.uint8), axis=0, dtype=np.uint16)
     return counts.astype(np.float64)
-
-
-def _rows(evidence: Evidence, family: str) -> slice | NDArray[np.intp]:
-    rows = evidence.layout.positions_of(family)
-    contiguous = rows.size and rows[-1] - rows[0] + 1 == rows.size
-    return slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
 
 
 def _grades(batch: FlightBatch, counts: Mapping[str, _Counts], mae: Floats, rmse: Floats) -> Grades:

@@ -39,12 +39,10 @@ class LogCounts:
 
     log: str
     system: str
-    rows: int
     windows: int
     recorded: int
     tasks: int
     left_out: dict[str, int]
-    derived: tuple[str, ...]
     nul_tail: int = 0
 
 
@@ -63,11 +61,6 @@ class TaskCounts:
         return sum(log.windows for log in self.logs)
 
     @property
-    def recorded(self) -> int:
-        """Windows complete in all that the logs themselves record."""
-        return sum(log.recorded for log in self.logs)
-
-    @property
     def tasks(self) -> int:
         """Windows that became tasks."""
         return sum(log.tasks for log in self.logs)
@@ -75,10 +68,7 @@ class TaskCounts:
     @property
     def left_out(self) -> dict[str, int]:
         """Windows left out, by reason, over all logs."""
-        total: Counter[str] = Counter()
-        for log in self.logs:
-            total.update(log.left_out)
-        return dict(total)
+        return dict(sum((Counter(log.left_out) for log in self.logs), Counter()))
 
 
 @dataclass(frozen=True)
@@ -124,28 +114,16 @@ def make_tasks(
             gold = states[start + asked.shown : start + asked.shown + asked.steps]
             task_lines.append(task_record(asked, sample_id, flight, shown, log.derived))
             reference_lines.append(reference_record(asked, sample_id, flight, shown, gold))
-        counts.append(
-            LogCounts(
-                log=str(path),
-                system=log.system,
-                rows=len(log.time),
-                windows=len(windows.starts) + len(windows.reasons),
-                recorded=windows.recorded,
-                tasks=len(windows.starts),
-                left_out=dict(Counter(windows.reasons)),
-                derived=log.derived,
-                nul_tail=log.nul_tail,
-            )
-        )
+        tasks, left_out = len(windows.starts), dict(Counter(windows.reasons))
+        in_all = tasks + len(windows.reasons)
+        counts.append(LogCounts(str(path), log.system, in_all, windows.recorded, tasks, left_out, log.nul_tail))
     out = Path(out_dir)
     result = TaskCounts(asked.name, tuple(counts), out / TASKS_FILE, out / REFERENCE_FILE)
     if not task_lines:
         why = ", ".join(f"{count} {reason}" for reason, count in result.left_out.items()) or "too few rows"
         length = asked.shown + asked.steps
-        raise InputError(
-            f"no {length} consecutive seconds with all needed columns, so no {task} task; left out: {why}.",
-            file=", ".join(str(path) for path in paths),
-        )
+        what = f"no {length} consecutive seconds with all needed columns, so no {task} task; left out: {why}."
+        raise InputError(what, file=", ".join(map(str, paths)))
     write_whole({result.tasks_path: task_lines, result.reference_path: reference_lines}, force=force)
     return result
 
@@ -154,12 +132,10 @@ def find_windows(log: FlightLog, task: Task) -> Windows:
     """Sort every window of a log into tasks and reasons."""
     length = task.shown + task.steps
     total = max(0, len(log.time) - length + 1)
-    reasons: list[str | None] = [None] * total
+    reasons = np.full(total, "", dtype=object)
 
     def give(where: Bools, name: str) -> None:
-        for start in np.flatnonzero(where):
-            if reasons[start] is None:
-                reasons[start] = name
+        reasons[where & (reasons == "")] = name
 
     def touched(rows: Bools) -> Bools:
         """Windows in which any row is marked."""
@@ -171,21 +147,15 @@ def find_windows(log: FlightLog, task: Task) -> Windows:
     give(touched(np.isnan(log.time)), "no time stamp")
     steps = np.diff(log.time)
     for position in range(length - 1):
-        for start in np.flatnonzero(steps[position : position + total] != 1.0):
-            if reasons[start] is None:
-                reasons[start] = _step_reason(float(steps[start + position]))
-    recorded_fields = [field for field in FIELDS if field not in log.derived]
-    for field in recorded_fields:
+        for start in np.flatnonzero((steps[position : position + total] != 1.0) & (reasons == "")):
+            reasons[start] = _step_reason(float(steps[start + position]))
+    for field in [field for field in FIELDS if field not in log.derived]:
         give(touched(log.unreadable[field]), f"unreadable {field}")
         give(touched(np.isnan(log.columns[field])), f"blank {field}")
-    recorded = reasons.count(None)
+    recorded = int((reasons == "").sum())
     for field in log.derived:
         give(touched(np.isnan(log.columns[field])), f"derived {field} missing")
-    return Windows(
-        [start for start, reason in enumerate(reasons) if reason is None],
-        [reason for reason in reasons if reason is not None],
-        recorded,
-    )
+    return Windows(np.flatnonzero(reasons == "").tolist(), reasons[reasons != ""].tolist(), recorded)
 
 
 def _step_reason(step: float) -> str:

@@ -16,7 +16,6 @@ from adjudge.protocols.flight.model_values import Values
 from adjudge.protocols.flight.partials import EXCEEDANCE, PLACE, SCORES, Partial
 from adjudge.protocols.flight.rules import FAMILIES
 from adjudge.stats import bootstrap
-from adjudge.stats.cells import multinomial_cells
 from adjudge.stats.estimate import Estimate, Metric, share
 from adjudge.stats.proportions import cluster_wilson, quantile, wilson
 
@@ -43,8 +42,8 @@ def _rate(name: str, formula: str, null: str = _NO_SAMPLES, **more: Any) -> Metr
     return share(name, formula=formula, null=null, **{"interval": _BY_FLIGHT, **more})
 
 
-def _error(name: str, formula: str, *, headline: bool = False) -> Metric:
-    return Metric(name, "", "", 0.0, None, "lower", headline, formula, _BOOTSTRAP, _NO_REFERENCE)
+def _error(name: str, formula: str) -> Metric:
+    return Metric(name, "", "", 0.0, None, "lower", False, formula, _BOOTSTRAP, _NO_REFERENCE)
 
 
 def _tail(name: str, percent: int, words: str, *, headline: bool = False) -> Metric:
@@ -262,28 +261,24 @@ class ModelNumbers:
 
     def _quantile(self, column: Floats, q: float) -> Estimate:
         if not column.size:
-            return Estimate.null("no answer has a reference to compare with", n=0, method="order statistics")
+            return Estimate.null(_NOTHING_READ, method="order statistics")
         return quantile(column, q, clusters=self.values.columns["flight"] if self.clustered else None)
 
     def _by_flight(self, top: str, bottom: str, stream: str, n: int | None = None) -> Estimate:
         """A ratio of sums by bootstrap over flights."""
         numerators, denominators = self._sum(top), self._sum(bottom)
         use = denominators > 0
-        return bootstrap.ratio_of_sums(
-            numerators[use],
-            denominators[use],
-            n=int(denominators.sum()) if n is None else n,
-            unit="flight",
-            **self._drawing(stream),
-        )
+        rows = int(denominators.sum()) if n is None else n
+        drawing = self._drawing(stream)
+        return bootstrap.ratio_of_sums(numerators[use], denominators[use], n=rows, unit="flight", **drawing)
 
     def _drawing(self, stream: str) -> bootstrap.Drawing:
-        return {"seed": self.config.seed, "stream": f"{self.label}/{stream}", "resamples": self.config.resamples}
+        return self.config.drawing(f"{self.label}/{stream}")
 
     def _mean(self, name: str, count: str, stream: str) -> Estimate:
         """The mean of an error over eligible samples, by flight or by sample."""
         if not self.total(count):
-            return Estimate.null("no eligible sample has a reference", method="bootstrap")
+            return Estimate.null(_NO_REFERENCE, method="bootstrap")
         if self.clustered:
             return self._by_flight(f"sum.{name}", count, stream)
         return bootstrap.mean(self.column(name, eligible=True), **self._drawing(stream))
@@ -292,8 +287,8 @@ class ModelNumbers:
         """The mean of a score over the samples counted by `count`; of all, those without the score are 0."""
         n = self.total(count)
         if n == 0:
-            why = "no samples" if count == "n" else "no sample is eligible"
-            why = why if not self.total("eligible") else "no eligible sample has a reference"
+            why = "no samples" if count == "n" else _NONE_ELIGIBLE
+            why = why if not self.total("eligible") else _NO_REFERENCE
             return Estimate.null(why, method="bootstrap")
         stream = f"{name}/{count}"
         if name in self.values.counted:
@@ -318,11 +313,10 @@ class ModelNumbers:
         counted[0.0] += self.total(count) - counted.total()
         values = np.array(sorted(value for value, rows in counted.items() if rows))
         cells = np.array([counted[value] for value in values.tolist()])
-        return multinomial_cells(
-            cells,
-            lambda drawn: drawn @ values / drawn.sum(axis=1),
-            value=float(self._sum(top).sum() / self.total(count)),
-            **self._drawing(stream),
+        mean = float(self._sum(top).sum() / self.total(count))
+        drawing = self._drawing(stream)
+        return bootstrap.multinomial_cells(
+            cells, lambda drawn: drawn @ values / drawn.sum(axis=1), value=mean, **drawing
         )
 
     def _skill(self) -> Estimate:
@@ -339,18 +333,12 @@ class ModelNumbers:
             ours = self.column("beside_persistence", eligible=True)
             shown = np.isfinite(still)
             ratio = bootstrap.ratio_of_sums(ours[shown], still[shown], n=n, unit="row", **self._drawing("skill"))
-        return msgspec.structs.replace(
-            ratio,
-            **{name: None if end is None else 1.0 - end for name, end in _upside_down(ratio).items()},
-        )
+        ends = {"value": ratio.value, "low": ratio.high, "high": ratio.low}  # it falls where the ratio rises
+        skill = {name: None if end is None else 1.0 - end for name, end in ends.items()}
+        return msgspec.structs.replace(ratio, **skill)
 
 
 @lru_cache(maxsize=1 << 14)
 def _clustered_share(hits: bytes, trials: bytes) -> Estimate:
     """The share of hits by flight, as 64-bit numbers; of many models on the same samples most shares are the same ones."""
     return cluster_wilson(np.frombuffer(hits, dtype=np.int64), np.frombuffer(trials, dtype=np.int64))
-
-
-def _upside_down(estimate: Estimate) -> dict[str, float | None]:
-    """The ends of an estimate for a function that falls: the low end is that of the high one."""
-    return {"value": estimate.value, "low": estimate.high, "high": estimate.low}

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import CRITICAL, ERROR, FAIL, NOT_APPLICABLE, PASS
+from adjudge.evidence.vocabulary import CRITICAL, FAIL, OUTCOMES, PASS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -85,10 +86,10 @@ def split_values(whole: BatchValues, models: int) -> list[Values]:
     counters = {name: _counters(*counts, models) for name, counts in whole.counted.items()}
     return [
         Values(
-            {name: column[ends[index] : ends[index + 1]] for name, column in whole.columns.items()},
+            {name: column[start:end] for name, column in whole.columns.items()},
             {name: of_models[index] for name, of_models in counters.items()},
         )
-        for index in range(models)
+        for index, (start, end) in enumerate(pairwise(ends))
     ]
 
 
@@ -126,10 +127,7 @@ def _narrow(model: Ints) -> NDArray[Any]:
 
 
 ATOM_KINDS = ("pass", "warning", "critical", "not_applicable", "error")
-_KIND_OF_OUTCOME = np.zeros(1 + max(PASS, FAIL, NOT_APPLICABLE, ERROR), dtype=np.int64)
-_KIND_OF_OUTCOME[[PASS, FAIL, NOT_APPLICABLE, ERROR]] = [
-    ATOM_KINDS.index(kind) for kind in ("pass", "warning", "not_applicable", "error")
-]
+_KIND_OF_OUTCOME = np.array([ATOM_KINDS.index("warning" if word == "fail" else word) for word in OUTCOMES])
 
 
 class RareAtoms:

@@ -97,6 +97,11 @@ class Partial:
         """Whether the data says which flight a sample is of."""
         return any(name is not None for name in self.flights)
 
+    def unmatched(self) -> dict[str, Any]:
+        """Which ids stand on one side alone: how many, and the first of them."""
+        counts = {kind: count for kind, count in self.only_in.items() if count}
+        return {kind: {"count": count, "first": self.named_ids[kind]} for kind, count in counts.items()}
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -260,13 +265,8 @@ def _sums(judged: Batch, columns: dict[str, NDArray[Any]]) -> Floats:
 def _values(judged: Batch, keep_rows: bool) -> BatchValues:
     """The values of all models; those of every sample's normalised errors only where no flights can be resampled."""
     stored = judged.columns
-    names = (
-        "mae",
-        "rmse",
-        "total",
-        *(("normalised_mae", "beside_persistence", "persistence_mae") if keep_rows else ()),
-    )
-    columns: dict[str, NDArray[Any]] = {name: stored[name] for name in names}
+    of_rows = ("normalised_mae", "beside_persistence", "persistence_mae") if keep_rows else ()
+    columns: dict[str, NDArray[Any]] = {name: stored[name] for name in ("mae", "rmse", "total", *of_rows)}
     columns |= {"eligible": judged.eligible, "flight": judged.flight.astype(np.int32)}
     return values_of(judged.model, ~np.isnan(stored["mae"]), columns, {name: stored[name] for name in COUNTED})
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adjudge.agents import agent_of
 from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.rule import Layout, rule_sets
+from adjudge.evidence.rule import Layout, Position, rule_sets
 from adjudge.evidence.table import Evidence, Reasons
 from adjudge.evidence.vocabulary import NOT_APPLICABLE
 from adjudge.protocols.base import Input, Judged, Measured, Partition
@@ -46,7 +46,8 @@ class FlightPlan(RulePlan):
         self.settings, self.library = config, loaded.library
         self.tasks = [TASKS[name] for name in config.tasks]
         self.config = msgspec.to_builtins(config) | {"library": loaded.content}
-        self.use_rules("flight", FlightContext(widest(self.tasks), loaded.library, len(self.tasks) > 1), config.rules)
+        widest = max(self.tasks, key=lambda task: task.steps)
+        self.use_rules("flight", FlightContext(widest, loaded.library, len(self.tasks) > 1), config.rules)
         self.rules_of = {task.name: self._rules_of(task) for task in self.tasks}
         judge = agent_of(config.agent, config.agent_options, seed=config.seed)
         self.adjudicator = Adjudicator(judge, self.rules, task=config.task, top=config.top_k)
@@ -55,11 +56,7 @@ class FlightPlan(RulePlan):
             without=("outputs", "reference", "confidence", "agent_options"),
             constraint_library=loaded.content,
             rules=self.rules,
-            schema=[
-                config.task,
-                schema("adjudge.protocols.flight", "record"),
-                [str(field) for field in columns.schema(self.tasks)],
-            ],
+            schema=[config.task, schema(__package__, "record"), list(map(str, columns.schema(self.tasks)))],
         )
 
     def _rules_of(self, task: Task) -> TaskRules:
@@ -79,28 +76,15 @@ class FlightPlan(RulePlan):
         """Outputs and reference, keyed by id (or line)."""
         settings, by_line = self.settings, self.settings.match == "line"
         truth = references.ReferenceReader(self.tasks, by_line=by_line)
-        roles = [
-            Input(
-                "outputs",
-                tuple(settings.outputs),
-                None,
-                rows.EXPECTED,
-                limited=True,
-                read=self._reader().read,
-                keys=rows.KEYS,
-                in_order=by_line,
-            ),
-            Input(
-                "reference",
-                tuple(settings.reference),
-                None,
-                references.EXPECTED,
-                read=truth.read,
-                keys=references.KEYS,
-                in_order=by_line,
-            ),
+        parts = (
+            ("outputs", settings.outputs, rows.EXPECTED, self._reader().read, rows.KEYS),
+            ("reference", settings.reference, references.EXPECTED, truth.read, references.KEYS),
+        )
+        return [
+            Input(role, tuple(paths), None, expected, role == "outputs", read=read, keys=keys, in_order=by_line)
+            for role, paths, expected, read, keys in parts
+            if paths
         ]
-        return [role for role in roles if role.paths]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of samples of one task with their evidence, verdicts and scores, in the order of their keys."""
@@ -159,11 +143,6 @@ class FlightPlan(RulePlan):
         return self.rules_of[str(samples.column("task")[0].as_py()) if samples.num_rows else self.tasks[0].name]
 
 
-def widest(tasks: Sequence[Task]) -> Task:
-    """The task with the most steps."""
-    return max(tasks, key=lambda task: task.steps)
-
-
 class TaskRules:
     """The rules of one task, and the places of their atoms in the layout of the run."""
 
@@ -171,12 +150,8 @@ class TaskRules:
         self.task, self.graph, self.whole = task, graph, whole
         self.layout = graph.layout
         self.alone = self.layout.width == whole.width
-        where = {
-            (place.rule["code"], place.slot["field"], place.slot["step"]): k for k, place in enumerate(whole.positions)
-        }
-        self._places = np.array(
-            [where[place.rule["code"], place.slot["field"], place.slot["step"]] for place in self.layout.positions]
-        )
+        where = {_about(place): number for number, place in enumerate(whole.positions)}
+        self._places = np.array([where[_about(place)] for place in self.layout.positions])
         self._codes = np.array([whole.codes.index(code) for code in self.layout.codes], dtype=np.int16)
 
     def evaluate(self, batch: FlightBatch) -> Evidence:
@@ -207,19 +182,16 @@ class TaskRules:
         translate[self._codes] = np.arange(self._codes.size)
         places = self._places
         reasons_of_run = evidence.reasons
-        codes = (
-            np.full((places.size, evidence.n), -1, dtype=np.int32)
-            if reasons_of_run.codes is None
-            else reasons_of_run.codes[places]
-        )
-        return Evidence(
-            self.layout,
-            evidence.outcome[places],
-            evidence.severity[places],
-            evidence.observed[places],
-            translate[evidence.code[places]],
-            Reasons.of(codes, reasons_of_run.texts),
-        )
+        none = np.full((places.size, evidence.n), -1, dtype=np.int32)
+        codes = none if reasons_of_run.codes is None else reasons_of_run.codes[places]
+        outcome, severity, observed = evidence.outcome[places], evidence.severity[places], evidence.observed[places]
+        reasons = Reasons.of(codes, reasons_of_run.texts)
+        return Evidence(self.layout, outcome, severity, observed, translate[evidence.code[places]], reasons)
+
+
+def _about(place: Position) -> tuple[str, str | None, int]:
+    """What tells an atom from the others of its sample."""
+    return place.rule["code"], place.slot["field"], place.slot["step"]
 
 
 plan = FlightPlan

@@ -37,9 +37,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "task_id": row.get("task", config["task"]),
         "bucket": row["bucket"],
         "context": {
-            "question": output.get("question"),
-            "record_idx": output.get("record_idx"),
-            "timestamp": output.get("timestamp"),
+            **{name: output.get(name) for name in ("question", "record_idx", "timestamp")},
             "shown_from": row.get("shown_from"),
             "flight_id": row["flight"],
         },
@@ -119,13 +117,6 @@ def _gating(critical: Sequence[Atom]) -> list[str]:
 
 
 def _scores(row: dict[str, Any]) -> dict[str, Any]:
-    names = {
-        "availability_score": "availability",
-        "constraint_satisfaction_score": "constraint",
-        "conditional_error_score": "error",
-        "total_score": "total",
-    }
-    scores: dict[str, Any] = {key: row[column] for key, column in names.items()}
     reason = None
     if row["verdict"] != "eligible":
         reason = "ineligible: no score"
@@ -133,7 +124,13 @@ def _scores(row: dict[str, Any]) -> dict[str, Any]:
         fault = row.get("reference_fault")
         reason = "no value can be compared" if row["has_reference"] else "no reference to compare with"
         reason = f"no reference that can be used: {fault}" if fault and not fault.endswith(NO_GOLD) else reason
-    return {**scores, "reason": reason}
+    return {
+        "availability_score": row["availability"],
+        "constraint_satisfaction_score": row["constraint"],
+        "conditional_error_score": row["error"],
+        "total_score": row["total"],
+        "reason": reason,
+    }
 
 
 COLUMNS = ("field", "shown", "predicted", "true", "error", "jump limit", "outcome")
@@ -148,18 +145,9 @@ def state_tables(row: Mapping[str, Any], atoms: Sequence[Atom]) -> list[dict[str
         rows = []
         for place, field in enumerate(FIELDS):
             cell = step * len(FIELDS) + place
-            answer, true = (_number(row[name], cell) for name in ("answer", "gold"))
-            rows.append(
-                [
-                    field,
-                    _number(row["shown"], place),
-                    answer,
-                    true,
-                    _error(field, answer, true),
-                    jumps[field, step].limits.get("high"),
-                    _outcome(field, step, atoms),
-                ]
-            )
+            shown, answer, true = _number(row["shown"], place), _number(row["answer"], cell), _number(row["gold"], cell)
+            limit, outcome = jumps[field, step].limits.get("high"), _outcome(field, step, atoms)
+            rows.append([field, shown, answer, true, _error(field, answer, true), limit, outcome])
         second = f"t+{step + 1}" if len(steps) > 1 else "the next second"
         tables.append({"title": f"The state at {second}", "columns": list(COLUMNS), "rows": rows})
     return tables

@@ -140,11 +140,8 @@ def _jump(task: f.Task, library: Library) -> Rule:
 
 
 def _cross_field(task: f.Task, library: Library) -> list[Rule]:
-    altitude, speed, track = (
-        library.rules.altitude_consistency,
-        library.rules.speed_consistency,
-        library.rules.track_consistency,
-    )
+    limits = library.rules
+    altitude, speed, track = limits.altitude_consistency, limits.speed_consistency, limits.track_consistency
 
     def altitude_gap(batch: FlightBatch) -> Floats:
         gap = batch.value(f.GPS_ALTITUDE) - batch.value(f.BARO_ALTITUDE)
@@ -162,6 +159,8 @@ def _cross_field(task: f.Task, library: Library) -> list[Rule]:
 
     relative = " beyond the offset of the shown state" if altitude.relative_to_shown else ""
     known = (Condition(offset_known, "the shown state has no altitude offset to compare with"),)
+    slow = f"the aircraft moves slower than {track.not_under_kt:g} kt"
+    moving = Condition(lambda batch: batch.vector_speed >= track.not_under_kt, slow)
     rules = (
         StepRule(
             "cross_field_consistency.altitude_consistency",
@@ -190,12 +189,7 @@ def _cross_field(task: f.Task, library: Library) -> list[Rule]:
             Limits(high=track.warning, critical_high=track.critical),
             "the track and the E/N velocity differ by {observed}°",
             "deg",
-            conditions=(
-                Condition(
-                    lambda batch: batch.vector_speed >= track.not_under_kt,
-                    f"the aircraft moves slower than {track.not_under_kt:g} kt",
-                ),
-            ),
+            conditions=(moving,),
         ),
     )
     return [rule.rule(task) for rule in rules]
@@ -289,12 +283,8 @@ def _attitude(task: f.Task, library: Library) -> Rule:
 
 
 def _safety(task: f.Task, library: Library) -> list[Rule]:
-    descent, speed, altitude = (
-        library.rules.rapid_descent,
-        library.rules.extreme_speed,
-        library.rules.extreme_altitude,
-    )
-    ground = library.airborne_only
+    limits, ground = library.rules, library.airborne_only
+    descent, speed, altitude = limits.rapid_descent, limits.extreme_speed, limits.extreme_altitude
 
     def airborne(batch: FlightBatch) -> Mask:
         return np.broadcast_to(~(batch.shown_value(f.AIRSPEED) < ground.under_kt), (task.steps, batch.n))

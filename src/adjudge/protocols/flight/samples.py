@@ -6,6 +6,7 @@ The raw texts are read again to show that the stored answers are what they say.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -38,19 +39,7 @@ from adjudge.readers.blocks import block_of
 from adjudge.readers.extract import METHODS
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
-_SCORES = (
-    "mae",
-    "rmse",
-    "normalised_mae",
-    "normalised_rmse",
-    "beside_persistence",
-    "persistence_mae",
-    "availability",
-    "constraint",
-    "error",
-    "total",
-    "rubric",
-)
+_SCORES = tuple(field.name for field in fields(Scores) if field.name != "grades")
 
 QUESTION_LIMIT = 400  # characters
 _OUTPUTS = {
@@ -97,37 +86,36 @@ def schema(tasks: Sequence[Task]) -> pa.Schema:
 def table(read: ReadBatch, verdicts: Verdicts, scores: Scores, tasks: Sequence[Task]) -> pa.Table:
     """The rows of one batch."""
     batch, outputs = read.batch, read.outputs
-    columns = schema(tasks)
+    kinds = schema(tasks)
     models = np.tile(np.arange(len(read.groups), dtype=np.int32), batch.n // len(read.groups))
-    return pa.Table.from_arrays(
-        [
-            read.samples,
-            _words(np.zeros(batch.n, dtype=np.int8), (batch.task.name,)),
-            pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
-            read.flights.combine_chunks().dictionary_encode(),
-            _words(batch.status, STATUSES),
-            _words(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
-            _words((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
-            pack_citations(verdicts.cites),
-            _words(np.asarray(outputs.column("method")), METHODS),
-            outputs.column("start"),
-            outputs.column("end"),
-            outputs.column("repairs").cast(pa.string()).combine_chunks().dictionary_encode(),
-            outputs.column("candidates"),
-            outputs.column("extra_keys"),
-            outputs.column("completeness"),
-            pa.array(batch.has_reference),
-            read.faults.cast(pa.string()).combine_chunks().dictionary_encode(),
-            coded(read.shown_from, SOURCES, np.int32),
-            *(pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES),
-            *(_words(row, GRADES) for row in scores.grades),
-            *(
-                as_lists(_widened(rows, columns.field(name).type.list_size))
-                for name, rows in zip(("answer", "shown", "gold"), read.rows, strict=True)
-            ),
-        ],
-        schema=columns,
-    )
+    columns = {
+        "sample": read.samples,
+        "task": _words(np.zeros(batch.n, dtype=np.int8), (batch.task.name,)),
+        "model": pa.DictionaryArray.from_arrays(pa.array(models), pa.array(read.groups, pa.string())),
+        "flight": read.flights.combine_chunks().dictionary_encode(),
+        "status": _words(batch.status, STATUSES),
+        "method": _words(np.asarray(outputs.column("method")), METHODS),
+        "repairs": outputs.column("repairs").cast(pa.string()).combine_chunks().dictionary_encode(),
+        **{name: outputs.column(name) for name in ("start", "end", "candidates", "extra_keys", "completeness")},
+        "has_reference": pa.array(batch.has_reference),
+        "reference_fault": read.faults.cast(pa.string()).combine_chunks().dictionary_encode(),
+        "shown_from": coded(read.shown_from, SOURCES, np.int32),
+        **_decided(batch, verdicts, scores),
+    }
+    for name, rows in zip(("answer", "shown", "gold"), read.rows, strict=True):
+        columns[name] = as_lists(_widened(rows, kinds.field(name).type.list_size))
+    return pa.table(columns).select(kinds.names).cast(kinds)
+
+
+def _decided(batch: FlightBatch, verdicts: Verdicts, scores: Scores) -> dict[str, pa.Array]:
+    """The columns that follow from a batch, its evidence and its verdicts."""
+    return {
+        "bucket": _words(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
+        "verdict": _words((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
+        "cites": pack_citations(verdicts.cites),
+        **{name: pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES},
+        **{name: _words(row, GRADES) for name, row in zip(DIMENSIONS, scores.grades, strict=True)},
+    }
 
 
 def _widened(rows: NDArray[np.float64], cells: int) -> NDArray[np.float64]:
@@ -156,15 +144,11 @@ def restore(samples: pa.Table, evidence: Evidence, task: Task) -> FlightBatch:
     cells = task.steps * len(FIELDS)
     answer = _cells(samples, "answer", cells).reshape(task.steps, len(FIELDS), n)
     numeric = evidence.layout.positions_of("numeric_validity")
-    words = {code: index for index, code in enumerate(evidence.layout.codes)}
-    code_of = {
-        words["numeric_validity.missing_field"]: MISSING_FIELD,
-        words["numeric_validity.array_shape"]: ARRAY_SHAPE,
-        words["numeric_validity.invalid_value"]: INVALID_VALUE,
-    }
+    kinds = {"missing_field": MISSING_FIELD, "array_shape": ARRAY_SHAPE, "invalid_value": INVALID_VALUE}
     validity = np.full((numeric.size, n), VALID, dtype=np.uint8)
     failed = evidence.outcome[numeric] == FAIL
-    for code, kind in code_of.items():
+    for name, kind in kinds.items():
+        code = evidence.layout.codes.index(f"numeric_validity.{name}")
         validity[failed & (evidence.code[numeric] == code)] = kind
     return FlightBatch(
         task=task,
@@ -195,16 +179,9 @@ def contradictions(batch: FlightBatch) -> list[str]:
 
 def differences(samples: pa.Table, batch: FlightBatch, verdicts: Verdicts, scores: Scores) -> list[str]:
     """Where stored verdicts, citations, buckets or scores are not what follows from the stored values."""
-    expected: dict[str, Any] = {
-        "bucket": _words(bucket_codes(batch.status, verdicts.eligible), BUCKETS),
-        "verdict": _words((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
-        "cites": pack_citations(verdicts.cites),
-        **{name: pa.array(getattr(scores, name), from_pandas=True) for name in _SCORES},
-        **{name: _words(row, GRADES) for name, row in zip(DIMENSIONS, scores.grades, strict=True)},
-    }
     return [
         f"samples.parquet: {name} is not what the evidence gives"
-        for name, values in expected.items()
+        for name, values in _decided(batch, verdicts, scores).items()
         if samples.column(name).to_pylist() != values.to_pylist()
     ]
 

@@ -145,19 +145,15 @@ def priors(confidence: Mapping[str, Mapping[str, Any]]) -> Section:
     """The confidence prior of every model on the tasks that have one; no score reads it."""
     scores = {model: prior["confidence_m"] for model, prior in sorted(confidence.items())}
     tasks = [task for task in TASKS if any(of[f"{task}_score"] is not None for of in scores.values())]
+    rows: list[list[Cell]] = []
+    for model, of in scores.items():
+        origin = (str(confidence[model][key]) for key in ("calculation_source", "version"))
+        rows.append([model, *(of[f"{task}_score"] for task in tasks), *origin])
     return Section(
         "confidence_prior",
         "Confidence prior",
         ["model", *tasks, "source", "version"],
-        [
-            [
-                model,
-                *(of[f"{task}_score"] for task in tasks),
-                str(confidence[model]["calculation_source"]),
-                str(confidence[model]["version"]),
-            ]
-            for model, of in scores.items()
-        ],
+        rows,
         note="As given; no score reads it.",
     )
 
@@ -198,14 +194,9 @@ def distribution(values: NDArray[np.float64]) -> dict[str, float | int | None]:
         return {"n": 0, **dict.fromkeys(names)}
     with np.errstate(over="ignore"):
         mean, spread = float(values.mean()), float(values.std(ddof=1)) if n > 1 else None
-    statistics = (
-        mean,
-        float(np.median(values)),
-        spread if spread is not None and math.isfinite(spread) else None,
-        float(values.min()),
-        float(values.max()),
-        *quantile_values(values, [percent / 100 for percent in PERCENTILES]),
-    )
+    spread = spread if spread is not None and math.isfinite(spread) else None
+    percentiles = quantile_values(values, [percent / 100 for percent in PERCENTILES])
+    statistics = (mean, float(np.median(values)), spread, float(values.min()), float(values.max()), *percentiles)
     return {"n": n, **dict(zip(names, statistics, strict=True))}
 
 
@@ -219,7 +210,11 @@ class Summary:
         """What the method lists of a task."""
         total = self.numbers.total
         return {
-            "counts": {**self.buckets(), "n": total("n"), "eligible": total("eligible")},
+            "counts": {
+                **{name: total(f"bucket.{name}") for name in BUCKETS},
+                "n": total("n"),
+                "eligible": total("eligible"),
+            },
             "eligibility_rate": _share(total("eligible"), total("n")),
             "with_reference": total("with_reference"),
             "repaired": total("repaired"),
@@ -260,10 +255,6 @@ class Summary:
             },
             "tail_risk": self.tail_risk,
         }
-
-    def buckets(self) -> dict[str, int]:
-        """Where the samples ended."""
-        return {name: self.numbers.total(f"bucket.{name}") for name in BUCKETS}
 
     @cached_property
     def errors(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -55,11 +56,7 @@ PROFILES = (
         "taxi and take-off",
         0,
         12,
-        (
-            Leg(0.35, 13, taxi_turn=4, on_ground=True),
-            Leg(0.4, 66, on_ground=True),
-            Leg(0.25, 76, climb=700),
-        ),
+        (Leg(0.35, 13, taxi_turn=4, on_ground=True), Leg(0.4, 66, on_ground=True), Leg(0.25, 76, climb=700)),
     ),
 )
 
@@ -157,12 +154,8 @@ def as_recorded(field: str, value: float) -> float:
 
 
 def _leg(profile: Profile, progress: float) -> Leg:
-    end = 0.0
-    for leg in profile.legs:
-        end += leg.share
-        if progress < end:
-            return leg
-    return profile.legs[-1]
+    ends = accumulate(leg.share for leg in profile.legs)
+    return next((leg for leg, end in zip(profile.legs, ends, strict=True) if progress < end), profile.legs[-1])
 
 
 def _toward(value: float, target: float, rate: float) -> float:

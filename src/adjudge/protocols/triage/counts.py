@@ -34,7 +34,7 @@ from adjudge.protocols.triage.batch import (
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.digests import MODULUS, digest_sum
 from adjudge.stats import exact, selective
-from adjudge.stats.confidence_bins import Tally
+from adjudge.stats.calibration import Tally
 
 CELLS = 2 * ANSWERS
 SCORE_BINS = 20
