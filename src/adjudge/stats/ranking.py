@@ -30,6 +30,8 @@ from adjudge.stats.proportions import cluster_wilson, normal_quantile
 from adjudge.stats.ranking_bootstrap import Curve, PairCounts, RankedRows, average_precisions
 from adjudge.stats.resampling import few
 
+ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
+
 
 def auroc(
     scores: npt.ArrayLike, positives: npt.ArrayLike, *, counts: IntArray | None = None, level: float = 0.95
@@ -82,9 +84,6 @@ def _share_of_logit(x: float) -> float:
 def _columns(scores: npt.ArrayLike, positives: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
     column = checked_column(scores, "scores")
     return column, checked_flags(positives, "positives", column.size)
-
-
-ONE_CLASS = "only one class is in the data: ranking needs positives and negatives"
 
 
 def cluster_auroc(rows: RankedRows, **drawing: Unpack[Drawing]) -> Estimate:

@@ -24,6 +24,10 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import CRITICAL, FAIL, PASS, Severity
 from adjudge.plugins import plugin, plugin_names
 
+ELIGIBLE, INELIGIBLE = "eligible", "ineligible"
+DECISIONS = (ELIGIBLE, INELIGIBLE)
+RULES = "rules"
+GROUP = "adjudge.agents"
 STATUSES = ("pass", "fail", "unknown")
 """What came of an item; `unknown` means that no atom of its rules could be applied."""
 _PASSED, _FAILED, _UNKNOWN = range(3)
@@ -95,6 +99,111 @@ def status_of(bound: Sequence[Atom]) -> str:
     if any(atom.failed for atom in bound):
         return "fail"
     return "pass" if any(atom.outcome == "pass" for atom in bound) else "unknown"
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """One reason of a verdict in the agent's words: the ids of the atoms it rests on, their severity, perhaps a quote."""
+
+    reason: str
+    cites: tuple[str, ...]
+    severity: str
+    quote: str | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an agent answers about one sample; `cites` are ids of atoms, the worst reason stands first."""
+
+    decision: str
+    cites: tuple[str, ...]
+    attribution: tuple[Attribution, ...] = ()
+    quotes: tuple[str, ...] = ()
+
+
+@dataclass
+class Verdicts:
+    """The verdicts of a batch: `eligible` per sample, `cites` shaped (positions, samples)."""
+
+    eligible: NDArray[np.bool_]
+    cites: NDArray[np.bool_]
+
+
+class EvaluatorAgent(ABC):
+    """Who reads the evidence and decides. Only `adjudicate` must be written; a language model may stand behind it."""
+
+    name: str
+    model = RULES
+    temperature = 0.0
+    language_model = False
+    """Whether a gate on its verdicts needs a validation."""
+
+    def about(self) -> dict[str, Any]:
+        """Who judges, for agent.json."""
+        told = {name: getattr(self, name) for name in ("model", "language_model", "temperature")}
+        return {"agent": self.name, **told}
+
+    def begin(self, inputs: Sequence[str]) -> None:  # noqa: B027 -- most agents need none
+        """Get to know the digests of the input, before anything is judged or replayed."""
+
+    def attach(self, document: dict[str, Any]) -> None:  # noqa: B027 -- most agents need none
+        """Get to know the agent.json of a run that is verified."""
+
+    def check_budget(self, samples: int) -> None:  # noqa: B027 -- most agents cost nothing
+        """Refuse to judge so many samples, where that would cost too much."""
+
+    def checklist(self, rules: Sequence[dict[str, Any]], task: str) -> Sequence[Item]:
+        """What will be looked at, once a run: items that together cover every rule of the rule table."""
+        del task
+        return checklist_of(rules)
+
+    def organize(
+        self, items: Sequence[Item], atoms: Sequence[Atom], rules: Sequence[dict[str, Any]]
+    ) -> Sequence[ItemStatus]:
+        """How every item came out on one sample, with the atoms it rests on."""
+        atoms_of_items = [atoms_of(item, atoms, rules) for item in items]
+        return [ItemStatus(status_of(bound), tuple(atom.id for atom in bound)) for bound in atoms_of_items]
+
+    @abstractmethod
+    def adjudicate(
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
+    ) -> Judgement:
+        """The verdict on one sample. It is asked a second time where its first answer was refused, with the reason."""
+
+
+class RuleBasedAgent(EvaluatorAgent):
+    """The reference: ineligible if any CRITICAL atom failed, citing all of those; otherwise eligible, citing all atoms."""
+
+    name = RULES
+
+    def adjudicate(
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
+    ) -> Judgement:
+        """The verdict on one sample."""
+        del items, answer, refusal
+        critical = tuple(atom.id for atom in atoms if atom.failed and atom.severity == "CRITICAL")
+        return Judgement(INELIGIBLE, critical) if critical else Judgement(ELIGIBLE, tuple(atom.id for atom in atoms))
+
+
+def rule_verdicts(evidence: Evidence) -> Verdicts:
+    """The rules' own verdicts on a batch: what the reference agent says, over columns."""
+    critical = evidence.failed(Severity.CRITICAL)
+    eligible: NDArray[np.bool_] = np.logical_not(critical.any(axis=0))
+    return Verdicts(eligible, critical | eligible)
+
+
+def plugin_agent(name: str) -> EvaluatorAgent:
+    """An agent that a package registers in the entry-point group `adjudge.agents`."""
+    entry = plugin(GROUP, name)
+    if entry is None:
+        known = ", ".join(
+            sorted({RULES, "llm:MODEL", "replay:RUN", "null:eligible", "null:random", *plugin_names(GROUP)})
+        )
+        raise ConfigError(f"there is no evaluator agent {name!r} (there are: {known})")
+    value = entry.load()()
+    if not isinstance(value, EvaluatorAgent):
+        raise ConfigError(f"entry point {name!r} of {GROUP} makes a {type(value).__name__}, expected an EvaluatorAgent")
+    return value
 
 
 class Organizer:
@@ -218,114 +327,3 @@ def _first_position(layout: Layout) -> NDArray[np.int64]:
     """For every position, the first one that is about the same field."""
     _, first, number = np.unique(layout.slot_field, return_index=True, return_inverse=True)
     return first[number]
-
-
-ELIGIBLE, INELIGIBLE = "eligible", "ineligible"
-DECISIONS = (ELIGIBLE, INELIGIBLE)
-RULES = "rules"
-GROUP = "adjudge.agents"
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """One reason of a verdict in the agent's words: the ids of the atoms it rests on, their severity, perhaps a quote."""
-
-    reason: str
-    cites: tuple[str, ...]
-    severity: str
-    quote: str | None = None
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What an agent answers about one sample; `cites` are ids of atoms, the worst reason stands first."""
-
-    decision: str
-    cites: tuple[str, ...]
-    attribution: tuple[Attribution, ...] = ()
-    quotes: tuple[str, ...] = ()
-
-
-@dataclass
-class Verdicts:
-    """The verdicts of a batch: `eligible` per sample, `cites` shaped (positions, samples)."""
-
-    eligible: NDArray[np.bool_]
-    cites: NDArray[np.bool_]
-
-
-class EvaluatorAgent(ABC):
-    """Who reads the evidence and decides. Only `adjudicate` must be written; a language model may stand behind it."""
-
-    name: str
-    model = RULES
-    temperature = 0.0
-    language_model = False
-    """Whether a gate on its verdicts needs a validation."""
-
-    def about(self) -> dict[str, Any]:
-        """Who judges, for agent.json."""
-        told = {name: getattr(self, name) for name in ("model", "language_model", "temperature")}
-        return {"agent": self.name, **told}
-
-    def begin(self, inputs: Sequence[str]) -> None:  # noqa: B027 -- most agents need none
-        """Get to know the digests of the input, before anything is judged or replayed."""
-
-    def attach(self, document: dict[str, Any]) -> None:  # noqa: B027 -- most agents need none
-        """Get to know the agent.json of a run that is verified."""
-
-    def check_budget(self, samples: int) -> None:  # noqa: B027 -- most agents cost nothing
-        """Refuse to judge so many samples, where that would cost too much."""
-
-    def checklist(self, rules: Sequence[dict[str, Any]], task: str) -> Sequence[Item]:
-        """What will be looked at, once a run: items that together cover every rule of the rule table."""
-        del task
-        return checklist_of(rules)
-
-    def organize(
-        self, items: Sequence[Item], atoms: Sequence[Atom], rules: Sequence[dict[str, Any]]
-    ) -> Sequence[ItemStatus]:
-        """How every item came out on one sample, with the atoms it rests on."""
-        atoms_of_items = [atoms_of(item, atoms, rules) for item in items]
-        return [ItemStatus(status_of(bound), tuple(atom.id for atom in bound)) for bound in atoms_of_items]
-
-    @abstractmethod
-    def adjudicate(
-        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
-    ) -> Judgement:
-        """The verdict on one sample. It is asked a second time where its first answer was refused, with the reason."""
-
-
-class RuleBasedAgent(EvaluatorAgent):
-    """The reference: ineligible if any CRITICAL atom failed, citing all of those; otherwise eligible, citing all atoms."""
-
-    name = RULES
-
-    def adjudicate(
-        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
-    ) -> Judgement:
-        """The verdict on one sample."""
-        del items, answer, refusal
-        critical = tuple(atom.id for atom in atoms if atom.failed and atom.severity == "CRITICAL")
-        return Judgement(INELIGIBLE, critical) if critical else Judgement(ELIGIBLE, tuple(atom.id for atom in atoms))
-
-
-def rule_verdicts(evidence: Evidence) -> Verdicts:
-    """The rules' own verdicts on a batch: what the reference agent says, over columns."""
-    critical = evidence.failed(Severity.CRITICAL)
-    eligible: NDArray[np.bool_] = np.logical_not(critical.any(axis=0))
-    return Verdicts(eligible, critical | eligible)
-
-
-def plugin_agent(name: str) -> EvaluatorAgent:
-    """An agent that a package registers in the entry-point group `adjudge.agents`."""
-    entry = plugin(GROUP, name)
-    if entry is None:
-        known = ", ".join(
-            sorted({RULES, "llm:MODEL", "replay:RUN", "null:eligible", "null:random", *plugin_names(GROUP)})
-        )
-        raise ConfigError(f"there is no evaluator agent {name!r} (there are: {known})")
-    value = entry.load()()
-    if not isinstance(value, EvaluatorAgent):
-        raise ConfigError(f"entry point {name!r} of {GROUP} makes a {type(value).__name__}, expected an EvaluatorAgent")
-    return value

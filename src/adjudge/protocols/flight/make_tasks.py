@@ -30,6 +30,8 @@ from adjudge.protocols.flight.fields import FIELDS, TASKS, Task
 from adjudge.protocols.flight.garmin import Bools, FlightLog, read_log
 from adjudge.runs.tables import whole_file
 
+State = dict[str, float]
+_KEYS = "\n".join(f"- {field}" for field in FIELDS)
 TASKS_FILE, REFERENCE_FILE = "tasks.jsonl", "reference.jsonl"
 
 
@@ -185,11 +187,6 @@ def _ids(log: FlightLog, task: Task, starts: list[int]) -> list[str]:
         seen.add(sample_id)
         ids.append(sample_id)
     return ids
-
-
-State = dict[str, float]
-
-_KEYS = "\n".join(f"- {field}" for field in FIELDS)
 
 
 def task_named(name: str) -> Task:
