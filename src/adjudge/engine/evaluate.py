@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from adjudge.engine.judges import agent_problems
 from adjudge.engine.matching import Matching
-from adjudge.engine.metrics import Counted, agent_problems, metrics_document, verdict_word
-from adjudge.engine.promises import problems_of
+from adjudge.engine.metrics import Counted, metrics_document, problems_of, verdict_word
 from adjudge.engine.runner import MOST_PARTIALS, Pool, Recipe, Runner, Serial, plan_of, recipe, rule_versions
 from adjudge.engine.split import Part, Split, Wanted, raw_rows, split
 from adjudge.errors import ConfigError, PromiseBroken

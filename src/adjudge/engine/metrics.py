@@ -1,12 +1,14 @@
-"""metrics.json: the flat metrics, every estimate, buckets and gates; no time in it.
+"""What the engine promises, counts and measures of every run, whoever wrote the protocol, and metrics.json, which says it.
 
-What an agent did is counted beside them, and held to its rules when a run is written and when it is verified.
+Every sample has an id, a model, a bucket and a verdict; every verdict cites atoms that exist, and one that did not pass
+cites at least one atom that did not pass; the buckets are the six words and add up to n, for every model. The promises are
+held when a run is written, and again by `verify`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,224 +17,195 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.engine import matching
+from adjudge.engine import judges, matching
+from adjudge.engine.judges import JudgeTally
 from adjudge.engine.matching import IdDigest, Matching
-from adjudge.engine.promises import Tally
+from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.rule import Layout
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.base import Measured, Named, Plan, Protocol, protocol
+from adjudge.evidence.vocabulary import BUCKETS, NOT_APPLICABLE, PASS
+from adjudge.protocols.base import Measured, Plan, Protocol, protocol
 from adjudge.provenance.manifest import SCHEMA_VERSION
 from adjudge.runs.run import Run
-from adjudge.runs.section import Column, Section
-from adjudge.stats.agreement import cohen_kappa, percent_agreement
-from adjudge.stats.estimate import Estimate, Metric, by_gate_name, count, declaration, headline, share, stored
-from adjudge.stats.proportions import wilson
-from adjudge.verdict.adjudicator import AGENT_TABLE, TRANSCRIPTS, Adjudicator
-from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, rule_verdicts
-from adjudge.verdict.deliberation import AGENT, NOT_ASKED, REFUSALS, stands_in
+from adjudge.stats.estimate import Metric, by_gate_name, declaration, headline, stored
 from adjudge.verdict.gates import Gate, judge
 
-METRICS: tuple[Metric, ...] = (
-    share(
-        "agent_agreement",
-        "agreement with the rules",
-        better=None,
-        formula="same verdict as the rules ÷ verdicts of the agent",
-    ),
-    Metric(
-        "agent_kappa",
-        "κ with the rules",
-        low=-1.0,
-        high=1.0,
-        formula="(agreement − chance agreement) ÷ (1 − chance agreement) over eligible and ineligible",
-        interval="by the delta method",
-        null="where agent and rules give one and the same verdict throughout",
-    ),
-    share(
-        "agent_stricter",
-        "stricter than the rules",
-        formula="ineligible where the rules say eligible ÷ verdicts of the agent",
-    ),
-    share("agent_unanimous", "unanimous votes", formula="samples with equal votes ÷ samples that were voted on"),
-    count("agent_refused", "refused to the rules", formula="samples whose verdict is the rules' own after refusals"),
-    count("agent_refused.*", "refused answers: {}", formula="answers of the agent that were refused for this reason"),
-    count("agent_quotes_unverified", "quotes that are not there", formula="quotes that do not stand in the raw answer"),
-)
-"""What the engine measures of every agent but the rules."""
+WORDS = ("sample", "model", "bucket", "verdict")
+"""Columns of text that every sample has; only a row that is no sample of the data set has no bucket."""
 
-_METHOD = "counted"
-_EXAMPLES = 12
+_NAMED = 6  # rules in a note
+
+
+def problems_of(samples: pa.Table, evidence: Evidence) -> list[str]:
+    """Which promises one batch breaks, each with the first sample that does."""
+    return column_problems(samples, evidence.n) or citation_problems(samples, evidence)
+
+
+def column_problems(samples: pa.Table, n: int) -> list[str]:
+    """Columns that are missing, of another type, or empty."""
+    problems = []
+    for name in (*WORDS, "cites"):
+        if name not in samples.column_names:
+            problems.append(f"samples have no column {name!r}")
+            continue
+        column = samples.column(name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        expected, is_expected = ("binary", pa.types.is_binary) if name == "cites" else ("text", pa.types.is_string)
+        if not is_expected(kind):
+            problems.append(f"column {name!r} of the samples is {column.type}, expected {expected}")
+        elif column.null_count and name != "bucket":
+            problems.append(f"column {name!r} of the samples is empty on {column.null_count} rows")
+    if samples.num_rows != n:
+        problems.append(f"there are {samples.num_rows} samples and evidence for {n}")
+    if not problems:
+        known = set(_words(samples, "bucket")[1])
+        problems += [f"bucket {word!r} is not one of {', '.join(BUCKETS)}" for word in sorted(known - {*BUCKETS})]
+    return problems
+
+
+def citation_problems(samples: pa.Table, evidence: Evidence) -> list[str]:
+    """Verdicts that cite nothing, what is not there, or nothing that did not pass."""
+    width, n = evidence.outcome.shape
+    if not n:
+        return []
+    column = samples.column("cites").combine_chunks()
+    size = -(-width // 8)
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + n + 1]
+    if (np.diff(offsets) != size).any():
+        return [f"cites are not {size} bytes a sample, a bit for each of its {width} atoms"]
+    cited = np.frombuffer(column.buffers()[2], dtype=np.uint8)[offsets[0] : offsets[-1]].reshape(n, size)
+    beyond = np.zeros(size, dtype=np.uint8)
+    beyond[-1] = 0xFF << (width - 8 * (size - 1)) & 0xFF
+    not_passed = np.frombuffer(pack_citations(evidence.outcome != PASS).buffers()[2], dtype=np.uint8).reshape(n, size)
+    bucket, words = _words(samples, "bucket")
+    passed = np.array([*(word == "passed" for word in words), False])[bucket]
+    wrong = {
+        "cites no evidence": ~cited.any(axis=1),
+        "cites an atom that does not exist": (cited & beyond).any(axis=1),
+        "did not pass, but cites no atom that did not pass": ~passed & ~(cited & not_passed).any(axis=1),
+    }
+    return [
+        f"the verdict on {_name(samples, int(np.argmax(rows)))} {what} ({int(rows.sum())} of {n} samples)"
+        for what, rows in wrong.items()
+        if rows.any()
+    ]
+
+
+def _name(samples: pa.Table, row: int) -> str:
+    return f"{samples.column('model')[row].as_py()}/{samples.column('sample')[row].as_py()}"
+
+
+def _words(samples: pa.Table, name: str) -> tuple[NDArray[np.int64], list[str]]:
+    """A column of words as codes, −1 for none, and the words."""
+    column = samples.column(name).combine_chunks()
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return coded.indices.fill_null(-1).to_numpy().astype(np.int64), coded.dictionary.to_pylist()
 
 
 @dataclass
-class JudgeTally:
-    """Counts over all samples that an agent was asked about."""
+class Tally:
+    """Counts over all batches: samples by model and bucket, and the atoms of every position that could be judged."""
 
-    asked: int = 0
-    verdicts: Counter[tuple[bool, bool]] = field(default_factory=Counter)
-    """(rules say eligible, agent says eligible) → samples, of verdicts that are the agent's."""
-    refused: Counter[str] = field(default_factory=Counter)
-    to_the_rules: int = 0
-    voted: int = 0
-    unanimous: int = 0
-    unverified: int = 0
-    answers: int = 0
-    tokens: Counter[str] = field(default_factory=Counter)
-    stricter: list[tuple[str, str, str]] = field(default_factory=list)
-    """Examples: sample, model, the agent's first reason."""
+    buckets: Counter[tuple[str, str]] = field(default_factory=Counter)
+    outside: int = 0
+    """Rows that are no samples of the data set: they have no bucket and count nowhere."""
+    samples: int = 0
+    applied: Counter[int] = field(default_factory=Counter)
+    reasons: defaultdict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, samples: pa.Table, evidence: Evidence, tables: Mapping[str, pa.Table]) -> None:
+    def add(self, samples: pa.Table, evidence: Evidence) -> None:
         """Count one batch."""
-        rules = rule_verdicts(evidence).eligible.tolist()
-        names = samples.select(["sample", "model", "verdict"]).to_pylist()
-        for row, name, by_rules in zip(tables[AGENT_TABLE].to_pylist(), names, rules, strict=True):
-            if row["decided_by"] == NOT_ASKED:
-                continue
-            self.asked += 1
-            self.refused.update(row["refused"] or ())
-            self.unverified += [*(row["quotes_verified"] or ()), *(row["reason_verified"] or ())].count(False)
-            votes = row["votes"] or ()
-            self.voted += len(votes) > 1
-            self.unanimous += len(votes) > 1 and len(set(votes)) == 1
-            if row["decided_by"] != AGENT:
-                self.to_the_rules += 1
-                continue
-            eligible = name["verdict"] == ELIGIBLE
-            self.verdicts[by_rules, eligible] += 1
-            if by_rules and not eligible and len(self.stricter) < _EXAMPLES:
-                words = next((text for text in row["reason_words"] or () if text), "")
-                self.stricter.append((name["sample"], name["model"], words))
-        if TRANSCRIPTS in tables:
-            transcripts = tables[TRANSCRIPTS]
-            self.answers += transcripts.num_rows
-            for name in ("prompt_tokens", "completion_tokens"):
-                self.tokens[name] += sum(transcripts.column(name).drop_null().to_pylist())
+        model, models = _words(samples, "model")
+        bucket, words = _words(samples, "bucket")
+        inside = bucket >= 0
+        pairs, counts = np.unique(model[inside] * len(words) + bucket[inside], return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self.buckets[models[pair // len(words)], words[pair % len(words)]] += count
+        self.outside += int(np.count_nonzero(~inside))
+        self.samples += evidence.n
+        judged = (evidence.outcome != NOT_APPLICABLE).sum(axis=1)
+        for position, count in enumerate(judged.tolist()):
+            self.applied[position] += count
+            if not self.applied[position] and evidence.reasons.codes is not None:
+                values, counts = np.unique(evidence.reasons.codes[position], return_counts=True)
+                named = zip(values.tolist(), counts.tolist(), strict=True)
+                self.reasons[position].update(
+                    {evidence.reasons.texts[code]: count for code, count in named if code >= 0}
+                )
 
-    def merge(self, other: JudgeTally) -> None:
-        """Add the counts of a later partition."""
-        for name in ("asked", "to_the_rules", "voted", "unanimous", "unverified", "answers"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.verdicts.update(other.verdicts)
-        self.refused.update(other.refused)
-        self.tokens.update(other.tokens)
-        self.stricter = (self.stricter + other.stricter)[:_EXAMPLES]
+    def merge(self, other: Tally) -> None:
+        """Add the counts of other batches."""
+        self.buckets += other.buckets
+        self.outside += other.outside
+        self.samples += other.samples
+        self.applied.update(other.applied)
+        for position, counter in other.reasons.items():
+            self.reasons[position].update(counter)
 
-    @property
-    def matrix(self) -> NDArray[np.int64]:
-        """Verdicts counted: rows the rules', columns the agent's, eligible first."""
-        return np.array([[self.verdicts[rules, agent] for agent in (True, False)] for rules in (True, False)])
+    def of_models(self) -> dict[str, dict[str, int]]:
+        """The buckets of all samples, then of every model, each with its n."""
+        counts = {name: dict.fromkeys(BUCKETS, 0) for name in ("all", *sorted({model for model, _ in self.buckets}))}
+        for (model, bucket), count in self.buckets.items():
+            for name in {"all", model}:
+                counts[name][bucket] += count
+        return {name: words | {"n": sum(words.values())} for name, words in counts.items()}
 
-    def estimates(self) -> list[Named]:
-        """Agreement with the rules, and what was refused; nothing where nobody was asked."""
-        if not self.asked:
-            return []
-        n = int(self.matrix.sum())
-        no_verdicts = "the agent gave no verdict that passed the checks"
-        counted = {
-            "agent_refused": self.to_the_rules,
-            **{f"agent_refused.{reason}": self.refused[reason] for reason in REFUSALS if self.refused[reason]},
-            "agent_quotes_unverified": self.unverified,
-        }
-        estimates = {
-            "agent_agreement": percent_agreement(self.matrix) if n else Estimate.null(no_verdicts),
-            "agent_kappa": cohen_kappa(self.matrix) if n else Estimate.null(no_verdicts),
-            "agent_stricter": wilson(int(self.verdicts[True, False]), n) if n else Estimate.null(no_verdicts),
-            **({"agent_unanimous": wilson(self.unanimous, self.voted)} if self.voted else {}),
-            **{name: Estimate(value=float(value), n=self.asked, method=_METHOD) for name, value in counted.items()},
-        }
-        return [Named(name, "", estimate) for name, estimate in estimates.items()]
+    def closed(self, buckets: Mapping[str, Any]) -> tuple[dict[str, dict[str, int]], list[str]]:
+        """The protocol's buckets with all six words, and where they are not what the samples give."""
+        by_model = self.of_models()
+        written: dict[str, dict[str, int]] = {}
+        problems: list[str] = []
+        if "all" not in buckets:
+            problems.append("buckets have no row `all`")
+        for name, counts in buckets.items():
+            words = {bucket: int(counts.get(bucket, 0)) for bucket in BUCKETS}
+            written[name] = words | {"n": int(counts.get("n", sum(words.values())))}
+            unknown = sorted(counts.keys() - {*BUCKETS, "n"})
+            if unknown:
+                problems.append(f"buckets of {name}: {unknown[0]!r} is not one of {', '.join(BUCKETS)}")
+            if sum(words.values()) != written[name]["n"]:
+                problems.append(f"buckets of {name} add up to {sum(words.values())}, but n is {written[name]['n']}")
+            elif name not in by_model:
+                problems.append(f"buckets of {name}: no sample has that model")
+            elif written[name] != by_model[name]:
+                problems.append(f"buckets of {name} are not those of its samples")
+        return written, problems
 
-    def sections(self, document: Mapping[str, Any]) -> list[Section]:
-        """The judge: who judged, agreement with the rules, refusals, votes, and what it was stricter about."""
-        if not self.asked:
-            return []
-        rows: list[list[Any]] = [["samples it was asked about", None, self.asked]]
-        if self.answers:
-            rows += [["answers", None, self.answers], ["tokens", None, sum(self.tokens.values())]]
-        for name, _, estimate in self.estimates():
-            metric = declaration(METRICS, name)
-            if metric is not None and not name.startswith("agent_refused."):
-                shown = (estimate, None) if metric.unit else (None, _number(estimate))
-                rows.append([metric.title, *shown])
-        refused: list[list[Any]] = [
-            [REFUSALS[reason], self.refused[reason]] for reason in REFUSALS if self.refused[reason]
-        ]
-        (both, stricter), (laxer, neither) = self.matrix.tolist()
-        return [
-            Section(
-                "judge",
-                f"The judge: {document['agent']}",
-                ["", Column("share", "%"), "number"],
-                rows,
-                note=_NOTE,
-            ),
-            Section(
-                "judge_confusion",
-                "Verdicts of rules and judge",
-                ["rules say", f"judge: {ELIGIBLE}", f"judge: {INELIGIBLE}"],
-                [[ELIGIBLE, both, stricter], [INELIGIBLE, laxer, neither]],
-            ),
-            Section(
-                "judge_refused",
-                "Answers of the judge that were refused",
-                ["why", "answers"],
-                refused,
-                empty="No answer was refused.",
-            ),
-            Section(
-                "judge_stricter",
-                "Where the judge was stricter than the rules",
-                ["sample", "model", "the judge's words"],
-                [list(row) for row in self.stricter],
-                terminal=3,
-                empty="Nowhere.",
-            ),
-        ]
+    def notes(self, layout: Layout) -> list[str]:
+        """Verifiers and rules that could be applied nowhere, and rows that count nowhere."""
+        notes = []
+        if self.outside:
+            notes.append(
+                f"{self.outside:,} rows are about nothing in the data set: they have no bucket and count nowhere"
+            )
+        if not self.samples:
+            return notes
+        idle = [position for position in range(layout.width) if not self.applied[position]]
+        families: defaultdict[str, list[int]] = defaultdict(list)
+        for position, place in enumerate(layout.positions):
+            families[place.rule["family"]].append(position)
+        for family, positions in families.items():
+            if set(positions) <= set(idle):
+                notes.append(f"verifier {family} was nowhere applicable{self._why(positions)}")
+                idle = [position for position in idle if position not in positions]
+        by_reason: dict[str, list[str]] = {}
+        for position in idle:
+            code = str(layout.positions[position].rule["code"])
+            if not any(self.applied[place] for place in layout.positions_of(code).tolist()):
+                by_reason.setdefault(self._why([position]), []).append(code)
+        for reason, codes in by_reason.items():
+            names = list(dict.fromkeys(codes))
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            notes.append(f"nowhere applicable: {', '.join(names[:_NAMED])}{more}{reason}")
+        return notes
 
-
-def _number(estimate: Estimate) -> Estimate | int | None:
-    """A count as a count, anything else with its interval."""
-    return int(estimate.value or 0) if estimate.method == _METHOD else estimate
-
-
-_NOTE = (
-    "Its answers were checked: citations that exist, quotes that stand in the answer, never laxer than a failed critical "
-    "rule. What it thinks is its own; its agreement with people is told by `adjudge agent validate`."
-)
-
-
-def agent_problems(
-    samples: pa.Table, evidence: Evidence, table: pa.Table, adjudicator: Adjudicator, answers: Sequence[str | None]
-) -> Iterator[str]:
-    """Which promises about an agent one batch breaks, each with the sample that does."""
-    by_rules = rule_verdicts(evidence).eligible.tolist()
-    width, items = evidence.layout.width, len(adjudicator.items)
-    names = samples.select(["sample", "model", "verdict"]).to_pylist()
-    if table.num_rows != len(names):
-        yield f"the agent's table has {table.num_rows} rows for {len(names)} samples"
-        return
-    for index, (row, name) in enumerate(zip(table.to_pylist(), names, strict=True)):
-        positions = [*(row["reason_atoms"] or ()), *(row["reason_worst"] or ()), *(row["item_atoms"] or ())]
-        quotes = zip(
-            [*(row["quotes"] or ()), *(row["reason_quotes"] or ())],
-            [*(row["quotes_verified"] or ()), *(row["reason_verified"] or ())],
-            strict=True,
-        )
-        wrong = {
-            "is eligible against a failed critical atom": name["verdict"] == ELIGIBLE and not by_rules[index],
-            f"has statuses of {len(row['status'])} items, the checklist has {items}": len(row["status"]) != items,
-            "has reasons that cite atoms which do not exist": not all(0 <= place < width for place in positions),
-            "counts atoms of its reasons that it does not name": sum(row["reason_sizes"] or ())
-            != len(row["reason_atoms"] or ()),
-            "marks a quote otherwise than the raw answer says": any(
-                quote is not None and verified != stands_in(quote, answers[index]) for quote, verified in quotes
-            ),
-            "gives words to a reason whose quote is not there": any(
-                verified is False and words is not None
-                for verified, words in zip(row["reason_verified"] or (), row["reason_words"] or (), strict=False)
-            ),
-        }
-        yield from (f"{name['model']}/{name['sample']} {what}" for what, broken in wrong.items() if broken)
+    def _why(self, positions: Sequence[int]) -> str:
+        """The most frequent reason, in words."""
+        counter = sum((self.reasons[position] for position in positions), Counter[str]())
+        if not counter:
+            return ""
+        text = min(counter, key=lambda reason: (-counter[reason], reason))
+        return f" ({text})" if len(counter) == 1 else f" (mostly: {text})"
 
 
 @dataclass
@@ -252,7 +225,8 @@ class Counted:
         self.matching.merge(other.matching)
         self.ids.merge(other.ids)
         self.read_ids.merge(other.read_ids)
-        self.judges.merge(other.judges)
+        if other.judges.asked:
+            self.judges.merge(other.judges)
 
     def intake(self, notes: Sequence[str]) -> dict[str, Any]:
         """What intake.json says of the input, which nothing in the run repeats."""
@@ -267,7 +241,7 @@ def verdict_word(passed: bool | None) -> str | None:
 
 def metrics_of(chosen: Protocol) -> Sequence[Metric]:
     """The metrics of a protocol, and those that the engine adds to every run."""
-    return (*chosen.metrics(), *matching.METRICS, *METRICS)
+    return (*chosen.metrics(), *matching.METRICS, *judges.METRICS)
 
 
 def introduce(run: Run) -> None:
@@ -280,20 +254,17 @@ def metrics_document(
     chosen: Protocol, plan: Plan, measured: Measured, counted: Counted, gates: Sequence[Gate]
 ) -> tuple[dict[str, Any], list[str]]:
     """The document, from the numbers alone, so that `verify` can make it again; and the promises that it breaks."""
-    by_name = by_gate_name(measured.estimates)
     protocol_names = {name for name, _, _ in measured.estimates}
-    counted_here = (*counted.matching.estimates(), *counted.judges.estimates())
-    counts = [named for named in counted_here if named.name not in protocol_names]
-    by_name |= {name: estimate for name, _, estimate in counts}
+    counted_here, tables = [*counted.matching.estimates()], [*measured.sections]
+    if plan.adjudicator is not None and counted.judges.asked:
+        counted_here += counted.judges.estimates()
+        tables += counted.judges.sections(plan.adjudicator.document())
+    estimates = [*measured.estimates, *(named for named in counted_here if named.name not in protocol_names)]
+    names = [named.name for named in estimates]
     metrics = metrics_of(chosen)
-    names = [named.name for named in (*measured.estimates, *counts)]
-    outcomes, passed = judge(gates, by_name) if gates else ({}, None)
+    outcomes, passed = judge(gates, by_gate_name(estimates))
     tally = counted.tally
     buckets, problems = tally.closed(measured.buckets) if measured.buckets else (tally.of_models(), [])
-    tables = [*measured.sections]
-    if plan.adjudicator is not None:
-        tables += counted.judges.sections(plan.adjudicator.document())
-    sections = {"sections": [section.to_dict() for section in tables]} if tables else {}
     document = {
         "schema_version": SCHEMA_VERSION,
         "protocol": chosen.name,
@@ -305,13 +276,10 @@ def metrics_document(
         "headline": headline(metrics, names),
         "declared": stored(metrics, names),
         **_top(measured.top, metrics),
-        **sections,
+        **({"sections": [section.to_dict() for section in tables]} if tables else {}),
         "metrics": measured.metrics,
-        "estimates": [
-            {"name": name, "slice": where, **estimate.to_dict()}
-            for name, where, estimate in (*measured.estimates, *counts)
-        ],
-        "notes": [*counted.matching.notes(), *counted.tally.notes(Layout.of(plan.rules)), *measured.notes],
+        "estimates": [{"name": name, "slice": where, **estimate.to_dict()} for name, where, estimate in estimates],
+        "notes": [*counted.matching.notes(), *tally.notes(Layout.of(plan.rules)), *measured.notes],
     }
     return document, problems
 

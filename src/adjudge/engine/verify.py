@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from adjudge.engine.differences import Difference, differences
+from adjudge.engine.judges import replay
 from adjudge.engine.matching import IdDigest, Matching
-from adjudge.engine.metrics import Counted, metrics_document, verdict_word
-from adjudge.engine.promises import citation_problems, column_problems
-from adjudge.engine.replay import replay
+from adjudge.engine.metrics import Counted, citation_problems, column_problems, metrics_document, verdict_word
 from adjudge.engine.runner import MOST_PARTIALS, made_by_another
 from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
 from adjudge.errors import ConfigError, RunError
