@@ -207,8 +207,9 @@ def cli_reference() -> str:
 
 def _ours(command: object) -> bool:
     callback = getattr(command, "callback", None)
-    module = "adjudge." if callback is None else callback.__module__
-    return module.startswith("adjudge.") and module != "adjudge.cli.installed"  # the command made for a plugin
+    if callback is None:
+        return True
+    return callback.__module__.startswith("adjudge.") and "<locals>" not in callback.__qualname__  # made for a plugin
 
 
 def rule_reference() -> str:

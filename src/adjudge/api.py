@@ -8,7 +8,7 @@ import itertools
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +22,8 @@ from adjudge.engine import evaluate as engine
 from adjudge.engine.from_logs import as_runs
 from adjudge.engine.metrics import introduce
 from adjudge.engine.prove import prove
-from adjudge.engine.remote import Copy, Place
-from adjudge.engine.verification import Verification
+from adjudge.engine.remote import Copy
+from adjudge.engine.verify import Verification
 from adjudge.errors import ConfigError, OutputError, RunError, VerificationFailed
 from adjudge.plugins import plugin
 from adjudge.protocols.base import protocol as installed_protocol
@@ -164,17 +164,7 @@ class Run(RunFolder):
     def _repr_html_(self) -> str:
         from adjudge.report import view
 
-        headline = view.headline(self)
-        tables = [
-            view.bucket_table(self),
-            (
-                [headline.key, *(headline.title(name) for name in headline.names)],
-                [
-                    [view.label(where), *(headline.text(where, name) for name in headline.names)]
-                    for where in headline.slices
-                ],
-            ),
-        ]
+        tables = [view.bucket_table(self), view.headline(self).table()]
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes.column("note").to_pylist())
         return (
             f"<p><b>{html.escape(view.title(self))}</b></p>"
@@ -214,29 +204,31 @@ def evaluate(  # noqa: PLR0913 -- what the flags of every protocol are on the co
     Without `out` the run lives in a temporary folder, as long as the `Run` does; `run.save` keeps it. `report` says
     whether report.html is drawn into the run, which takes a second or two; by default where `out` is given.
     """
+    from adjudge.cli.common import made_at, report_writer
+
     chosen = installed_protocol(protocol)
     bounds = [gates] if isinstance(gates, str) else gates
     home = None if out is not None else _Temporary()
-    place = Place(home.path / f"{protocol}-{next(_NUMBERS)}" if home is not None else out, force=force)
+    made = made_at(home.path / f"{protocol}-{next(_NUMBERS)}" if home is not None else out, force=force)
     has_data = any(map(_has_data, options.values()))
-    with tempfile.TemporaryDirectory(prefix="adjudge-input-") if has_data else nullcontext("") as folder:
-        settings = {**(config or {}), **_settings(protocol, options, Path(folder))}
+    data = tempfile.TemporaryDirectory(prefix="adjudge-input-") if has_data else nullcontext("")
+    with made as folder, data as inputs:
+        settings = {**(config or {}), **_settings(protocol, options, Path(inputs))}
         path = engine.evaluate(
             chosen,
             settings,
             engine.Options(
-                out=place.folder,
+                out=folder,
                 workers=workers,
                 cluster=cluster,
                 limit=limit,
                 force=force,
                 gates=tuple(Gate.parse(text) for text in bounds),
-                report=_page if report or (report is None and out is not None) else None,
+                report=report_writer if report or (report is None and out is not None) else None,
             ),
         )
-    place.settle()
     run = load_run(path)
-    run.home = home or place
+    run.home = home or made
     return run
 
 
@@ -299,12 +291,6 @@ class _Temporary:
         weakref.finalize(self, shutil.rmtree, str(self.path), True)
 
 
-def _page(folder: Path) -> tuple[bytes, str]:
-    from adjudge.report.html import write
-
-    return write(load_run(folder))
-
-
 def _settings(protocol: str, options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Keyword options as the protocol's settings: flags by the name of their setting, data written to files."""
     names, several = _flags(protocol)
@@ -339,18 +325,14 @@ def _has_data(value: Any) -> bool:
 def _without_data(value: Any, folder: Path, name: str) -> Any:
     """A value with paths as text and tables as the names of files that hold them."""
     if memory.is_data(value):
-        unique = next(word for word in _numbered(name) if not any(folder.glob(f"{word}.*")))
+        numbered = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+        unique = next(word for word in numbered if not any(folder.glob(f"{word}.*")))
         return str(memory.write(value, folder, unique))
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, list | tuple):
         return [_without_data(item, folder, name) for item in value]
     return value
-
-
-def _numbered(name: str) -> Iterable[str]:
-    yield name
-    yield from (f"{name}-{number}" for number in range(2, 1_000_000))
 
 
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -16,6 +16,8 @@ AdjudgeError
 
 from __future__ import annotations
 
+from functools import partial
+
 
 class AdjudgeError(Exception):
     """Something a user can act on; its text is the whole message and `exit_code` what the CLI returns."""
@@ -33,11 +35,7 @@ class InputError(AdjudgeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process boundaries; the keyword arguments must come along.
-        return (_input_error, (type(self), self.what, self.file, self.line, self.hint))
-
-
-def _input_error(cls: type[InputError], what: str, file: str | None, line: int | None, hint: str | None) -> InputError:
-    return cls(what, file=file, line=line, hint=hint)
+        return (partial(type(self), self.what, file=self.file, line=self.line, hint=self.hint), ())
 
 
 class ConfigError(AdjudgeError):

@@ -17,7 +17,7 @@ from adjudge.cli.main import main
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.anomaly.catalog import parse_catalog
 from adjudge.protocols.anomaly.example import write_example
-from adjudge.report.sections import contracts, negative_lines
+from adjudge.report.contracts import contracts, negative_lines
 from adjudge.report.text import summary
 
 CATALOG = {"bias": {"parameters": {"position_bias_m": 5.0}, "duration": 10.0, "seed": 1}}

@@ -11,8 +11,7 @@ import pytest
 
 import adjudge
 from adjudge.engine.prove import prove
-from adjudge.engine.verification import FROM_INPUT, SETTINGS
-from adjudge.engine.verify import ENGINE_KEYS
+from adjudge.engine.verify import ENGINE_KEYS, FROM_INPUT, SETTINGS
 from adjudge.protocols.base import names, protocol
 from adjudge.provenance.canonical import file_digest
 from adjudge.report.html import check

@@ -3,8 +3,7 @@
 import pytest
 
 import adjudge
-from adjudge.report.data import failure_modes
-from adjudge.report.view import answer
+from adjudge.report.data import answer, failure_modes
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import adjudge
+from adjudge.report.contracts import contracts
 from adjudge.report.html import render
 from adjudge.report.markdown import markdown
-from adjudge.report.sections import contracts
 from adjudge.report.text import summary
 
 

@@ -14,7 +14,7 @@ from adjudge.engine.verify import verify
 from adjudge.errors import VerificationFailed
 from adjudge.protocols.base import protocol
 from adjudge.provenance.canonical import file_digest
-from adjudge.report import data, explore, html
+from adjudge.report import data, explore, html, samples
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_failure_modes_are_those_of_the_metrics(flight_run, block):
 
 def test_the_worst_have_most_critical_failures(flight_run, block):
     shown = [row for row in block["worst"]["rows"] if row["bucket"] != "passed"]
-    assert len(shown) == block["worst"]["shown"] <= data.WORST
+    assert len(shown) == block["worst"]["shown"] <= samples.WORST
     assert block["worst"]["not_passed"] == sum(
         flight_run.metrics["buckets"]["all"][name] for name in ("failed", "abstained", "unparsed", "errored", "missing")
     )

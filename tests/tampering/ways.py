@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adjudge.engine.verification import FROM_INPUT, SETTINGS
+from adjudge.engine.verify import FROM_INPUT, SETTINGS
 from tampering.forge import Inapplicable, edit, edit_table, first_part, fit, other, some
 
 TEXTS = "the raw texts in outputs/"

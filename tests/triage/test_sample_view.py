@@ -8,9 +8,9 @@ import json
 import pytest
 
 import adjudge
-from adjudge.report.data import worst
 from adjudge.report.explain import explain
 from adjudge.report.html import check, render
+from adjudge.report.samples import worst
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -9,6 +9,8 @@ import click
 from adjudge.cli.common import PATH, print_json, say, write_file
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.cli.view import draw_page
+from adjudge.report import numbers
+from adjudge.stats.estimate import SHARE, Estimate
 
 
 @click.group()
@@ -37,9 +39,7 @@ def validate(run: Path, reference: Path | None, output: Path | None, as_json: bo
     """
     from adjudge.agents.validation import read_labels, validated_kappa, validation_of
     from adjudge.provenance.canonical import pretty
-    from adjudge.report import numbers
     from adjudge.runs.writer import REPORT, VALIDATION, add_to_run
-    from adjudge.stats.estimate import SHARE, Estimate
 
     loaded = open_intact(run, unverified=unverified)
     labels = [] if reference is None else read_labels(reference)
@@ -64,12 +64,9 @@ def validate(run: Path, reference: Path | None, output: Path | None, as_json: bo
     if validation["people"] and validation["people"]["unmatched"]:
         say(f"{validation['people']['unmatched']} labels are about samples that the judge did not decide")
     if validation["flip_rate"] is not None:
-        say(
-            f"votes differ on {numbers.estimate(Estimate.from_dict(validation['flip_rate']), unit=SHARE)} of the samples"
-        )
+        flip_rate = numbers.estimate(Estimate.from_dict(validation["flip_rate"]), unit=SHARE)
+        say(f"votes differ on {flip_rate} of the samples")
     against, kappa = validated_kappa(validation)
-    open_for_gates = kappa.low is not None and kappa.low >= 0.6
-    say(
-        f"gates on its verdicts are {'held' if open_for_gates else 'refused'} by the κ with {against} (low end, at least 0.6)"
-    )
+    outcome = "held" if kappa.low is not None and kappa.low >= 0.6 else "refused"
+    say(f"gates on its verdicts are {outcome} by the κ with {against} (low end, at least 0.6)")
     return 0

@@ -280,7 +280,7 @@ def checklist(config_file: str, code: tuple[str, ...], out: Path, force: bool, t
 
     Exits 0 when every line passes, 1 when one is open or failed, 3 when the result is INVALID.
     """
-    from adjudge.report.sections import contracts
+    from adjudge.report.contracts import contracts
     from adjudge.runs.run import Run
 
     settings = configuration(config_file, {"code": code})

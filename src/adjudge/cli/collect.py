@@ -210,10 +210,8 @@ def _summary(tally: Tally, written: int, output: Path) -> str:
     if tally.earlier:
         text += f"; {tally.earlier} were there before"
     if tally.possibly_cached:
-        text += (
-            f"\n{tally.possibly_cached} answers came ten times faster than another to the same question and do not say why: "
-            "possibly cached"
-        )
+        faster = "answers came ten times faster than another to the same question and do not say why"
+        text += f"\n{tally.possibly_cached} {faster}: possibly cached"
     return text
 
 
@@ -284,7 +282,6 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     """Judge the results with the triage protocol; a limited collection is judged against its own records."""
     from adjudge.cli import common
     from adjudge.engine.evaluate import Options, evaluate
-    from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
     from adjudge.runs.writer import METRICS
 
@@ -293,13 +290,10 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     if chosen.get("limit") is None and chosen["dataset"] != "-":
         config["manifest"] = [chosen["dataset"]]
         command += ["--manifest", chosen["dataset"]]
-    place = Place(chosen.get("out") or None, force=force)
-    run = evaluate(
-        protocol("triage"),
-        config,
-        Options(out=place.folder, force=force, command=tuple(command), report=common.report_writer),
-    )
-    place.settle()
+    made = common.made_at(chosen.get("out"), force=force)
+    with made as folder:
+        options = Options(out=folder, force=force, command=tuple(command), report=common.report_writer)
+        run = evaluate(protocol("triage"), config, options)
     target = Path(chosen["metrics_output"])
     target.parent.mkdir(parents=True, exist_ok=True)
     common.write_file(target, (run / METRICS).read_bytes())

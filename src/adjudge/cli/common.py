@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,9 @@ import click
 
 from adjudge.cli.start import JUDGED_LOGS, with_logs
 from adjudge.errors import ConfigError
+from adjudge.provenance.redact import redacted
+from adjudge.report.numbers import terminal
+from adjudge.verdict.gates import Gate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +39,17 @@ def place(text: str) -> str | Path:
     from adjudge.readers.sources import is_url
 
     return text if is_url(text) else Path(text)
+
+
+def made_at(out: str | Path | None, *, force: bool) -> AbstractContextManager[Path | None]:
+    """Where a run is made: there, or for a URL in a folder that goes with this object and is uploaded when the run is whole."""
+    from adjudge.readers.sources import is_url
+
+    if isinstance(out, str) and is_url(out):
+        from adjudge.engine.remote import Upload
+
+        return Upload(out, force=force)
+    return nullcontext(Path(out) if out else None)
 
 
 def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -281,9 +295,6 @@ def put(path: Path | None, data: bytes) -> None:
 
 def say(text: str, *, err: bool = True) -> None:
     """Print a message for people; nothing that came from outside moves their cursor or hides in it."""
-    from adjudge.provenance.redact import redacted
-    from adjudge.report.numbers import terminal
-
     text = with_logs(text)
     click.echo(terminal(redacted(text) if err else text), err=err)
 
@@ -326,9 +337,7 @@ def evaluate_and_show(
     `run_flags` are the flags of RUN_FLAGS; those that were not given may stand in the settings of a configuration file.
     """
     from adjudge.engine.evaluate import Options, evaluate
-    from adjudge.engine.remote import Place
     from adjudge.protocols.base import protocol
-    from adjudge.verdict.gates import Gate
 
     force, quiet, as_json = (run_flags[flag] for flag in ("force", "quiet", "as_json"))
     configured = {flag: settings.pop(flag, None) for flag in ("out", "limit", "workers", "cluster")}
@@ -339,7 +348,7 @@ def evaluate_and_show(
     if not isinstance(gates, list | tuple) or not all(isinstance(text, str) for text in gates):
         raise ConfigError(f"gates is {gates!r}, expected a list such as ['accuracy >= 0.9']")
     wanted = tuple(Gate.parse(text) for text in (*gates, *run_flags["gates"]))
-    target = Place(out or None, force=force)
+    made = made_at(out, force=force)
     if cluster == "local":
         from adjudge.engine.cluster import encrypted
 
@@ -348,12 +357,12 @@ def evaluate_and_show(
                 "--cluster local listens on this machine without credentials: every user of it could run code as you. "
                 "With the package `cryptography` it talks TLS; --workers needs neither"
             )
-    with progress(quiet=quiet or as_json, what=name) as update:
+    with made as folder, progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),
             settings,
             Options(
-                out=target.folder,
+                out=folder,
                 workers=1 if workers is None else workers,
                 cluster=cluster,
                 limit=limit,
@@ -365,7 +374,6 @@ def evaluate_and_show(
                 report=report_writer if run_flags["report"] else None,
             ),
         )
-    target.settle()
     if on_run is not None:
         on_run(path)
     return show(path, as_json=as_json, quiet=quiet)
@@ -373,21 +381,17 @@ def evaluate_and_show(
 
 def show(path: Path, *, as_json: bool, quiet: bool) -> int:
     """Print a finished run: metrics.json byte for byte, or a table for people on stderr."""
+    from adjudge.report.text import summary
+    from adjudge.report.view import failed_gates
     from adjudge.runs.run import Run
     from adjudge.runs.writer import METRICS
 
     run = Run(path)
     if as_json:
         print_bytes((path / METRICS).read_bytes())
-        if not quiet:
-            from adjudge.report.view import failed_gates
-
-            for text in failed_gates(run):
-                say(text)
-    elif not quiet:
-        from adjudge.report.text import summary
-
-        say(summary(run))
+    if not quiet:
+        for text in failed_gates(run) if as_json else [summary(run)]:
+            say(text)
     return 1 if run.metrics["pass"] is False else 0
 
 

@@ -36,8 +36,7 @@ def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) 
             continue
         chosen = protocol(name)
         data, run = out / name / "data", out / name / "run"
-        if run.exists() and not force:
-            raise OutputError(f"{run} exists already; choose another --out, or --force to replace it")
+        _refuse(run, force=force)
         if type(chosen).example is Protocol.example:
             continue  # a protocol without an example
         data.mkdir(parents=True, exist_ok=True)
@@ -52,6 +51,11 @@ def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) 
         if not quiet:
             say(summary(adjudge.load_run(run)) + "\n")
     return 0
+
+
+def _refuse(place: Path, *, force: bool) -> None:
+    if place.exists() and not force:
+        raise OutputError(f"{place} exists already; choose another --out, or --force to replace it")
 
 
 def _judge(out: Path, seed: int, *, force: bool, quiet: bool) -> None:
@@ -69,8 +73,7 @@ def _judge(out: Path, seed: int, *, force: bool, quiet: bool) -> None:
 
     recorded, run = out / "recorded", out / "run"
     for place in (recorded, run):
-        if place.exists() and not force:
-            raise OutputError(f"{place} exists already; choose another --out, or --force to replace it")
+        _refuse(place, force=force)
     (out / "data").mkdir(parents=True, exist_ok=True)
     config = protocol("flight").example(out / "data", seed) or {}
     command = ("adjudge", "demo", "--protocol", JUDGE, "--seed", str(seed))
@@ -82,14 +85,10 @@ def _judge(out: Path, seed: int, *, force: bool, quiet: bool) -> None:
     labels = out / "data" / "people.jsonl"
     verdicts = adjudge.load_run(recorded).columns(["sample", "model", "verdict", "status"]).to_pylist()
     answered = [row for row in verdicts if row["status"] == "answered"]
-    lines = [
-        {
-            "id": row["sample"],
-            "model": row["model"],
-            "verdict": DECISIONS[DECISIONS.index(row["verdict"]) ^ (place % 37 == 36)],
-        }
-        for place, row in enumerate(answered)
-    ]
+    lines = []
+    for number, row in enumerate(answered):
+        verdict = DECISIONS[DECISIONS.index(row["verdict"]) ^ (number % 37 == 36)]
+        lines.append({"id": row["sample"], "model": row["model"], "verdict": verdict})
     labels.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     loaded = adjudge.load_run(run)
     add_to_run(run, {VALIDATION: pretty(validation_of(loaded, read_labels(labels), labels.name))}, loaded.manifest)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
+import msgspec
 
 from adjudge.cli.common import PATH, logs_as_runs, pairs, say
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.errors import ConfigError
+from adjudge.report.numbers import json_line
 from adjudge.runs.tables import whole_file
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ def export(  # noqa: PLR0913 -- click hands every flag over by its name
 
     --eee DIR writes, for every model, its numbers as JSON and its samples as JSON Lines, for collections of evaluations.
     """
+    from adjudge.report.in_toto import statement
+
     if [records is not None, eval_json, eee is not None, in_toto].count(True) != 1:
         raise ConfigError("say what to export: --records jsonl, --eee DIR, --in-toto, or --eval-json for a gui run")
     loaded = open_intact(run, unverified=unverified)
@@ -63,14 +67,10 @@ def export(  # noqa: PLR0913 -- click hands every flag over by its name
     shown = output is None and sys.stdout.isatty()
     with _sink(output) as sink:
         if in_toto:
-            from adjudge.report.in_toto import statement
-
             sink.write(statement(loaded))
-            return 0
-        if eval_json:
+        elif eval_json:
             sink.write(_evaluation(loaded, about))
-            return 0
-        if sample is not None:
+        elif sample is not None:
             for row in loaded.find(sample, model):
                 sink.write(_line(loaded.record(sample, row["model"]), shown=shown))
         else:
@@ -82,10 +82,6 @@ def export(  # noqa: PLR0913 -- click hands every flag over by its name
 
 def _line(record: dict[str, Any], *, shown: bool) -> bytes:
     """A record as a line of JSON; on a terminal nothing in it can move the cursor."""
-    import msgspec
-
-    from adjudge.report.numbers import json_line
-
     data = msgspec.json.encode(record)
     return (json_line(data.decode()).encode() if shown else data) + b"\n"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,13 @@ import click
 from adjudge.cli.common import PATH, logs_as_runs, numbers, place, say, write_file
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.errors import ConfigError, NotComparable
+from adjudge.report.junit import Case, junit
+from adjudge.report.numbers import estimate, number, point
+from adjudge.verdict.gates import Gate, judge
 
 if TYPE_CHECKING:
     from adjudge.comparisons.baseline import Regression
-    from adjudge.report.junit import Case
     from adjudge.runs.run import Run
-    from adjudge.verdict.gates import Gate
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -44,7 +46,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 )
 @click.option("--against", type=place, callback=logs_as_runs, help="The run or log that --sequential pairs with.")
 @click.option("--alpha", type=float, help="Chance of a false alarm of --sequential over all looks [0.05].")
-@click.option("--junit", type=PATH, help="Write JUnit XML.")
+@click.option("--junit", "junit_file", type=PATH, help="Write JUnit XML.")
 @click.option("--sarif", type=PATH, help="Write SARIF 2.1.0.")
 @click.option("--validation", type=PATH, help="Of the language model that judged, where the run has none.")
 @click.option("--min-kappa", type=float, default=0.6, show_default=True, help="The least κ.low of a validation.")
@@ -61,7 +63,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
     sequential: Path | None,
     against: str | Path | None,
     alpha: float | None,
-    junit: Path | None,
+    junit_file: Path | None,
     sarif: Path | None,
     validation: Path | None,
     min_kappa: float,
@@ -83,8 +85,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
     """
     from adjudge.comparisons import baseline as base
     from adjudge.report import view
-    from adjudge.report.junit import Case
-    from adjudge.verdict.gates import Gate, judge
+    from adjudge.report.markdown import markdown
 
     if (sequential is None) != (against is None) or (alpha is not None and sequential is None):
         raise ConfigError("--sequential STATE and --against RUN_OR_LOG go together, --alpha with them")
@@ -96,34 +97,32 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
         if not (file or texts or baseline):
             return 0
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
-    if wanted or baseline is not None or loaded.metrics["gates"]:
+    asked = wanted or baseline is not None
+    if asked or loaded.metrics["gates"]:
         _require_validation(loaded, validation, min_kappa, quiet=quiet)
-    outcomes: dict[str, Any] = judge(wanted, view.gate_names(loaded))[0]
-    if not wanted and baseline is None:
-        outcomes = loaded.metrics["gates"]
+    outcomes = judge(wanted, view.gate_names(loaded))[0] if asked else loaded.metrics["gates"]
+
+    def write_junit(cases: Sequence[Case]) -> None:
+        if junit_file is not None:
+            name, timestamp = f"adjudge.{loaded.manifest.protocol}", loaded.manifest.timestamp
+            write_file(junit_file, junit(cases, name=name, timestamp=timestamp))
+
     worse_by = numbers("--margin", margins, "X or NAME=X")
     try:
         regressions = [] if baseline is None else base.hold(loaded, base.read(baseline), worse_by)
     except NotComparable as error:
-        if junit is not None:
-            _write_junit(junit, loaded, [Case("baseline", "comparable", "error", str(error))])
+        write_junit([Case("baseline", "comparable", "error", str(error))])
         raise
     looked = [] if sequential is None else [_look(run, against, sequential, alpha)]
-    cases = _cases(loaded, outcomes, regressions) + looked
-    if junit is not None:
-        _write_junit(junit, loaded, cases)
+    cases = [*_cases(loaded, outcomes, regressions), *_instrument(loaded), *looked]
+    write_junit(cases)
     if sarif is not None:
         from adjudge.report.sarif import sarif as log
 
         write_file(sarif, log(loaded))
-    text = _markdown(loaded, outcomes, regressions)
     if os.environ.get(_STEP_SUMMARY):
         with Path(os.environ[_STEP_SUMMARY]).open("a", encoding="utf-8") as stream:
-            stream.write(text)
-    passed = all(item["outcome"] == "pass" for item in outcomes.values()) and all(
-        item.outcome == "pass" for item in regressions
-    )
-    passed = passed and all(case.kind == "pass" for case in looked)
+            stream.write(markdown(loaded, gates=outcomes) + _table(regressions, loaded))
     if not quiet:
         if not outcomes and baseline is None and sequential is None:
             say(
@@ -131,7 +130,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
                 "held to a bound (--gate, --gates FILE or --baseline FILE)",
             )
         _say(cases)
-    return 0 if passed else 1
+    return 0 if all(case.kind == "pass" for case in cases if case.suite != "instrument") else 1
 
 
 def _require_validation(run: Run, path: Path | None, least: float, *, quiet: bool) -> None:
@@ -150,16 +149,14 @@ def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float 
     """One look of the sequential gate; the state file is written when it was counted."""
     from adjudge.comparisons.baseline import write
     from adjudge.comparisons.sequential import look, read_state
-    from adjudge.report import numbers
-    from adjudge.report.junit import Case
 
     outcome = look(str(run), str(against), read_state(path), alpha=alpha)
     write_file(path, write(outcome.state))
     state, test = outcome.state, outcome.test
-    e_value = numbers.number(test.e_value) if test.e_value < 1e12 else "over 10¹²"
+    e_value = number(test.e_value) if test.e_value < 1e12 else "over 10¹²"
     name = (
         f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in "
-        f"{state.looks} {'look' if state.looks == 1 else 'looks'} ({outcome.new} items are new); E = {e_value}, decided at {numbers.number(1 / state.alpha)}"
+        f"{state.looks} {'look' if state.looks == 1 else 'looks'} ({outcome.new} items are new); E = {e_value}, decided at {number(1 / state.alpha)}"
     )
     return Case("sequential", name, "failure" if test.outcome == "worse" else "pass")
 
@@ -175,17 +172,10 @@ def _say(cases: Sequence[Case]) -> None:
     say(f"{passing} of {len(cases)} checks hold")
 
 
-def _write_junit(path: Path, run: Run, cases: Sequence[Case]) -> None:
-    from adjudge.report.junit import junit
-
-    write_file(path, junit(cases, name=f"adjudge.{run.manifest.protocol}", timestamp=run.manifest.timestamp))
-
-
 def _from_file(path: Path | None) -> list[Gate]:
     if path is None:
         return []
     from adjudge.readers.settings import text_of, yaml_of
-    from adjudge.verdict.gates import Gate
 
     loaded = yaml_of(text_of(path), path)
     listed = loaded.get("gates") if isinstance(loaded, dict) else loaded
@@ -196,43 +186,47 @@ def _from_file(path: Path | None) -> list[Gate]:
     return [Gate.parse(item) for item in listed]
 
 
-def _cases(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> list[Case]:
+def _cases(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> Iterator[Case]:
+    """The gates, and the estimates that were held against the baseline."""
     from adjudge.report import view
-    from adjudge.report.junit import Case
-    from adjudge.report.regressions import sentence
 
     kinds = {"pass": "pass", "fail": "failure", "unknown": "error"}
-    cases = [
-        Case(
-            "gates",
-            name,
-            kinds[item["outcome"]],
-            "" if item["outcome"] == "pass" else view.gate_observed(run, item),
-        )
-        for name, item in outcomes.items()
-    ]
-    cases += [
-        Case("baseline", f"{view.label(item.slice)}/{item.name}", kinds[item.outcome], sentence(item, run))
-        for item in regressions
-    ]
-    return cases + _instrument(run)
+    for name, item in outcomes.items():
+        message = "" if item["outcome"] == "pass" else view.gate_observed(run, item)
+        yield Case("gates", name, kinds[item["outcome"]], message)
+    for held in regressions:
+        unit = run.metric(held.name).unit
+        now, before = (point(each, unit=unit) for each in (held.now, held.before))
+        difference, margin = estimate(held.difference, unit=unit), number(held.margin, unit=unit)
+        sentence = f"{held.why}: {now}, was {before}, difference {difference}, margin {margin}"
+        yield Case("baseline", f"{view.label(held.slice)}/{held.name}", kinds[held.outcome], sentence)
 
 
 def _instrument(run: Run) -> list[Case]:
+    """A case for every rule that broke; one that passes where none did."""
     from adjudge.report.data import failure_modes
-    from adjudge.report.junit import Case
 
-    broken: dict[str, int] = {}
+    broken: Counter[str] = Counter()
     for row in failure_modes(run)["rows"]:
-        if row["broken"]:
-            broken[row["rule"]] = broken.get(row["rule"], 0) + row["broken"]
-    if not broken:
-        return [Case("instrument", "every rule could be evaluated", "pass")]
-    return [Case("instrument", rule, "error", f"the rule failed on {count} atoms") for rule, count in broken.items()]
+        broken[row["rule"]] += row["broken"]
+    failed = {rule: f"the rule failed on {count} atoms" for rule, count in broken.items() if count}
+    cases = [Case("instrument", rule, "error", message) for rule, message in failed.items()]
+    return cases or [Case("instrument", "every rule could be evaluated", "pass")]
 
 
-def _markdown(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]) -> str:
-    from adjudge.report.markdown import markdown
-    from adjudge.report.regressions import markdown as regression_table
+def _table(regressions: Sequence[Regression], run: Run) -> str:
+    """The estimates held against the baseline, for a job summary."""
+    from adjudge.report import view
+    from adjudge.report.markdown import MARK, escape, rows
 
-    return markdown(run, gates=outcomes) + (f"\n{regression_table(regressions, run)}\n" if regressions else "")
+    if not regressions:
+        return ""
+    body = []
+    for held in regressions:
+        metric = run.metric(held.name)
+        words = [f"{MARK[held.outcome]} {escape(held.why)}", escape(view.label(held.slice)), escape(metric.title)]
+        shown = [point(held.before, unit=metric.unit)]
+        shown += [estimate(each, unit=metric.unit) for each in (held.now, held.difference)]
+        body.append([*words, *shown, number(held.margin, unit=metric.unit)])
+    head = ["against the baseline", "", "estimate", "was", "is", "difference", "margin"]
+    return f"\n{rows(head, body, left=3)}\n"

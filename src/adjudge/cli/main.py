@@ -73,7 +73,7 @@ class _Commands(click.Group):
             return command
         entry = plugin(GROUP, cmd_name)
         if entry is None and cmd_name in _installed():
-            return importlib.import_module("adjudge.cli.installed").command(cmd_name)  # type: ignore[no-any-return]
+            return importlib.import_module("adjudge.cli.run").command(cmd_name)  # type: ignore[no-any-return]
         return None if entry is None else entry.load()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,8 +6,10 @@ import csv
 import sys
 
 import click
+import msgspec
 
 from adjudge.cli.common import logs_as_runs
+from adjudge.report.numbers import json_line, line, spreadsheet, terminal
 
 
 @click.command()
@@ -33,7 +35,6 @@ def query(run: str, sql: str, shape: str) -> int:
       adjudge query RUN "select rule, count(*) from evidence where outcome = 'fail' group by 1 order by 2 desc"
     """
     import adjudge
-    from adjudge.report.numbers import json_line, line, spreadsheet, terminal
     from adjudge.runs.query import query as ask
 
     names, rows = ask(adjudge.load_run(run), sql)
@@ -42,8 +43,6 @@ def query(run: str, sql: str, shape: str) -> int:
         shown = terminal if sys.stdout.isatty() else str  # elsewhere the texts stay as they are
         writer.writerows([shown(spreadsheet(value)) for value in row] for row in (names, *rows))
     elif shape in {"json", "jsonl"}:
-        import msgspec
-
         lines = [
             json_line(msgspec.json.encode(dict(zip(names, row, strict=True)), enc_hook=str).decode()) for row in rows
         ]

@@ -11,7 +11,7 @@ from adjudge.cli.common import PATH, Spread, logs_as_runs, progress, say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from adjudge.engine.verification import Verification
+    from adjudge.engine.verify import Verification
 
 _SHOWN = 12
 
@@ -49,16 +49,9 @@ def verify(run: str, inputs: tuple[Path, ...], expect: str | None, key: Path | N
     if as_json:
         import msgspec
 
-        document = {
-            "run": run,
-            "holds": result.exit_code == 0,
-            "problems": result.problems,
-            "made_by": result.made_by,
-            "not_recomputed": result.not_recomputed,
-            "added": result.added,
-            "checked": result.checked,
-            "not_checked": result.not_checked,
-        }
+        listed = ("problems", "made_by", "not_recomputed", "added", "checked", "not_checked")
+        outcome = {name: getattr(result, name) for name in listed}
+        document = {"run": run, "holds": result.exit_code == 0, **outcome}
         click.echo(msgspec.json.encode(document).decode())
     elif result.exit_code or not quiet:
         say("\n".join([*_lines(run, result, len(loaded.manifest.files)), *_lists(result)]))

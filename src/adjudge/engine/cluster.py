@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from adjudge.engine.runner import J, R, Runner
+from adjudge.engine.runner import J, R, Runner, in_order
 from adjudge.errors import ConfigError, InstrumentError
 
 LOCAL = "local"
@@ -62,23 +63,13 @@ class Cluster(Runner):
         """The jobs, as many at a time as keep the cluster busy."""
         from distributed import KilledWorker
 
-        ahead, waiting = iter(jobs), list[Any]()
-        more = True
+        def ahead() -> int:
+            return int(_AHEAD * max(1, sum(self._client.nthreads().values())))
+
         try:
-            while more or waiting:
-                while more and len(waiting) < _AHEAD * max(1, sum(self._client.nthreads().values())):
-                    job = next(ahead, None)
-                    if job is None:
-                        more = False
-                        break
-                    waiting.append(self._client.submit(work, job, pure=False))
-                if waiting:
-                    yield waiting.pop(0).result()
+            yield from in_order(partial(self._client.submit, work, pure=False), jobs, ahead)
         except KilledWorker as error:
             raise InstrumentError(f"a job was lost with every worker that took it (out of memory?): {error}") from None
-        finally:
-            for future in waiting:
-                future.cancel()
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

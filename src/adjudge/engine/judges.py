@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -226,63 +226,43 @@ def agent_problems(
 _SHOWN = 20
 
 
-class Replayed(NamedTuple):
-    """What is wrong with what an agent left, what it comes to in numbers, and whether its answers could be made again."""
+def replay(run: Run, plan: Plan, adjudicator: Adjudicator) -> tuple[list[str], JudgeTally, bool]:
+    """Hold the stored checklist, statuses, reasons, votes and verdicts to the evidence and the transcripts.
 
-    problems: list[str]
-    judges: JudgeTally
-    replayed: bool
-
-
-def replay(run: Run, plan: Plan, adjudicator: Adjudicator) -> Replayed:
-    """Hold the stored checklist, statuses, reasons, votes and verdicts to the evidence and the transcripts."""
-    result = Replayed([], JudgeTally(), replayed=True)
+    What is wrong with what an agent left, what it comes to in numbers, and whether its answers could be made again.
+    """
+    problems, judges, replayed = list[str](), JudgeTally(), True
     if run.agent is None:
-        return Replayed([f"{AGENT_FILE}: is missing"], result.judges, replayed=False)
+        return [f"{AGENT_FILE}: is missing"], judges, False
     adjudicator.agent.attach(run.agent)
     adjudicator.agent.begin([file.sha256 for file in run.manifest.inputs])
     if msgspec.json.decode(pretty(adjudicator.document())) != run.agent:
-        result.problems.append(f"{AGENT_FILE}: the agent or its checklist is not what the configuration gives")
+        problems.append(f"{AGENT_FILE}: the agent or its checklist is not what the configuration gives")
     if (run.path / VALIDATION).is_file() and not stored_again(run):
-        result.problems.append(f"{VALIDATION}: is not what the tables and the labels in it give")
-    for part, samples, evidence, outputs, table, transcripts in _batches(run):
-        where = f"agent/part-{part:05d}.parquet"
+        problems.append(f"{VALIDATION}: is not what the tables and the labels in it give")
+    for part, samples, evidence in run.batches():
+        where, first = f"agent/part-{part:05d}.parquet", samples.column("row")[0].as_py()
+        sides = (run.side_table(kind, part) for kind in ("outputs", AGENT_TABLE, TRANSCRIPTS))
+        outputs, table, transcripts = (_rows(side, first, evidence.n) for side in sides)
+        assert outputs is not None  # noqa: S101 -- every run has outputs
         if table is None:
-            result.problems.append(f"{where}: is missing")
-            return result
+            return [*problems, f"{where}: is missing"], judges, replayed
         answers = outputs.column("response").to_pylist()
         names = [samples.column(name).to_pylist() for name in ("model", "sample")]
         cases = Cases(names[0], names[1], lambda answers=answers: answers, plan.asked(samples))  # type: ignore[misc]
-        result.problems.extend(
-            f"{where}: {text}" for text in agent_problems(samples, evidence, table, adjudicator, answers)
-        )
-        again, problems = adjudicator.again(evidence, cases, transcripts)
-        result.problems.extend(f"transcripts/part-{part:05d}.parquet: {text}" for text in problems)
+        problems += [f"{where}: {text}" for text in agent_problems(samples, evidence, table, adjudicator, answers)]
+        again, differences = adjudicator.again(evidence, cases, transcripts)
+        problems += [f"transcripts/part-{part:05d}.parquet: {text}" for text in differences]
         if again is None:
-            result = result._replace(replayed=False)
+            replayed = False
         else:
-            result.problems.extend(_differences(samples, table, again, where))
-        if not adjudicator.by_rules and not result.problems:
+            problems += _differences(samples, table, again, where)
+        if not adjudicator.by_rules and not problems:
             tables = {AGENT_TABLE: table} | ({} if transcripts is None else {TRANSCRIPTS: transcripts})
-            result.judges.add(samples, evidence, tables)
-        if len(result.problems) > _SHOWN:
-            return result
-    return result
-
-
-def _batches(
-    run: Run,
-) -> Iterator[tuple[int, pa.Table, Evidence, pa.Table, pa.Table | None, pa.Table | None]]:
-    """(partition, samples, evidence, outputs, agent's table, transcripts) of every batch, rows counted from its first."""
-    current, sides = -1, dict[str, pa.Table | None]()
-    for part, samples, evidence in run.batches():
-        if part != current:
-            current = part
-            sides = {kind: run.side_table(kind, part) for kind in ("outputs", AGENT_TABLE, TRANSCRIPTS)}
-        first = samples.column("row")[0].as_py()
-        outputs, table, transcripts = (_rows(side, first, evidence.n) for side in sides.values())
-        assert outputs is not None  # noqa: S101 -- every run has outputs
-        yield part, samples, evidence, outputs, table, transcripts
+            judges.add(samples, evidence, tables)
+        if len(problems) > _SHOWN:
+            break
+    return problems, judges, replayed
 
 
 def _rows(table: pa.Table | None, first: int, n: int) -> pa.Table | None:

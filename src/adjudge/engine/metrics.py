@@ -289,17 +289,13 @@ def _top(top: dict[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
     outcomes = top.get("comparable")
     if not isinstance(outcomes, list):
         return top
-    return {**top, "comparable": [{**_declared(outcome, metrics), **outcome} for outcome in outcomes]}
-
-
-def _declared(outcome: dict[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
-    metric = declaration(metrics, outcome["name"])
-    if metric is None:
-        return {}
-    declared: dict[str, Any] = {}
-    if metric.better is not None:
-        declared["higher_is_better"] = metric.better == "higher"
-    if outcome["kind"] == "mean":
-        declared |= {"unit": metric.unit} if metric.unit else {}
-        declared |= {"span": metric.high - metric.low} if metric.low is not None and metric.high is not None else {}
-    return declared
+    comparable = []
+    for outcome in outcomes:
+        metric, declared = declaration(metrics, outcome["name"]), dict[str, Any]()
+        if metric is not None and metric.better is not None:
+            declared["higher_is_better"] = metric.better == "higher"
+        if metric is not None and outcome["kind"] == "mean":
+            declared |= {"unit": metric.unit} if metric.unit else {}
+            declared |= {"span": metric.high - metric.low} if metric.low is not None and metric.high is not None else {}
+        comparable.append({**declared, **outcome})
+    return {**top, "comparable": comparable}

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adjudge.engine.evaluate import Options, evaluate
-from adjudge.engine.verification import FROM_INPUT, SETTINGS, Verification
-from adjudge.engine.verify import ENGINE_KEYS, PageCheck, verify
+from adjudge.engine.verify import ENGINE_KEYS, FROM_INPUT, SETTINGS, PageCheck, Verification, verify
 from adjudge.errors import ConfigError
 from adjudge.protocols.base import Plan, protocol
 from adjudge.provenance.canonical import file_digest
@@ -89,29 +88,24 @@ def _judge_again(run: Run, paths: Sequence[Path], result: Verification) -> None:
     with tempfile.TemporaryDirectory() as folder:
         places = _linked(plan, listed, by_digest, Path(folder))
         config = run.manifest.config
-        chosen_settings = {key: value for key, value in settings.items() if key not in plan.derived}
         again = evaluate(
             chosen,
-            {key: _replaced(value, places) for key, value in chosen_settings.items()} | _shape(config),
+            {key: _replaced(value, places) for key, value in settings.items() if key not in plan.derived}
+            | {key: config[key] for key in ("columns", "json_path") if config.get(key)},
             Options(
                 out=Path(folder) / "run",
                 limit=config.get("limit"),
                 gates=tuple(Gate.parse(text) for text in config.get("gates") or ()),
             ),
         )
-        known = (
-            {METRICS, CHARTS} if result.added else set[str]()
-        )  # they lack a new metric, and were held against the tables
+        # Where a new metric was added they lack it, and were held against the tables.
+        known = {METRICS, CHARTS} if result.added else set()
         problems = list(_other_files(run.path, again, {MANIFEST, SIGNATURE, REPORT} | known))
     result.add(*problems)
     if not problems:
         more = " but for what this version adds" if result.added else ""
         _settle(result, FROM_INPUT, f"that judging the given files again gives this run, byte for byte{more}")
         _settle(result, "the raw texts in outputs/")
-
-
-def _shape(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: config[key] for key in ("columns", "json_path") if config.get(key)}
 
 
 def _linked(plan: Plan, listed: Sequence[InputFile], by_digest: Mapping[str, Path], folder: Path) -> dict[str, str]:

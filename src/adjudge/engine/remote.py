@@ -14,29 +14,49 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from adjudge.errors import AdjudgeError, InputError, OutputError, RunError
-from adjudge.readers.sources import is_url, located, said
+from adjudge.readers.sources import located, said
 from adjudge.runs.writer import MANIFEST
 
 
-class Place:
-    """Where a run is made: at `out`, or for a URL in a folder of its own that goes with this object.
+class Upload:
+    """A run that is made in a folder of its own, which goes with this object, and uploaded to a URL when it is whole.
 
     That folder is under TMPDIR, which the workers of a cluster must see too.
     """
 
-    def __init__(self, out: str | Path | None, *, force: bool) -> None:
-        self.url = out if isinstance(out, str) and is_url(out) else None
-        self.folder = None if out is None else Path(out)
-        if self.url is not None:
-            _refuse(self.url, force=force)
-            self.folder, self._gone = _folder_of(self, "adjudge-run-")
-
-    def settle(self) -> None:
-        """Upload a finished run; one that is in its place already stays there."""
-        if self.url is None or self.folder is None:
-            return
+    def __init__(self, url: str, *, force: bool) -> None:
         try:
-            _upload(self.folder, self.url)
+            system, root = located(url)
+        except InputError as error:
+            raise OutputError(str(error)) from None
+        with _failing(url, OutputError, "cannot be written"):
+            if _exists(system, root):
+                if not force:
+                    raise OutputError(f"{url} exists already; choose another --out, or --force to replace it")
+                if not _exists(system, _inside(root, MANIFEST)) and (system.isfile(root) or system.find(root)):
+                    raise OutputError(f"{url} exists and is no run of adjudge, so --force does not replace it")
+        self.url, self._system, self._root = url, system, root
+        self.folder, self._gone = _folder_of(self, "adjudge-run-")
+
+    def __enter__(self) -> Path:
+        return self.folder
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            return
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and path != self.folder / MANIFEST)
+        targets = [_inside(self._root, path.relative_to(self.folder).as_posix()) for path in files]
+        manifest, system = _inside(self._root, MANIFEST), self._system
+        try:
+            with _failing(self.url, OutputError, "cannot be written"):
+                if _exists(system, manifest):
+                    system.rm_file(manifest)
+                if _exists(system, self._root):
+                    system.rm(self._root, recursive=True)
+                for parent in sorted({target.rpartition("/")[0] for target in targets}):
+                    system.makedirs(parent, exist_ok=True)
+                system.put([str(path) for path in files], targets)
+                system.put_file(str(self.folder / MANIFEST), manifest)
         except OutputError as error:
             self._gone.detach()  # hours of work may be in it
             raise OutputError(f"{error}; the run is kept in {self.folder}") from None
@@ -62,36 +82,6 @@ def _folder_of(owner: object, prefix: str) -> tuple[Path, weakref.finalize[[str,
     """A place for a run under TMPDIR that is removed with its owner, at the latest when the process ends."""
     home = tempfile.mkdtemp(prefix=prefix)
     return Path(home) / "run", weakref.finalize(owner, shutil.rmtree, home, True)
-
-
-def _refuse(url: str, *, force: bool) -> None:
-    """An OutputError where something is at a URL that may not be replaced, or nothing can be written there."""
-    try:
-        system, root = located(url)
-    except InputError as error:
-        raise OutputError(str(error)) from None
-    with _failing(url, OutputError, "cannot be written"):
-        if not _exists(system, root):
-            return
-        if not force:
-            raise OutputError(f"{url} exists already; choose another --out, or --force to replace it")
-        if not _exists(system, _inside(root, MANIFEST)) and (system.isfile(root) or system.find(root)):
-            raise OutputError(f"{url} exists and is no run of adjudge, so --force does not replace it")
-
-
-def _upload(folder: Path, url: str) -> None:
-    system, root = located(url)
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
-    targets = [_inside(root, path.relative_to(folder).as_posix()) for path in files]
-    with _failing(url, OutputError, "cannot be written"):
-        if _exists(system, _inside(root, MANIFEST)):
-            system.rm_file(_inside(root, MANIFEST))
-        if _exists(system, root):
-            system.rm(root, recursive=True)
-        for parent in sorted({target.rpartition("/")[0] for target in targets}):
-            system.makedirs(parent, exist_ok=True)
-        system.put([str(path) for path in files], targets)
-        system.put_file(str(folder / MANIFEST), _inside(root, MANIFEST))
 
 
 def _exists(system: Any, path: str) -> bool:

@@ -44,6 +44,21 @@ class Runner(ABC):
         return None
 
 
+def in_order(submit: Callable[[J], Any], jobs: Iterable[J], ahead: Callable[[], int]) -> Iterator[Any]:
+    """The results of jobs in their order, each a future that `submit` gives; so many are submitted `ahead`."""
+    waiting: deque[Any] = deque()
+    try:
+        for job in jobs:
+            while len(waiting) >= ahead():
+                yield waiting.popleft().result()
+            waiting.append(submit(job))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
 class Serial(Runner):
     """One job after another, in this process."""
 
@@ -75,14 +90,8 @@ class Pool(Runner):
         """The jobs, two a worker at a time."""
         from concurrent.futures.process import BrokenProcessPool
 
-        waiting: deque[Any] = deque()
         try:
-            for job in jobs:
-                if len(waiting) == 2 * self.workers:
-                    yield waiting.popleft().result()
-                waiting.append(self._pool.submit(work, job))
-            while waiting:
-                yield waiting.popleft().result()
+            yield from in_order(lambda job: self._pool.submit(work, job), jobs, lambda: 2 * self.workers)
         except BrokenProcessPool:
             raise InstrumentError("a worker process died (out of memory?); try fewer --workers") from None
 

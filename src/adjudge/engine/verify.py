@@ -8,8 +8,9 @@ lacks that metric and nothing else. A damaged run gets a list of everything that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -21,14 +22,12 @@ from adjudge.engine.judges import replay
 from adjudge.engine.matching import IdDigest, Matching
 from adjudge.engine.metrics import Counted, citation_problems, column_problems, metrics_document, verdict_word
 from adjudge.engine.runner import MOST_PARTIALS, made_by_another
-from adjudge.engine.verification import FROM_INPUT, MOST_PROBLEMS, ORIGIN, SETTINGS, Verification
-from adjudge.errors import ConfigError, RunError
+from adjudge.errors import AdjudgeError, ConfigError, RunError
 from adjudge.evidence.graph import only_rules
 from adjudge.protocols.base import Measured, Plan, Protocol, protocol
 from adjudge.provenance.canonical import pretty
-from adjudge.runs.intact import file_problems
 from adjudge.runs.run import Run
-from adjudge.runs.shapes import shape_problems
+from adjudge.runs.shapes import file_problems, shape_problems
 from adjudge.runs.signature import SIGNATURE
 from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, REPORT, RULES, SAMPLES
 from adjudge.verdict.gates import Gate
@@ -37,6 +36,62 @@ _WORDS = frozenset({"notes", "comparable", "declared", "factors", "headline", "d
 """Keys of metrics.json that are words about its numbers; another version may choose others."""
 ENGINE_KEYS = frozenset({"limit", "gates", "columns", "json_path"})
 """Keys of a manifest's configuration that are the engine's, not the protocol's."""
+
+MOST_PROBLEMS = 20
+"""Problems of one kind that are listed; a run with more of them is as wrong as one with twenty."""
+
+FROM_INPUT = "that ids, models, answers and reference values are those of the input files, none left out or added"
+SETTINGS = "that the settings, gates, seeds and limit of the manifest were chosen before the result was known"
+ORIGIN = "when, with which command and in which environment the run was made"
+
+
+@dataclass
+class Verification:
+    """What came of checking a run.
+
+    `problems` are ways in which it does not hold. Where another version made it, `made_by` says which, `not_recomputed`
+    is what this version computes otherwise or not at all, and `added` what it has beyond the run or says in other words
+    and pictures. `checked` and `not_checked` say what was proven and what was not, with the flag that would prove it.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    made_by: str | None = None
+    not_recomputed: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    estimates: int = 0
+    """Estimates that were recomputed."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 holds, 1 does not hold, 3 made by another version and not wholly recomputable here."""
+        return 1 if self.problems else 3 if self.not_recomputed else 0
+
+    def add(self, *problems: str) -> None:
+        """Ways in which the run does not hold, each said once."""
+        self.problems += [text for text in dict.fromkeys(problems) if text not in self.problems]
+
+    def differ(self, *differences: str) -> None:
+        """What was recomputed to another value, each said once."""
+        kept = self.problems if self.made_by is None else self.not_recomputed
+        kept += [text for text in dict.fromkeys(differences) if text not in kept]
+
+    @contextmanager
+    def part(self, what: str) -> Iterator[None]:
+        """One part of the work: an error in it is a problem of the run, and the other parts go on."""
+        try:
+            yield
+        except AdjudgeError as error:
+            self.add(str(error))
+        except OSError as error:
+            self.add(f"{error.filename or what}: cannot be read: {error.strerror or error}")
+        except Exception as error:  # a damaged run may break anything
+            if isinstance(error, MemoryError):
+                raise  # which is not its fault
+            first = next(iter(str(error).splitlines()), "")
+            self.add(f"{what}: is not as adjudge writes it ({type(error).__name__}: {first[:200]})")
+
 
 PageCheck = Callable[[Run], tuple[list[str], list[str]]]
 """What is wrong with report.html, and what of it cannot be compared; the CLI wires the report room in."""
@@ -47,10 +102,8 @@ def verify(
 ) -> Verification:
     """Recompute a run from its own tables, and hold every digest against its files."""
     result = Verification()
-    altered = file_problems(run)
-    shapes = shape_problems(run)
-    result.add(*(f"{name}: {text}" for name, text in altered.items()))
-    result.add(*(f"{name}: {text}" for name, text in shapes.items()))
+    altered, shapes = file_problems(run), shape_problems(run)
+    result.add(*(f"{name}: {text}" for name, text in (*altered.items(), *shapes.items())))
     result.checked.append("the digest of every file against the manifest")
     result.not_checked += [
         f"{FROM_INPUT} (--inputs FILE …)",
@@ -82,8 +135,7 @@ def _page(run: Run, check_report: PageCheck, result: Verification) -> None:
             result.add(f"{MANIFEST}: digest report_data is that of a page, but the run has none")
         return
     problems, unchecked = check_report(run)
-    for problem in problems:
-        result.differ(problem)
+    result.differ(*problems)
     result.checked.append(f"that {REPORT} shows what the run holds")
     result.not_checked += unchecked
 
@@ -93,8 +145,8 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
     if plan is not None:
         result.add(*plan.attach(run.path))
     counted, partials, rows, ids = Counted(), list[Any](), 0, IdDigest()
-    texts = _Texts(plan)
-    for part, samples, evidence in run.batches():
+    texts = _Texts()
+    for part, batch, samples, evidence in run.numbered_batches():
         broken = column_problems(samples, evidence.n) or _place_problems(samples, part)
         result.add(*(f"{SAMPLES}: {text}" for text in broken or citation_problems(samples, evidence)))
         if broken:
@@ -105,7 +157,7 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
             for text in plan.recheck(samples, evidence):
                 where = f"evidence/part-{part:05d}.parquet: " if text.startswith("evidence: ") else ""
                 result.differ(where + text)
-            texts.check(run, part, samples, result)
+            texts.check(run, plan, part, batch, samples, result)
             partials.append(plan.partial(samples, evidence))
             if len(partials) > MOST_PARTIALS:
                 partials = plan.folded(partials)
@@ -124,8 +176,7 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
     result.not_checked += texts.not_checked
     if plan.adjudicator is not None and (run.agent is not None or result.made_by is None):
         problems, counted.judges, replayed = replay(run, plan, plan.adjudicator)
-        for problem in problems:
-            result.differ(problem)
+        result.differ(*problems)
         agent = plan.adjudicator.agent.name
         if replayed:
             result.checked.append(f"what agent {agent!r} came to, from the evidence and its transcripts")
@@ -135,26 +186,26 @@ def _recompute(run: Run, chosen: Protocol, result: Verification, on_progress: Ca
     _intake_ids(run, ids, result)
 
 
+@dataclass
 class _Texts:
     """The raw texts of a run, read again batch by batch where the protocol can do so."""
 
-    def __init__(self, plan: Plan | None) -> None:
-        self.plan, self.part, self.group, self.unread = plan, -1, 0, False
-        self.checked: list[str] = []
-        self.not_checked: list[str] = []
+    checked: list[str] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
 
-    def check(self, run: Run, part: int, samples: pa.Table, result: Verification) -> None:
+    def check(self, run: Run, plan: Plan, part: int, batch: int, samples: pa.Table, result: Verification) -> None:
         """Hold the stored values of a batch against the texts they were read from."""
-        self.group = self.group + 1 if part == self.part else 0
-        self.part = part
-        outputs = run.outputs(part, self.group)
+        outputs = run.outputs(part, batch)
         name = f"outputs/part-{part:05d}.parquet"
-        if outputs is None or outputs.num_rows != samples.num_rows or not _same(outputs, samples, "row"):
+        if (
+            outputs is None
+            or "row" not in outputs.column_names
+            or not outputs.column("row").equals(samples.column("row"))
+        ):
             result.add(f"{name}: its rows are not those of {SAMPLES}")
             return
-        assert self.plan is not None  # noqa: S101 -- without a plan nothing is read again
         try:
-            again = self.plan.reread(samples, outputs)
+            again = plan.reread(samples, outputs)
         except KeyError as error:  # a column
             if result.made_by is None:
                 result.add(f"{name}: {error.args[0]}")
@@ -162,15 +213,10 @@ class _Texts:
             again = None  # which texts are kept belongs to the version
         if again is not None:
             self.checked = ["that the stored answers are what the raw texts in outputs/ say"]
-            for text in again:
-                result.differ(f"{name}: {text}")
-        if self.plan.unread or again is None:
-            what = self.plan.unread or "which this version does not read"
+            result.differ(*(f"{name}: {text}" for text in again))
+        if plan.unread or again is None:
+            what = plan.unread or "which this version does not read"
             self.not_checked = [f"the raw texts in outputs/, {what} (--inputs FILE …)"]
-
-
-def _same(a: pa.Table, b: pa.Table, name: str) -> bool:
-    return name in a.column_names and a.column(name).equals(b.column(name))
 
 
 def _place_problems(samples: pa.Table, part: int) -> list[str]:

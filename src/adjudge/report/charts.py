@@ -112,23 +112,17 @@ def _answers(lines: Sequence[bytes]) -> tuple[list[Drawing], str]:
         )
         output = ended.stdout
         if -ended.returncode != getattr(signal, "SIGALRM", None):
-            why = "the renderer ended" + _signal_name(ended.returncode)
+            code = ended.returncode
+            why = f"the renderer ended with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
     except subprocess.TimeoutExpired as error:
         output = error.stdout or b""
     except OSError as error:
         return [], f"the renderer cannot be started: {error.strerror}"
     whole = output[: output.rfind(b"\n") + 1].splitlines()
-    return [_drawing(msgspec.json.decode(line, type=dict[str, str])) for line in whole], why
-
-
-def _drawing(answer: dict[str, str]) -> Drawing:
-    if "data" in answer:
-        return Drawing(base64.b64decode(answer["data"]))
-    return Drawing(None, answer["why"])
-
-
-def _signal_name(code: int) -> str:
-    return f" with {signal.Signals(-code).name}" if code < 0 else f" with exit code {code}"
+    pictures = [msgspec.json.decode(line, type=dict[str, str]) for line in whole]
+    return [
+        Drawing(base64.b64decode(each["data"]) if "data" in each else None, each.get("why", "")) for each in pictures
+    ], why
 
 
 def _readable(value: Any) -> Any:

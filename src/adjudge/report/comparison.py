@@ -8,7 +8,7 @@ from typing import Any
 
 from adjudge.report import numbers
 from adjudge.report.numbers import WIDTH, line, table
-from adjudge.report.sentence import FEW, amount, gap, gap_unit, place_value, sentence, unit_of
+from adjudge.report.sentence import FEW, amount, by_metric, gap, gap_unit, place_value, sentence, unit_of
 from adjudge.runs.names import pair_name, short_names
 
 _FLIPS_SHOWN, _NAME = 10, 24
@@ -89,13 +89,12 @@ def _tests(pair: Mapping[str, Any]) -> str:
 
 def _all_pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
     """One table: a row a metric, a column a pair."""
-    rows: dict[str, dict[int, str]] = {}
-    for place, pair in enumerate(pairs):
-        for metric in pair["metrics"]:
-            unit = gap_unit(metric)
-            name = f"{_name(metric)}, {unit}" if unit else _name(metric)
-            rows.setdefault(name, {})[place] = f"{metric['verdict']} {gap(metric, with_unit=False)}"
-    body = [[name, *(cells.get(place, numbers.NOTHING) for place in range(len(pairs)))] for name, cells in rows.items()]
+    cells = by_metric(
+        pairs,
+        lambda metric: ", ".join(filter(None, [_name(metric), gap_unit(metric)])),
+        lambda metric: f"{metric['verdict']} {gap(metric, with_unit=False)}",
+    )
+    body = [[name, *(cell or numbers.NOTHING for cell in row)] for name, row in cells.items()]
     return table(["metric", *map(_pair_name, pairs)], body)
 
 
@@ -104,14 +103,7 @@ def _pair_name(pair: Mapping[str, Any]) -> str:
 
 
 def _flips_counted(pairs: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        (
-            _pair_name(pair),
-            numbers.count(pair["flipped"]["lost"]),
-            numbers.count(pair["flipped"]["gained"]),
-        )
-        for pair in pairs
-    ]
+    rows = [(_pair_name(pair), *(numbers.count(pair["flipped"][way]) for way in ("lost", "gained"))) for pair in pairs]
     return table((f"flipped on {line(pairs[0]['flipped']['name'])}", "lost", "gained"), rows)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from adjudge.report import numbers
 from adjudge.report.markdown import escape, rows
-from adjudge.report.sentence import gap, place_value, sentence, unit_of
+from adjudge.report.sentence import by_metric, gap, place_value, sentence, unit_of
 from adjudge.runs.names import pair_name
 
 _FLIPS = 10
@@ -48,11 +48,8 @@ def _differences(comparison: Mapping[str, Any]) -> str:
     pairs = comparison["pairs"]
     if len(pairs) == 1:
         return _tests(pairs[0])
-    cells: dict[str, dict[int, str]] = {}
-    for place, pair in enumerate(pairs):
-        for metric in pair["metrics"]:
-            cells.setdefault(_title(metric), {})[place] = f"{_MARK[metric['verdict']]} {gap(metric)}"
-    body = [[title, *(row.get(place, "–") for place in range(len(pairs)))] for title, row in cells.items()]
+    cells = by_metric(pairs, _title, lambda metric: f"{_MARK[metric['verdict']]} {gap(metric)}")
+    body = [[title, *(cell or "–" for cell in row)] for title, row in cells.items()]
     return rows(["metric", *map(_pair_name, pairs)], body, left=1)
 
 

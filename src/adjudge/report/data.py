@@ -1,76 +1,31 @@
 """The data block of report.html: every number and text that the page shows, derived from the run alone.
 
 The block holds raw values beside their rendered text, so that a script can read it and a person sees the same. It names
-no folder and holds nothing that is written after it, so it can be made again from the finished run and compared. The samples
-shown with their evidence are the worst, some of every model, and a few that passed.
+no folder and holds nothing that is written after it, so it can be made again from the finished run and compared.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from adjudge.report import numbers, view
-from adjudge.report.explore import BADNESS, PAGE_BYTES, Explorer, explorer
-from adjudge.report.samples import rendered
-from adjudge.report.sections import contracts, sections
-from adjudge.report.view import answer
-from adjudge.runs.query import hold, query
+from adjudge.report.contracts import contracts
+from adjudge.report.explore import PAGE_BYTES, Explorer, explorer
+from adjudge.report.numbers import line
+from adjudge.report.samples import worst, worst_places
+from adjudge.runs.query import query
 from adjudge.runs.run import Run
 from adjudge.runs.writer import MANIFEST, REPORT
 from adjudge.stats.estimate import SHARE, Estimate
 
-WORST, PASSED = 40, 3
-Place = tuple[int, int]
-
-
-def worst_places(run: Run) -> tuple[list[Place], list[Place], int]:
-    """Partition and number of the worst rows and of a few that passed, and how many did not pass.
-
-    Wrong answers come before none; among them those first that fail a rule which the protocol calls `gravest`.
-    """
-    gravest = [str(code).replace("'", "''") for code in run.metrics.get("gravest") or ()]
-    cases = " ".join(f"when '{code}' then {place}" for place, code in enumerate(gravest))
-    gravity = f"min(case rule {cases} else {len(gravest)} end)" if gravest else "0"
-    # The first of every bucket of every model comes before the second of any, so that no kind of failure is missing.
-    _, rows = query(
-        run,
-        "with failed as (select part, sample as row, count(*) filter (where severity = 'CRITICAL') as critical, "  # noqa: S608 -- codes are quoted
-        f"count(*) as failed, {gravity} as gravity from atoms where outcome = 'fail' group by part, sample), "
-        f"placed as materialized (select s.part, s.row, s.sample, s.model, s.bucket, {BADNESS} as badness, coalesce(critical, 0) as critical, "
-        f"coalesce(failed, 0) as failed, coalesce(gravity, {len(gravest)}) as gravity "
-        "from samples s left join failed using (part, row)), "
-        "ranked as (select *, row_number() over (partition by model, bucket, gravity "
-        "order by critical desc, failed desc, sample) as place, count(*) over () as total from placed where bucket <> 'passed'), "
-        "worst as (select * from ranked order by place, badness desc, gravity, critical desc, failed desc, model, sample "
-        f"limit {WORST}), "
-        f"fine as (select * from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}) "
-        "select part, row, total, -badness, gravity, -critical, -failed, model, sample, '' as draw from worst "
-        "union all select part, row, 0, 0, 0, 0, 0, model, sample, md5(sample) from fine",
-        threads=1,
-    )
-    failing = sorted((row for row in rows if row[2]), key=lambda row: row[3:9])
-    fine = sorted((row for row in rows if not row[2]), key=lambda row: (row[9], row[7]))
-    return [row[:2] for row in failing], [row[:2] for row in fine], failing[0][2] if failing else 0
-
-
-def worst(run: Run, places: tuple[Sequence[Place], Sequence[Place], int] | None = None) -> dict[str, Any]:
-    """The worst samples, with their evidence, as plain data."""
-    failing, fine, not_passed = places or worst_places(run)
-    hold(run, [*failing, *fine])
-    return {
-        "rows": [rendered(run, run.held[place][0]) for place in (*failing, *fine)],
-        "not_passed": not_passed,
-        "shown": len(failing),
-        "query": "select sample, model, bucket, verdict from samples where bucket <> 'passed'",
-    }
-
-
 SCHEMA = "adjudge-report/1"
 ESTIMATES, MODES, MODELS, STARTS = 3000, 400, 100, 6
+_TIES = 4
 _AROUND = 1_500_000  # scripts, styles, axes of charts, the worst samples
 _HALF = 0.5  # what stays below it would be lost on a scale from 0 to 1
 
@@ -79,7 +34,7 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
     """The whole block, as plain JSON data, and the samples that the page explores, if it does."""
     places = worst_places(run)
     modes, headline = failure_modes(run), _headline(run)
-    tables = [section.block() for section in sections(run)]
+    tables = [section.block() for section in view.sections(run)]
     mark_shown(headline, [table for table in tables if table["place"] == "first"])
     block = {
         "schema": SCHEMA,
@@ -102,9 +57,8 @@ def data_block(run: Run, explore: bool = False) -> tuple[dict[str, Any], Explore
     }
     if tables:
         block["sections"] = tables
-    stamped = contracts(run)
-    if stamped:
-        block["contracts"] = stamped
+    if view.stamped(run):
+        block["contracts"] = contracts(run)
     samples = explorer(run, [*places[0], *places[1]], PAGE_BYTES - page_bytes(block)) if explore else None
     if samples is not None:
         block["explore"] = samples.summary
@@ -132,12 +86,7 @@ def digest(block: Mapping[str, Any]) -> str:
 def gates(run: Run) -> list[dict[str, Any]]:
     """Every gate with its outcome, in the order it was given."""
     return [
-        {
-            "name": name,
-            **gate,
-            "text": view.gate_number(run, gate, "observed"),
-            "must": view.gate_must(run, gate),
-        }
+        {"name": name, **gate, "text": view.gate_number(run, gate, "observed"), "must": view.gate_must(run, gate)}
         for name, gate in run.metrics["gates"].items()
     ]
 
@@ -163,24 +112,19 @@ def _failing(run: Run) -> dict[str, Any]:
 
 def _headline(run: Run) -> dict[str, Any]:
     headline = view.headline(run)
-    columns = [
-        {
-            "name": name,
-            "label": headline.title(name),
-            "percent": headline.metrics[name].unit == SHARE,
-            "scale": _scale(
-                [headline.cells[key] for key in headline.cells if key[1] == name], headline.metrics[name].unit
-            ),
-            "cells": [
-                {
-                    "label": view.label(slice_),
-                    **_cell(headline.cells.get((slice_, name)), headline.metrics[name].unit),
-                }
-                for slice_ in headline.slices[:MODELS]
-            ],
-        }
-        for name in headline.names
-    ]
+    columns = []
+    for name in headline.names:
+        unit, cells = headline.metrics[name].unit, [headline.cells.get((slice_, name)) for slice_ in headline.slices]
+        shown = zip(headline.slices[:MODELS], cells, strict=False)
+        columns.append(
+            {
+                "name": name,
+                "label": headline.title(name),
+                "percent": unit == SHARE,
+                "scale": _scale([cell for cell in cells if cell is not None], unit),
+                "cells": [{"label": view.label(slice_), **_cell(cell, unit)} for slice_, cell in shown],
+            }
+        )
     level = next((item.level for item in headline.cells.values()), 0.95)
     return {"key": headline.key, "columns": columns, "level": numbers.number(level, unit="%")}
 
@@ -217,13 +161,8 @@ def _cell(value: Estimate | None, unit: str) -> dict[str, Any]:
     if value is None:
         return {"value": None, "low": None, "high": None, "text": "–", "note": "not measured for this row"}
     note = value.why if value.value is None else f"n = {numbers.count(value.n)}, {value.method or 'no interval'}"
-    return {
-        "value": value.value,
-        "low": value.low,
-        "high": value.high,
-        "text": numbers.estimate(value, unit=unit),
-        "note": note,
-    }
+    ends = {"value": value.value, "low": value.low, "high": value.high}
+    return {**ends, "text": numbers.estimate(value, unit=unit), "note": note}
 
 
 def _ranking(run: Run) -> dict[str, Any] | None:
@@ -253,68 +192,53 @@ def _pairs(run: Run) -> dict[str, Any] | None:
     if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) and "a" in pair for pair in pairs):
         return None
     columns = [key for key, value in pairs[0].items() if isinstance(value, dict) and "value" in value]
-    rows = []
-    for pair in pairs:
-        cells = [_cell(Estimate.from_dict(pair[key]), run.metric(key).unit) for key in columns]
-        adjusted = pair.get("p_holm")
-        rows.append(
-            {
-                "a": pair["a"],
-                "b": pair["b"],
-                "cells": cells,
-                "p": pair.get("p"),
-                "p_text": numbers.p_value(pair.get("p"), pair.get("log10_p")),
-                "p_holm": adjusted,
-                "p_holm_text": numbers.p_value(adjusted),
-            }
-        )
+    rows = [
+        {
+            "a": pair["a"],
+            "b": pair["b"],
+            "cells": [_cell(Estimate.from_dict(pair[key]), run.metric(key).unit) for key in columns],
+            "p": pair.get("p"),
+            "p_text": numbers.p_value(pair.get("p"), pair.get("log10_p")),
+            "p_holm": pair.get("p_holm"),
+            "p_holm_text": numbers.p_value(pair.get("p_holm")),
+        }
+        for pair in pairs
+    ]
     return {"columns": [run.metric(key).title for key in columns], "rows": rows}
 
 
 def _estimates(run: Run) -> dict[str, Any]:
-    rows = []
-    for (name, where), value in list(run.estimates.items())[:ESTIMATES]:
-        cell = _cell(value, run.metric(name).unit)
-        rows.append(
-            {
-                "name": name,
-                "slice": where,
-                **{key: cell[key] for key in ("value", "low", "high", "text")},
-                "n": value.n,
-                "method": value.method,
-                "why": value.why,
-                "warnings": list(value.warnings),
-            }
-        )
+    kept = ("value", "low", "high", "n", "method", "why", "warnings")
+    rows = [
+        {
+            "name": name,
+            "slice": where,
+            "text": numbers.estimate(estimate, unit=run.metric(name).unit),
+            **{key: getattr(estimate, key) for key in kept},
+        }
+        for (name, where), estimate in list(run.estimates.items())[:ESTIMATES]
+    ]
     return {"rows": rows, "total": len(run.metrics["estimates"])}
 
 
 def failure_modes(run: Run) -> dict[str, Any]:
     """Failed and broken atoms by model and rule, most first."""
-    _, rows = query(
+    names, rows = query(
         run,
         "with failed as (select part, sample as row, rule, "
         "count(*) filter (where outcome = 'fail' and severity = 'CRITICAL') as critical, "
         "count(*) filter (where outcome = 'fail' and severity <> 'CRITICAL') as warning, "
         "count(*) filter (where outcome = 'error') as broken "
         "from atoms where outcome in ('fail', 'error') group by all) "
-        "select s.model, f.rule, sum(critical)::bigint, sum(warning)::bigint, sum(broken)::bigint, count(*)::bigint as samples "
+        "select s.model, f.rule, sum(critical)::bigint as critical, sum(warning)::bigint as warning, "
+        "sum(broken)::bigint as broken, count(*)::bigint as samples "
         "from failed f join samples s using (part, row) group by all order by samples desc, f.rule, s.model",
         threads=1,
     )
-    titles = {entry["code"]: entry["title"] for rule in run.layout.rules for entry in (rule, *rule["variants"])}
-    modes = [
-        {
-            "model": model,
-            "rule": rule,
-            "title": titles.get(rule, rule),
-            "critical": critical,
-            "warning": warning,
-            "broken": broken,
-            "samples": samples,
-        }
-        for model, rule, critical, warning, broken, samples in rows
-    ]
+    titles = view.rule_titles(run)
+    modes = [dict(zip(names, row, strict=True)) for row in rows]
+    for mode in modes:
+        mode["title"] = titles.get(mode["rule"], mode["rule"])
     return {"rows": modes[:MODES], "total": len(modes)}
 
 
@@ -333,3 +257,72 @@ def provenance(run: Run) -> dict[str, Any]:
         "environment": manifest.environment,
         "config": manifest.config,
     }
+
+
+def answer(run: Run, modes: Sequence[Mapping[str, Any]]) -> str:
+    """The sentence, from the headline estimates, the ranking and the failure `modes`; numbers stand below it, so it has few."""
+    clauses = [_ends(run) or _passed(run), _most_failed(run, modes)]
+    text = "; ".join(clause for clause in clauses if clause)
+    return f"{text}." if text else ""
+
+
+def _ends(run: Run) -> str:
+    """The best and the worst of several by the metric that ranks them, else by the first shown."""
+    shown, ranking = view.headline(run), view.tie_groups(run)
+    name = str(ranking["metric"]) if ranking else next((each for each in shown.names), "")
+    if name not in shown.names:
+        return ""
+    estimates = {where: shown.cells.get((where, name)) for where in shown.slices}
+    known: dict[str, Estimate] = {where: cell for where, cell in estimates.items() if cell and cell.value is not None}
+    if len(known) < 2 or shown.metrics[name].better is None:
+        return ""
+    order = sorted(known, key=lambda where: known[where].value or 0.0, reverse=shown.metrics[name].better == "higher")
+    first, last = (line(view.label(where), 40) for where in (order[0], order[-1]))
+    metric = shown.title(name)
+    if known[order[0]].value == known[order[-1]].value:
+        return f"All {len(order)} are equal by {metric}"
+    tied = _tied(ranking) if ranking else []
+    if len(tied) == len(order):
+        return f"By {metric} no two of {len(order)} can be told apart"
+    best, worst = ("highest", "lowest") if shown.metrics[name].better == "higher" else ("lowest", "highest")
+    shared = f" (not told apart from {', '.join(tied[1:])})" if 1 < len(tied) <= _TIES and tied[0] == first else ""
+    open_ = ", but their intervals overlap" if not ranking and _overlap(known[order[0]], known[order[-1]]) else ""
+    return f"{first} has the {best} {metric}{shared} and {last} the {worst}{open_}"
+
+
+def _overlap(a: Estimate, b: Estimate) -> bool:
+    """Whether intervals share a value; an absent one shares all."""
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return True
+    return a.low <= b.high and b.low <= a.high
+
+
+def _tied(ranking: Mapping[str, Any]) -> list[str]:
+    """The first of a ranking with all that share a letter with it."""
+    places = ranking["ranking"]
+    best = set(view.letters(places[0]))
+    return [line(str(place["model"]), 40) for place in places if best & set(view.letters(place))]
+
+
+def _passed(run: Run) -> str:
+    rows = view.buckets(run)
+    row = rows.get("all") or next(iter(rows.values()), None)
+    if row is None:
+        return ""
+    return f"{numbers.count(row['passed'])} of {numbers.count(row['n'])} samples passed"
+
+
+def _most_failed(run: Run, modes: Sequence[Mapping[str, Any]]) -> str:
+    """The rule that failed on most samples; of two, the one with more critical failures, then the first of the rule table."""
+    counts: Counter[str] = Counter()
+    critical: Counter[str] = Counter()
+    for mode in modes:
+        counts[mode["rule"]] += mode["samples"]
+        critical[mode["rule"]] += mode["critical"]
+    if not counts:
+        return "no rule failed"
+    order = list(view.rule_titles(run))
+    first = min(counts, key=lambda code: (-counts[code], -critical[code], order.index(code) if code in order else -1))
+    title = next(str(mode["title"]) for mode in modes if mode["rule"] == first)
+    times = "once" if counts[first] == 1 else f"{numbers.count(counts[first])} times"
+    return f"what failed most often, {times}: “{line(title, 160)}”"

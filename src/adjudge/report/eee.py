@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
-import pyarrow.parquet as pq
 
 from adjudge.errors import OutputError
 from adjudge.report import view
@@ -91,12 +90,8 @@ def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]
     """The aggregate record of one model."""
     systems = _systems(run)
     estimates = {key: item for key, item in run.estimates.items() if _owner(key[1], systems) == system}
-    model: dict[str, Any] = {"name": system, "id": system} | (
-        {"developer": about["developer"]} if "developer" in about else {}
-    )
-    model |= {
-        "additional_details": {key: about.get(key, "unknown") for key in ("deployment_type", "model_availability")}
-    }
+    developer = {"developer": about["developer"]} if "developer" in about else {}
+    details = {key: about.get(key, "unknown") for key in ("deployment_type", "model_availability")}
     manifest = run.manifest
     return {
         "schema_version": VERSION,
@@ -114,7 +109,7 @@ def aggregate(run: Run, system: str, about: Mapping[str, str]) -> dict[str, Any]
                 if item.value is None
             },
         },
-        "model_info": model,
+        "model_info": {"name": system, "id": system, **developer, "additional_details": details},
         "eval_library": {
             "name": "adjudge",
             "version": manifest.environment.get("adjudge", "unknown"),
@@ -174,14 +169,9 @@ def _instances(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every sample with the system it belongs to."""
     column = view.system_column(run)
     shown = {system: _evaluation_id(run, system) for system in _systems(run)}
-    opened, outputs, group = -1, None, 0
-    for part, samples, _ in run.batches():
-        if part != opened:
-            opened, group = part, 0
-            outputs = pq.ParquetFile(run.path / "outputs" / f"part-{part:05d}.parquet")
-        assert outputs is not None  # noqa: S101 -- opened with the first batch
-        texts = outputs.read_row_group(group).to_pylist()
-        group += 1
+    for part, batch, samples, _ in run.numbered_batches():
+        outputs = run.outputs(part, batch)
+        texts = [] if outputs is None else outputs.to_pylist()
         for row, output in zip(samples.to_pylist(), texts, strict=True):
             system = str(row[column])
             yield system, _instance(run, row, output, system, shown[system])
@@ -193,9 +183,8 @@ def _instance(
     protocol = run.manifest.protocol
     raw = _json({"sample": row["sample"], **_columns(row, _INPUT.get(protocol, ()))})
     wanted = _REFERENCE.get(protocol, tuple(run.metrics.get("dataset_columns") or _DATASET))
-    reference = [
-        _json(value) for value in ([_columns(row, wanted)] if len(wanted) > 1 else _columns(row, wanted).values())
-    ]
+    known = _columns(row, wanted)
+    reference = [_json(value) for value in ([known] if len(wanted) > 1 else known.values())]
     passed = row["bucket"] == "passed"
     metadata = {"bucket": str(row["bucket"]), "verdict": str(row["verdict"])}
     if row.get("trial") is not None:
@@ -292,9 +281,6 @@ def _file_names(systems: Sequence[str]) -> dict[str, str]:
     for system in systems:
         plain = _plain(system)
         used_names = {name.lower() for name in names.values()}
-        names[system] = next(
-            name
-            for name in (plain, *(f"{plain}-{number}" for number in range(2, len(systems) + 2)))
-            if name.lower() not in used_names
-        )
+        candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(systems) + 2)))
+        names[system] = next(name for name in candidates if name.lower() not in used_names)
     return names

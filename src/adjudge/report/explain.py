@@ -122,19 +122,13 @@ def _attribution(record: Mapping[str, Any]) -> str:
     for item in reasons:
         times = item.get("count", 1)
         where = f"{item.get('rule', '')}{f', {times} times' if times > 1 else ''}"
-        lines.append(
-            _wrap(
-                f"{item.get('severity', '')}  {item['reason']}  [{where}]", first=f"{item.get('rank', ''):>3}. ", rest=5
-            )
-        )
+        text = f"{item.get('severity', '')}  {item['reason']}  [{where}]"
+        lines.append(_wrap(text, first=f"{item.get('rank', ''):>3}. ", rest=5))
         if item.get("words"):
             lines.append(_wrap(f"the judge's words: {item['words']}", first="     ", rest=5))
         if item.get("quote"):
-            mark = (
-                "stands in the answer"
-                if item["quote_verified"]
-                else "does not stand in the answer; its reason is dropped"
-            )
+            refused = "does not stand in the answer; its reason is dropped"
+            mark = "stands in the answer" if item["quote_verified"] else refused
             lines.append(_wrap(f"quotes “{item['quote']}”, which {mark}", first="     ", rest=5))
     return "\n".join(lines)
 
@@ -221,8 +215,8 @@ def _checklist(record: Mapping[str, Any], *, everything: bool) -> str:
     items = (record.get("agent_output") or {}).get("checklist")
     if not isinstance(items, list) or not items:
         return ""
-    counted = {status: sum(item["status"] == status for item in items) for status in _STATUS}
-    lines = ["Checklist: " + " · ".join(f"{count} {status}" for status, count in counted.items() if count)]
+    counted = Counter(item["status"] for item in items)
+    lines = ["Checklist: " + " · ".join(f"{counted[status]} {status}" for status in _STATUS if counted[status])]
     for item in items:
         mark = _STATUS.get(item["status"], str(item["status"]))
         code = f"  [{item['constraint_id']}]" if everything or item["status"] == "fail" else ""
@@ -266,9 +260,8 @@ def _limits(atom: Atom) -> str:
 
 def _counts(atoms: Sequence[Atom]) -> str:
     kinds = {"pass": "passed", "fail": "failed", "not_applicable": "not applicable", "error": "instrument errors"}
-    parts = [
-        f"{count} {word}" for kind, word in kinds.items() if (count := sum(atom.outcome == kind for atom in atoms))
-    ]
+    counts = Counter(atom.outcome for atom in atoms)
+    parts = [f"{counts[kind]} {word}" for kind, word in kinds.items() if counts[kind]]
     return f"{numbers.count(len(atoms))} atoms, " + ", ".join(parts)
 
 
@@ -309,13 +302,10 @@ def _passed(atoms: Sequence[Atom], *, everything: bool) -> str:
     if not everything:
         counts = " · ".join(f"{view.words(family)} {len(members)}" for family, members in families.items())
         return "  What passed (--all lists every one)\n" + _wrap(counts, first="    ", rest=4)
-    lines = ["  What passed"]
-    for atom in atoms:
-        if atom.outcome != "pass":
-            continue
-        where = ", ".join(part for part in (atom.rule, _moment(atom)) if part)
-        lines.append(_wrap(f"{atom.message}  [{where}]", first="    ", rest=6))
-    return "\n".join(lines)
+    passed = [atom for atom in atoms if atom.outcome == "pass"]
+    places = [", ".join(filter(None, (atom.rule, _moment(atom)))) for atom in passed]
+    texts = [f"{atom.message}  [{where}]" for atom, where in zip(passed, places, strict=True)]
+    return "\n".join(["  What passed", *(_wrap(text, first="    ", rest=6) for text in texts)])
 
 
 def _answer(run: Run, row: Mapping[str, Any], record: Mapping[str, Any], *, everything: bool) -> str:
@@ -367,11 +357,8 @@ def _middle(text: str, limit: int) -> str:
 
 def _trace(run: Run, row: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     trace = record.get("trace") or {}
-    digests = ", ".join(
-        f"{name} {trace[name]}"
-        for name in ("constraint_lib_version", "config_hash", "evaluator_version")
-        if trace.get(name)
-    )
+    names = ("constraint_lib_version", "config_hash", "evaluator_version")
+    digests = ", ".join(f"{name} {trace[name]}" for name in names if trace.get(name))
     place = f"Row {row['row']} of partition {row['part']} in {run.path}"
     return f"{place}\n{digests}" if digests else place
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
-from adjudge.report.samples import agent_columns, agent_of, panel_columns, panels_of
+from adjudge.report.samples import BADNESS, agent_columns, agent_of, panel_columns, panels_of
 from adjudge.report.view import system_column
 from adjudge.runs.query import Picked, as_table, hold, picked
 from adjudge.runs.run import Run
@@ -37,8 +37,8 @@ _LARGEST = 22  # the highest power of ten that a double holds exactly
 
 def plain(column: pa.ChunkedArray) -> dict[str, Any]:
     """A column as `words` and `codes` (−1 for null), or as `values`."""
-    kind = column.type
-    if pa.types.is_null(kind) or pa.types.is_string(_word_type(kind)):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind) or pa.types.is_string(kind):
         return _words(column)
     if pa.types.is_floating(kind):
         return {"values": rounded(_floats(column)).tolist()}  # NaN is written as null
@@ -71,10 +71,6 @@ def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
             here = exponents == exponent
             out[here] = np.round(out[here], decimals)
     return out
-
-
-def _word_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _words(column: pa.ChunkedArray) -> dict[str, Any]:
@@ -110,8 +106,6 @@ def _short(value: Any) -> Any:
     return value if isinstance(value, int | bool | None) else str(value)
 
 
-BADNESS = "case s.bucket when 'failed' then 3 when 'errored' then 1 when 'passed' then 0 else 2 end"
-"""A wrong answer before none, a broken instrument after both, as the page has it."""
 _TOGETHER = 20  # with more models than this, one sample of all of them would fill the page
 
 
@@ -180,10 +174,8 @@ def _ranked(
     part, row, rank = (np.array(table.column(name)) for name in ("part", "row", "rank"))
     hashes = map(zlib.crc32, table.column("key").cast(pa.binary()).to_pylist())
     draw = mixed(np.fromiter(hashes, np.uint64, table.num_rows), seed)
-    if (np.diff(place_of(part, row)) < 0).any():  # what SQL gives has no order of its own
-        order = np.lexsort((row, part))
-        part, row, rank, draw = part[order], row[order], rank[order], draw[order]
-    return part, row, rank, draw
+    order = np.lexsort((row, part))  # what SQL gives has no order of its own
+    return part[order], row[order], rank[order], draw[order]
 
 
 SAMPLES = 20_000
@@ -281,7 +273,7 @@ def block(run: Run, choice: Chosen, also: Sequence[tuple[int, int]] = ()) -> dic
         "n": n,
         "total": run.samples_count,
         "system": system_column(run),
-        **_parts(choice),
+        **({} if choice.rows is None else {"worst": choice.worst, "drawn": choice.drawn, "seed": choice.seed}),
         "columns": columns,
         "slices": _slices(run, columns, n),
         **_atoms([batch.evidence for batch in batches], run.layout.width),
@@ -292,11 +284,6 @@ def block(run: Run, choice: Chosen, also: Sequence[tuple[int, int]] = ()) -> dic
         "agent": agent_of(run),
         "gravest": list(run.metrics.get("gravest") or ()),
     }
-
-
-def _parts(choice: Chosen) -> dict[str, int]:
-    """How many samples are shown for being bad and how many by chance; nothing where all are shown."""
-    return {} if choice.rows is None else {"worst": choice.worst, "drawn": choice.drawn, "seed": choice.seed}
 
 
 def _table(batches: Sequence[Picked]) -> pa.Table:
@@ -319,10 +306,9 @@ def _table(batches: Sequence[Picked]) -> pa.Table:
 def _computed(run: Run, panels: Sequence[Panel], batches: Sequence[Picked]) -> dict[str, Any]:
     """Columns for the page alone: what panels compute, and how verdicts came about; null where a batch has none."""
     columns: dict[str, list[Any]] = {}
-    part, agents, n = -1, None, 0
+    n = 0
     for batch in batches:
-        if batch.part != part:
-            part, agents = batch.part, run.side_table("agent", batch.part)
+        agents = run.side_table("agent", batch.part)
         of_batch = panel_columns(run, panels, batch.samples, batch.outputs) | agent_columns(batch.samples, agents)
         for name, values in of_batch.items():
             columns.setdefault(name, [None] * n).extend(values)
@@ -341,18 +327,11 @@ def _atoms(batches: Sequence[Evidence], width: int) -> dict[str, Any]:
         for name in ("outcome", "severity", "observed", "code")
     )
     failed, unchecked = [], []
+    shown = {"c": code, "e": severity, "o": observed, "w": why}  # NaN of what was observed is written as null
     for position in range(width):
         wrong = np.flatnonzero(outcome[position] == FAIL)
         absent = np.flatnonzero(outcome[position] >= NOT_APPLICABLE)
-        failed.append(
-            {
-                "s": wrong.tolist(),
-                "c": code[position, wrong].tolist(),
-                "e": severity[position, wrong].tolist(),
-                "o": observed[position, wrong].tolist(),  # NaN is written as null
-                "w": why[position, wrong].tolist(),
-            }
-        )
+        failed.append({"s": wrong.tolist(), **{key: value[position, wrong].tolist() for key, value in shown.items()}})
         unchecked.append({"s": absent.tolist(), "w": why[position, absent].tolist()})
     outcomes = [_OUTCOMES[row].tobytes().decode() for row in outcome]
     return {"outcomes": outcomes, "failed": failed, "unchecked": unchecked, "reasons": list(reasons)}

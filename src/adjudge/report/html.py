@@ -91,21 +91,20 @@ def check(run: Run) -> tuple[list[str], list[str]]:
         problems.append(f"{MANIFEST}: digest report_data is not that of the data block in {REPORT}")
     expected, samples = data_block(run, explore="explore" in shown)
     expected |= _picture_digest(page)
-    if run.manifest.environment.get("adjudge") != version(
-        "adjudge"
-    ):  # what an older page does not show is not asked of it
+    made_with = run.manifest.environment
+    another = made_with.get("adjudge") != version("adjudge")
+    if another:  # what an older page does not show is not asked of it
         expected = {name: value for name, value in expected.items() if name in shown}
     problems += _differences(shown, expected)
     packed = _PACKED.search(page)
     if samples and (packed is None or unpacked_digest(packed[1]) != shown["explore"].get("sha256")):
         problems.append(f"{REPORT}: the samples to explore are not those of its data block")
-    made_with = run.manifest.environment
-    if made_with.get("adjudge") != version("adjudge"):
+    if another:
         unchecked = f"the words and figures of {REPORT}, which adjudge {made_with.get('adjudge')} wrote"
         return problems, [f"{unchecked} (adjudge report RUN -o page.html draws it anew)"]
     if problems:
         return problems, []
-    if _without_charts(page) != _without_charts(_undrawn(expected)):
+    if _without_charts(page) != _without_charts(_page(expected, [Drawing(b"")] * len(expected["charts"]))):
         return [f"{REPORT}: the page does not show its data block"], []
     if made_with.get("vl-convert-python") != version("vl-convert-python"):
         return [], [f"the figures of {REPORT}, which another version of the renderer drew"]
@@ -121,18 +120,19 @@ def _picture_digest(page: bytes) -> dict[str, str]:
 
 def _figure_differences(page: bytes, block: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Figures that are not the charts of the run, drawn; and those that could not be drawn, then or now."""
+
+    def figure_of(chart: dict[str, Any], drawing: Drawing) -> bytes:
+        return _CHART.findall(_page({**block, "charts": [chart]}, [drawing]))[0]  # type: ignore[no-any-return]
+
     drawings, figures = _drawings(block), _CHART.findall(page)
     if len(figures) != len(drawings):
         return [f"{REPORT}: it has {len(figures)} figures, the run has {len(drawings)} charts"], []
     problems, unchecked = [], []
     for chart, drawn, figure in zip(block["charts"], drawings, figures, strict=True):
         reason = _UNDRAWN.search(figure)
-        undrawn = reason and Drawing(None, reason[1].decode())
-        if figure == _CHART.findall(_page({**block, "charts": [chart]}, [drawn]))[0]:
+        if figure == figure_of(chart, drawn):
             continue
-        if drawn.picture is None or (
-            undrawn and figure == _CHART.findall(_page({**block, "charts": [chart]}, [undrawn]))[0]
-        ):
+        if drawn.picture is None or (reason and figure == figure_of(chart, Drawing(None, reason[1].decode()))):
             unchecked.append(f"the figure {chart['name']!r} of {REPORT}, which could not be drawn")
         else:
             problems.append(f"{REPORT}: the figure {chart['name']!r} is not the chart of the run")
@@ -172,11 +172,6 @@ def _drawings(block: dict[str, Any]) -> list[Drawing]:
     return svgs(chart["spec"] for chart in block["charts"])
 
 
-def _undrawn(block: dict[str, Any]) -> bytes:
-    """The page with empty figures, to be compared without them."""
-    return _page(block, [Drawing(b"")] * len(block["charts"]))
-
-
 def _page(
     block: dict[str, Any],
     drawings: Sequence[Drawing],
@@ -201,26 +196,17 @@ def page(template: str, block: dict[str, Any], assets: Sequence[str] = ("report.
         "\n".join(_resource(name) for name in names if name.endswith(ending))
         for names, ending in ((("report.css", *assets), ".css"), (assets, ".js"))
     )
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
+    allowed = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:"
     document = (
         _templates()
         .get_template(template)
         .render(
             data=block,
-            policy=policy,
+            policy=f"{allowed}; base-uri 'none'; form-action 'none'",
             style=Markup(style),  # noqa: S704 -- our own file
             script=Markup(script),  # noqa: S704 -- our own file
-            json=Markup(_embeddable(encode(block))),  # noqa: S704 -- escaped for a script element
-            **{"pictures": {}, **parts, "opened": _in_script(parts.get("opened"))},
+            json=_embeddable(encode(block)),
+            **{"pictures": {}, **parts, "opened": _embeddable(msgspec.json.encode(parts.get("opened") or {}))},
         )
     )
     return document.encode()
@@ -246,17 +232,10 @@ def _title(chart: dict[str, Any]) -> str:
     return str(title or chart["name"].replace("_", " "))
 
 
-def _embeddable(data: bytes) -> str:
-    """JSON that cannot end its script element: every <, > and & is written as an escape, which JSON reads the same."""
-    text = data.decode()
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
-def _in_script(opened: Mapping[str, str] | None) -> Markup:
-    """Pictures by name, for a script element."""
-    return Markup(_embeddable(msgspec.json.encode(opened or {})))  # noqa: S704 -- escaped for a script element
+def _embeddable(data: bytes) -> Markup:
+    """JSON that cannot end the script element it stands in: every <, > and & is written as an escape, which JSON reads the same."""
+    text = data.decode().translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
+    return Markup(text)  # noqa: S704 -- escaped for a script element
 
 
 def _hash(text: str) -> str:

@@ -7,13 +7,11 @@ other protocol gets its headline estimates and buckets. The sections of a run fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
 from adjudge.report.numbers import line
-from adjudge.report.sections import sections
 from adjudge.runs.run import Run
 
 _SIGNS = {
@@ -32,7 +30,7 @@ _SIGNS = {
     "…": r"\dots{}",
     "–": "--",
 }
-_ESCAPED = re.compile("|".join(re.escape(sign) for sign in _SIGNS))
+_TEX = {ord(sign): text for sign, text in _SIGNS.items()}
 _HASHES = ("config", "schema", "constraint_library", "rules")
 MAIN = (
     ("availability_score", "Availability"),
@@ -75,31 +73,38 @@ def latex(runs: Sequence[Run]) -> str:
 
 def escape(text: str) -> str:
     """Text that TeX sets as it is."""
-    return _ESCAPED.sub(lambda match: _SIGNS[match[0]], line(text))
+    return line(text).translate(_TEX)
+
+
+def _escaped(row: Iterable[str]) -> list[str]:
+    return [escape(text) for text in row]
 
 
 def _any(run: Run) -> list[str]:
     headline = view.headline(run)
     parts = []
     if headline.names:
-        body = [
-            [escape(view.label(slice_)), *(escape(headline.text(slice_, name)) for name in headline.names)]
-            for slice_ in headline.slices
-        ]
-        head = [escape(headline.key), *(escape(headline.title(name)) for name in headline.names)]
-        parts.append(_table("estimates", f"{view.title(run)}: headline estimates with intervals.", head, body, run))
+        head, body = headline.table()
+        parts.append(
+            _table(
+                "estimates",
+                f"{view.title(run)}: headline estimates with intervals.",
+                _escaped(head),
+                map(_escaped, body),
+                run,
+            )
+        )
     return [*parts, _buckets(run)]
 
 
 def _sections(run: Run) -> list[str]:
     parts = []
-    for section in sections(run):
+    for section in view.sections(run):
         if len(section.rows) > _LONGEST:
             parts.append(f"% {escape(section.title)}: {len(section.rows)} rows, left out here; metrics.json has them.")
         elif section.rows:
-            head = [escape(title) for title in section.head]
-            body = [[escape(text) for text in row] for row in section.rows]
-            parts.append(_table(section.name, escape(f"{section.title}. {section.note}".strip()), head, body))
+            caption = escape(f"{section.title}. {section.note}".strip())
+            parts.append(_table(section.name, caption, _escaped(section.head), map(_escaped, section.rows)))
     return parts
 
 
@@ -164,21 +169,17 @@ def _flight_task(run: Run, task: str, profiles: Sequence[Mapping[str, Any]], suf
 def _bold_best(run: Run, models: Sequence[str], suffix: str) -> list[list[str]]:
     """A row a model: values alone, the best of a column in bold."""
     estimates = run.estimates
-    columns = []
+    rows = [[escape(model)] for model in models]
     for name, _ in COMPACT:
         declared = run.metric(name)
         cells = [estimates.get((name, f"model={model}{suffix}")) for model in models]
         values = [None if cell is None else cell.value for cell in cells]
         known = [value for value in values if value is not None]
         best = (max if declared.better == "higher" else min)(known, default=None)
-        columns.append(
-            [
-                rf"\textbf{{{text}}}" if value is not None and value == best and len(models) > 1 else text
-                for value in values
-                for text in (escape(numbers.number(value, unit=declared.unit)),)
-            ]
-        )
-    return [[escape(model), *(column[row] for column in columns)] for row, model in enumerate(models)]
+        for row, value in zip(rows, values, strict=True):
+            text = escape(numbers.number(value, unit=declared.unit))
+            row.append(rf"\textbf{{{text}}}" if value is not None and value == best and len(models) > 1 else text)
+    return rows
 
 
 def _violations(family: Mapping[str, Any]) -> str:
@@ -205,7 +206,7 @@ def _percent(share: float | None) -> str:
     return escape(numbers.number(share, unit="%"))
 
 
-def _table(label: str, caption: str, head: Sequence[str], body: Sequence[Sequence[str]], run: Run | None = None) -> str:
+def _table(label: str, caption: str, head: Sequence[str], body: Iterable[Sequence[str]], run: Run | None = None) -> str:
     wide = len(head) > 6
     lines = [
         r"\begin{table}[t]",

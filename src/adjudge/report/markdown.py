@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.report import numbers, view
+from adjudge.report.contracts import contracts
 from adjudge.report.data import failure_modes
 from adjudge.report.numbers import line
-from adjudge.report.sections import contracts, sections
 from adjudge.runs.run import Run
 
 _MODES, _SECTION_ROWS = 10, 50
-_MARK = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
-_SPECIAL = frozenset("\\`*_{}[]()#+!|~>")
+MARK = {"pass": "✅", "fail": "❌", "unknown": "⚠️"}
+_SPECIAL = str.maketrans(
+    {**{sign: f"\\{sign}" for sign in "\\`*_{}[]()#+!|~>"}, "&": "&amp;", "<": "&lt;", "@": "&#64;"}
+)
 
 
 def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
@@ -34,43 +36,26 @@ def markdown(run: Run, *, gates: Mapping[str, Any] | None = None) -> str:
 def _contracts(run: Run) -> str:
     blocks = []
     for item in contracts(run):
-        mark = _MARK["fail" if not item["valid"] else "pass" if item["stamp"] == "VALID" else "unknown"]
+        mark = MARK["fail" if not item["valid"] else "pass" if item["stamp"] == "VALID" else "unknown"]
         name = f"{escape(item['name'])}: " if item["name"] else ""
-        broken = [f"- `{entry['code']}`: {escape(entry['reason'])}" for entry in item["violations"]]
-        checks = rows(
-            ["", "Checklist", "Closed by"],
-            [
-                [
-                    _MARK[entry["outcome"]],
-                    escape(entry["line"]),
-                    f"`{entry['closed_by']}`" if entry["closed_by"] else "",
-                ]
-                for entry in item["checklist"]
-            ],
-            left=3,
-        )
-        negative = [f"- {escape(text)}" for text in item["negative"]]
-        blocks.append(
-            "\n".join(
-                [
-                    f"**{mark} {name}{escape(item['sentence'])}**",
-                    "",
-                    *([escape(item["calibration"]), ""] if item["calibration"] else []),
-                    *broken,
-                    *([""] if broken else []),
-                    checks,
-                ]
-            )
-        )
-        if negative:
-            blocks.append("\n".join(["Negative results:", "", *negative]))
-    return "\n\n".join(blocks)
+        checks = [
+            [MARK[entry["outcome"]], escape(entry["line"]), f"`{entry['closed_by']}`" if entry["closed_by"] else ""]
+            for entry in item["checklist"]
+        ]
+        blocks += [
+            f"**{mark} {name}{escape(item['sentence'])}**",
+            escape(item["calibration"]),
+            "\n".join(f"- `{entry['code']}`: {escape(entry['reason'])}" for entry in item["violations"]),
+            rows(["", "Checklist", "Closed by"], checks, left=3),
+        ]
+        if item["negative"]:
+            blocks += ["Negative results:", "\n".join(f"- {escape(text)}" for text in item["negative"])]
+    return "\n\n".join(block for block in blocks if block)
 
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is: no markup, no HTML, no mention of anybody."""
-    marked = "".join(f"\\{sign}" if sign in _SPECIAL else sign for sign in line(text))
-    return marked.replace("&", "&amp;").replace("<", "&lt;").replace("@", "&#64;")
+    return line(text).translate(_SPECIAL)
 
 
 def rows(head: Sequence[str], body: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -84,7 +69,7 @@ def _gates(run: Run, judged: Mapping[str, Any]) -> str:
         return ""
     body = [
         [
-            f"{_MARK[gate['outcome']]} {gate['outcome']}",
+            f"{MARK[gate['outcome']]} {gate['outcome']}",
             escape(name),
             escape(view.gate_must(run, gate)),
             view.gate_number(run, gate, "observed"),
@@ -101,11 +86,8 @@ def _headline(run: Run) -> str:
     headline = view.headline(run)
     if not headline.names:
         return ""
-    body = [
-        [escape(view.label(slice_)), *(headline.text(slice_, name) for name in headline.names)]
-        for slice_ in headline.slices
-    ]
-    return rows([escape(headline.key), *(escape(headline.title(name)) for name in headline.names)], body)
+    head, body = headline.table()
+    return rows([escape(title) for title in head], [[escape(label), *texts] for label, *texts in body])
 
 
 def _warnings(run: Run) -> str:
@@ -114,7 +96,7 @@ def _warnings(run: Run) -> str:
 
 def _sections(run: Run, place: str) -> list[str]:
     blocks = []
-    for section in sections(run, place):
+    for section in view.sections(run, place):
         head = [escape(title) for title in section.head]
         body = [[escape(text) for text in row] for row in section.rows[:_SECTION_ROWS]]
         hidden = len(section.rows) - len(body)

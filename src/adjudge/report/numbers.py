@@ -25,11 +25,8 @@ NOTHING = "n/a"
 
 def estimate(value: Estimate, *, unit: str = "") -> str:
     """A value with its interval, as far as there is one: `93.2 % [90.1, 95.4]`."""
-    if value.value is None:
-        return NOTHING
-    shown = _fixed(value.value, _places(value, unit), unit) + _sign(unit)
-    ends = interval(value, unit=unit)
-    return f"{shown} {ends}" if ends else shown
+    ends = interval(value, unit=unit) if value.value is not None else ""
+    return f"{point(value, unit=unit)} {ends}".rstrip()
 
 
 def interval(value: Estimate, *, unit: str = "") -> str:
@@ -93,12 +90,10 @@ def seconds(value: float) -> str:
 
 def size(value: int) -> str:
     """A size in bytes, decimal: `154.2 kB`."""
-    if value < 1000:
-        return f"{value} B"
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= factor:
             return f"{value / factor:.1f} {unit}"
-    raise AssertionError
+    return f"{value} B"
 
 
 def _places(value: Estimate, unit: str) -> int | None:
@@ -211,17 +206,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, 
         if not blocks or used + len(_GAP) + widths[index] > width:
             blocks.append([])
         blocks[-1].append(index)
-    return "\n\n".join(_block(head, rows, [0, *block], widths, left) for block in blocks or [[]])
-
-
-def _block(
-    head: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], widths: Sequence[int], left: int
-) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return _GAP.join(
-            cells[index].ljust(widths[index]) if index < left else cells[index].rjust(widths[index])
-            for index in columns
-        ).rstrip()
-
-    rule = _GAP.join("─" * widths[index] for index in columns)
-    return "\n".join([line(head), rule, *(line(row) for row in rows)])
+    lines = [
+        [
+            cell.ljust(room) if index < left else cell.rjust(room)
+            for index, (cell, room) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in (head, ["─" * room for room in widths], *rows)
+    ]
+    return "\n\n".join(
+        "\n".join(_GAP.join(cells[index] for index in (0, *block)).rstrip() for cells in lines)
+        for block in blocks or [[]]
+    )

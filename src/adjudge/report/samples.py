@@ -1,5 +1,6 @@
 """A sample for a page: verdict, evidence, scores, the answer itself, the protocol's panels and its pictures, as plain data.
 
+The samples shown with their evidence are the worst, some of every model, and a few that passed.
 Columns that are computed for the page have names that begin with @, which no column of a run has. Of pictures only files inside
 the folders of the run's own input are taken, only pictures by their content, and only so many bytes: a record from outside
 cannot bring another file of this machine into a report. They stand outside the run, so nothing is computed from them.
@@ -19,7 +20,7 @@ import pyarrow as pa
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
-from adjudge.runs.query import query
+from adjudge.runs.query import hold, query
 from adjudge.runs.run import Run
 from adjudge.runs.section import Panel
 
@@ -53,7 +54,7 @@ def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "verdict": row["verdict"],
         "reasons": [str(reason) for reason in gating.get("reasons") or ()],
         "outcomes": {kind: outcomes[kind] for kind in ("pass", "fail", "not_applicable", "error")},
-        "atoms": [_atom(atom) for atom in failed[:ATOMS]],
+        "atoms": [{name: getattr(atom, name) for name in _SHOWN} for atom in failed[:ATOMS]],
         "more_atoms": max(0, len(failed) - ATOMS),
         "unchecked": [{"why": why, "count": count} for why, count in unchecked.items()],
         "scores": _scores(record),
@@ -104,10 +105,6 @@ def _record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[s
         return {}
 
 
-def _atom(atom: Atom) -> dict[str, Any]:
-    return {name: getattr(atom, name) for name in _SHOWN}
-
-
 def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     scores = record.get("optional_scores")
     if not isinstance(scores, dict):
@@ -156,6 +153,55 @@ def _answer(row: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]
         "inside": inside if len(inside) <= _INSIDE else inside[:_INSIDE] + " …",
         "after": after if len(after) <= _INSIDE else after[: _INSIDE if not inside else _BEFORE] + " …",
         "characters": output.get("characters", len(text)),
+    }
+
+
+WORST, PASSED = 40, 3
+BADNESS = "case s.bucket when 'failed' then 3 when 'errored' then 1 when 'passed' then 0 else 2 end"
+"""A wrong answer before none, a broken instrument after both, as the page has it."""
+Place = tuple[int, int]
+"""Partition and number of a row."""
+
+
+def worst_places(run: Run) -> tuple[list[Place], list[Place], int]:
+    """Partition and number of the worst rows and of a few that passed, and how many did not pass.
+
+    Wrong answers come before none; among them those first that fail a rule which the protocol calls `gravest`.
+    """
+    gravest = [str(code).replace("'", "''") for code in run.metrics.get("gravest") or ()]
+    cases = " ".join(f"when '{code}' then {place}" for place, code in enumerate(gravest))
+    gravity = f"min(case rule {cases} else {len(gravest)} end)" if gravest else "0"
+    # The first of every bucket of every model comes before the second of any, so that no kind of failure is missing.
+    _, rows = query(
+        run,
+        "with failed as (select part, sample as row, count(*) filter (where severity = 'CRITICAL') as critical, "  # noqa: S608 -- codes are quoted
+        f"count(*) as failed, {gravity} as gravity from atoms where outcome = 'fail' group by part, sample), "
+        f"placed as materialized (select s.part, s.row, s.sample, s.model, s.bucket, {BADNESS} as badness, coalesce(critical, 0) as critical, "
+        f"coalesce(failed, 0) as failed, coalesce(gravity, {len(gravest)}) as gravity "
+        "from samples s left join failed using (part, row)), "
+        "ranked as (select *, row_number() over (partition by model, bucket, gravity "
+        "order by critical desc, failed desc, sample) as place, count(*) over () as total from placed where bucket <> 'passed'), "
+        "worst as (select * from ranked order by place, badness desc, gravity, critical desc, failed desc, model, sample "
+        f"limit {WORST}), "
+        f"fine as (select * from placed where bucket = 'passed' order by md5(sample), model limit {PASSED}) "
+        "select part, row, total, -badness, gravity, -critical, -failed, model, sample, '' as draw from worst "
+        "union all select part, row, 0, 0, 0, 0, 0, model, sample, md5(sample) from fine",
+        threads=1,
+    )
+    failing = sorted((row for row in rows if row[2]), key=lambda row: row[3:9])
+    fine = sorted((row for row in rows if not row[2]), key=lambda row: (row[9], row[7]))
+    return [row[:2] for row in failing], [row[:2] for row in fine], failing[0][2] if failing else 0
+
+
+def worst(run: Run, places: tuple[Sequence[Place], Sequence[Place], int] | None = None) -> dict[str, Any]:
+    """The worst samples, with their evidence, as plain data."""
+    failing, fine, not_passed = places or worst_places(run)
+    hold(run, [*failing, *fine])
+    return {
+        "rows": [rendered(run, run.held[place][0]) for place in (*failing, *fine)],
+        "not_passed": not_passed,
+        "shown": len(failing),
+        "query": "select sample, model, bucket, verdict from samples where bucket <> 'passed'",
     }
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from adjudge.evidence.atoms import Atom, atoms
 from adjudge.evidence.vocabulary import Outcome, Severity
+from adjudge.report import view
 from adjudge.report.numbers import line
 from adjudge.runs.query import query
 from adjudge.runs.run import Run
@@ -31,8 +32,8 @@ def sarif(run: Run, *, limit: int = RESULTS) -> bytes:
     """The log: one result a failed atom, criticals first; instrument errors as notifications of the tool."""
     failed, broken, left_out = _collect(run, limit)
     places = _places(run, {(row["sample"], row["model"]) for row, _ in failed})
-    codes = [entry for rule in run.layout.rules for entry in (rule, *rule["variants"])]
-    index = {entry["code"]: number for number, entry in enumerate(codes)}
+    titles = view.rule_titles(run)
+    index = {code: number for number, code in enumerate(titles)}
     results = [
         {
             "ruleId": atom.rule,
@@ -63,12 +64,8 @@ def sarif(run: Run, *, limit: int = RESULTS) -> bytes:
                         "name": "adjudge",
                         "version": run.manifest.environment.get("adjudge", "unknown"),
                         "rules": [
-                            {
-                                "id": entry["code"],
-                                "name": entry["code"].replace(".", "_"),
-                                "shortDescription": {"text": entry["title"]},
-                            }
-                            for entry in codes
+                            {"id": code, "name": code.replace(".", "_"), "shortDescription": {"text": title}}
+                            for code, title in titles.items()
                         ],
                     }
                 },

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from adjudge.report import numbers
 from adjudge.report.numbers import line
 from adjudge.runs.names import pair_name
 from adjudge.stats.estimate import SHARE, Estimate
 
+R = TypeVar("R")
+C = TypeVar("C")
 _SMALLEST_P = 1e-300
 FEW = 4
 """Up to so many metrics are told one by one; of more, how many are better and worse, and by how much the first of them."""
@@ -85,6 +87,17 @@ def _counted(pair: Mapping[str, Any], *, who: str, told: int, bare: bool) -> lis
         if metric["slice"] and metric["verdict"] == "worse"
     ]
     return clauses + ([f"worse within a slice: {'; '.join(sliced[:told])}"] if sliced else [])
+
+
+def by_metric(
+    pairs: Sequence[Mapping[str, Any]], row: Callable[[Mapping[str, Any]], R], cell: Callable[[Mapping[str, Any]], C]
+) -> dict[R, list[C | None]]:
+    """A table of several pairs: a row a metric, a cell a pair; None where a pair does not have the metric."""
+    cells: dict[R, list[C | None]] = {}
+    for place, pair in enumerate(pairs):
+        for metric in pair["metrics"]:
+            cells.setdefault(row(metric), [None] * len(pairs))[place] = cell(metric)
+    return cells
 
 
 def gap(metric: Mapping[str, Any], *, with_unit: bool = True) -> str:

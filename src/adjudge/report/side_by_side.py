@@ -21,7 +21,7 @@ from adjudge.report.data import page_bytes, provenance
 from adjudge.report.explore import PAGE_BYTES
 from adjudge.report.html import EXPLORER, page, picture_bytes
 from adjudge.report.samples import pictures, rendered, rows_of
-from adjudge.report.sentence import amount, gap, is_share, on_what, place_value, sentence, unit_of
+from adjudge.report.sentence import amount, by_metric, gap, is_share, on_what, place_value, sentence, unit_of
 from adjudge.runs.names import pair_name
 from adjudge.runs.query import hold
 from adjudge.runs.run import Run
@@ -86,12 +86,8 @@ def block(comparison: Mapping[str, Any], sides: Sequence[Side]) -> dict[str, Any
 
 def _farthest(pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The pairs that the page has room for, in their order: those that differ most by the first metric."""
-
-    def nearness(place: int) -> float:
-        value = pairs[place]["metrics"][0]["difference"]["value"]
-        return 0.0 if value is None else -abs(value)
-
-    return [pairs[place] for place in sorted(sorted(range(len(pairs)), key=nearness)[:PAIRS])]
+    by_gap = sorted(range(len(pairs)), key=lambda place: -abs(pairs[place]["metrics"][0]["difference"]["value"] or 0.0))
+    return [pairs[place] for place in sorted(by_gap[:PAIRS])]
 
 
 def _pairs_folded(pairs: int) -> list[str]:
@@ -148,17 +144,14 @@ def _overview(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Several pairs in one table: a row a metric, a column a pair."""
     if len(pairs) < 2:
         return None
-    cells: dict[tuple[str, str], dict[int, dict[str, str]]] = {}
-    for place, pair in enumerate(pairs):
-        for metric in pair["metrics"]:
-            cell = {"verdict": metric["verdict"], "text": gap(metric)}
-            cells.setdefault((metric["title"], metric["slice"]), {})[place] = cell
+    rows = by_metric(
+        pairs,
+        lambda metric: (metric["title"], metric["slice"]),
+        lambda metric: {"verdict": metric["verdict"], "text": gap(metric)},
+    )
     return {
         "pairs": [pair_name(pair["a"], pair["b"]) for pair in pairs],
-        "rows": [
-            {"label": title, "slice": slice_, "cells": [row.get(place) for place in range(len(pairs))]}
-            for (title, slice_), row in cells.items()
-        ],
+        "rows": [{"label": title, "slice": slice_, "cells": cells} for (title, slice_), cells in rows.items()],
     }
 
 

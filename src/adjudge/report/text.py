@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import TextWrapper
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
+from adjudge.report.contracts import contracts
 from adjudge.report.numbers import WIDTH, line, table
-from adjudge.report.sections import contracts, sections
 from adjudge.runs.run import Run
 from adjudge.runs.writer import REPORT, SAMPLES
 
@@ -21,28 +23,25 @@ _NOTES = 2
 
 def summary(run: Run) -> str:
     """The run in plain text that fits 100 columns, for any protocol."""
-    stamped, first = bool(contracts(run)), _sections(run, "first")
+    stamped = contracts(run) if view.stamped(run) else []
+    first, buckets, estimates = _sections(run, "first"), _buckets(run), _headline(run)
     blocks = [
-        f"{view.title(run)}",
-        _contracts(run),
-        *(
-            (_headline(run), *first, _negative(run), _buckets(run))
-            if stamped
-            else (*first, _buckets(run), _headline(run))
-        ),
+        view.title(run),
+        _contracts(stamped),
+        *((estimates, *first, *_negative(stamped), buckets) if stamped else (*first, buckets, estimates)),
         *_sections(run, "results"),
         _ranking(run),
         _gates(run),
-        _checklists(run),
-        _warnings(run),
+        *_checklists(stamped),
+        _warnings(run, _NOTES if stamped else None),
         _next(run),
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _contracts(run: Run) -> str:
+def _contracts(stamped: Sequence[Mapping[str, Any]]) -> str:
     lines = []
-    for item in contracts(run):
+    for item in stamped:
         name = f"{line(item['name'], 32)}: " if item["name"] else ""
         lines.append(f"{name}{line(item['sentence'])}")
         lines += [f"{name}{line(item['calibration'])}"] if item["calibration"] else []
@@ -50,33 +49,26 @@ def _contracts(run: Run) -> str:
     return "\n".join(textwrap.fill(text, WIDTH, subsequent_indent="    ") for text in lines)
 
 
-def _negative(run: Run) -> str:
-    stamped = [(item["name"], item["negative"]) for item in contracts(run) if item["negative"]]
-    blocks = []
-    for name, texts in stamped:
-        head = f"Negative results{f' of {line(name, 32)}' if name else ''}"
-        blocks.append(
-            "\n".join(
-                [head, *(textwrap.fill(line(t), WIDTH, initial_indent="  ", subsequent_indent="    ") for t in texts)]
-            )
-        )
-    return "\n\n".join(blocks)
+def _negative(stamped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    wrap = TextWrapper(WIDTH, initial_indent="  ", subsequent_indent="    ")
+    for item in stamped:
+        if item["negative"]:
+            head = "Negative results" + (f" of {line(item['name'], 32)}" if item["name"] else "")
+            yield "\n".join([head, *(wrap.fill(line(text)) for text in item["negative"])])
 
 
-def _checklists(run: Run) -> str:
-    blocks = []
-    for item in contracts(run):
+def _checklists(stamped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for item in stamped:
         texts = ["Checklist" + (f" of {line(item['name'], 32)}" if item["name"] else "")]
         for entry in item["checklist"]:
             command = f": {entry['closed_by']}" if entry["closed_by"] else ""
             texts.append(f"  {entry['outcome']:<8}{line(entry['line'])}{line(command)}")
-        blocks.append("\n".join(texts))
-    return "\n\n".join(blocks)
+        yield "\n".join(texts)
 
 
 def _sections(run: Run, place: str) -> list[str]:
     blocks = []
-    for section in sections(run, place):
+    for section in view.sections(run, place):
         if not section.terminal:
             continue
         body = [[line(text, 48) for text in row] for row in section.rows[: section.terminal]]
@@ -112,22 +104,17 @@ def _headline(run: Run) -> str:
     if not headline.names:
         return ""
     level = next(iter(headline.cells.values())).level
-    rows = [
-        [line(view.label(slice_), 32), *(headline.text(slice_, name) for name in headline.names)]
-        for slice_ in headline.slices[:_ROWS]
-    ]
-    head = [headline.key if len(headline.slices) > 1 else "", *(headline.title(name) for name in headline.names)]
+    head, body = headline.table()
+    rows = [[line(label, 32), *texts] for label, *texts in body[:_ROWS]]
+    if len(headline.slices) == 1:
+        head[0] = ""
     text = f"Estimates with {numbers.number(level, unit='%')} intervals\n{table(head, rows)}"
     reasons = {
         f"{view.label(where)}, {headline.title(name)}: n/a, {item.why}"
         for (where, name), item in headline.cells.items()
         if item.value is None
     }
-    return (
-        text
-        + _more(len(headline.slices), "metrics.json")
-        + "".join(f"\n{line(text, WIDTH)}" for text in sorted(reasons))
-    )
+    return "\n".join([text + _more(len(body), "metrics.json"), *(line(reason, WIDTH) for reason in sorted(reasons))])
 
 
 def _ranking(run: Run) -> str:
@@ -156,32 +143,21 @@ def _gates(run: Run) -> str:
     gates = run.metrics["gates"]
     if not gates:
         return ""
-    lines = [
-        textwrap.fill(
-            f"{str(gate['outcome']).upper():<7}  {line(name)}  ({_observed(run, name, gate)})",
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent=" " * 11,
-        )
-        for name, gate in gates.items()
-    ]
-    return "\n".join([f"Gates: {view.gates_in_words(run)}", *lines])
+    wrap = TextWrapper(WIDTH, initial_indent="  ", subsequent_indent=" " * 11)
+    lines = [f"Gates: {view.gates_in_words(run)}"]
+    for name, gate in gates.items():
+        must = "" if gate["op"] in name else f"{view.gate_must(run, gate)}; "
+        words = f"{str(gate['outcome']).upper():<7}  {line(name)}  ({must}{view.gate_observed(run, gate)})"
+        lines.append(wrap.fill(words))
+    return "\n".join(lines)
 
 
-def _observed(run: Run, name: str, gate: dict[str, Any]) -> str:
-    observed = view.gate_observed(run, gate)
-    return observed if gate["op"] in name else f"{view.gate_must(run, gate)}; {observed}"
-
-
-def _warnings(run: Run) -> str:
+def _warnings(run: Run, most: int | None) -> str:
     warnings = view.warnings(run)
-    folded = warnings[_NOTES:] if contracts(run) else []
-    warnings = warnings[: len(warnings) - len(folded)]
-    lines = [
-        textwrap.fill(line(text), WIDTH, initial_indent="  ! ", subsequent_indent="    ", break_long_words=False)
-        for text in warnings
-    ]
-    lines += [f"    … and {len(folded)} more notes (adjudge report)"] if folded else []
+    wrap = TextWrapper(WIDTH, initial_indent="  ! ", subsequent_indent="    ", break_long_words=False)
+    lines = [wrap.fill(line(text)) for text in warnings[:most]]
+    hidden = len(warnings) - len(lines)
+    lines += [f"    … and {hidden} more notes (adjudge report)"] if hidden else []
     return "\n".join(["Read these before the numbers", *lines]) if warnings else ""
 
 
@@ -192,9 +168,8 @@ def _next(run: Run) -> str:
     example = first_failure(run)
     if example is not None:
         sample, model = example
-        lines.append(
-            f"Explain  adjudge explain {run.path} {shell(sample)}" + (f" --model {shell(model)}" if model else "")
-        )
+        named = f" --model {shell(model)}" if model else ""
+        lines.append(f"Explain  adjudge explain {run.path} {shell(sample)}{named}")
     lines.append(f"Verify   adjudge verify {run.path}")
     lines.append(f"Digest   sha256:{run.digest}")
     return "\n".join(lines)

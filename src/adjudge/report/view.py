@@ -1,14 +1,10 @@
-"""What every report reads out of a run: slices, headline estimates, buckets, gates and warnings, in one shape.
-
-One sentence says what came out, for somebody who reads nothing else: who is best and worst, and what failed most often.
-"""
+"""What every report reads out of a run, in one shape: headline estimates, buckets, gates, warnings, and the protocol's sections."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +12,8 @@ from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.report import numbers
 from adjudge.report.numbers import line
 from adjudge.runs.run import Run
-from adjudge.stats.estimate import Estimate, Metric, by_gate_name, in_words
+from adjudge.runs.section import Column, Section
+from adjudge.stats.estimate import SHARE, Estimate, Metric, by_gate_name, in_words
 
 _SIGNS = {">=": "≥", "<=": "≤", "==": "="}
 HEADLINES = 8
@@ -43,14 +40,17 @@ class Headline:
         """What a column is called."""
         return self.metrics[name].title
 
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Its head and its rows, as texts."""
+        head = [self.key, *map(self.title, self.names)]
+        return head, [[label(slice_), *(self.text(slice_, name) for name in self.names)] for slice_ in self.slices]
+
 
 def headline(run: Run) -> Headline:
     """The estimates a reader wants first: those the protocol names, otherwise the first of the first kind of slice."""
-    named = run.metrics.get("headline")
-    estimates = run.estimates
-    wanted = [str(name) for name in named] if isinstance(named, list) else []
+    named, estimates = run.metrics.get("headline"), run.estimates
     usable = {name for name, _ in estimates}
-    wanted = [name for name in wanted if name in usable]
+    wanted = [str(name) for name in named if name in usable] if isinstance(named, list) else []
     keys = list(dict.fromkeys(where.partition("=")[0] for name, where in estimates if not wanted or name in wanted))
     key = "model" if "model" in keys else keys[0] if keys else ""
     chosen = [(name, where) for name, where in estimates if where.partition("=")[0] == key]
@@ -117,8 +117,8 @@ def _meant(name: str, known: Mapping[str, Estimate]) -> str:
 
 
 def gate_names(run: Run) -> dict[str, Estimate]:
-    """Estimates as gates name them."""
-    return by_gate_name((name, where, estimate) for (name, where), estimate in run.estimates.items())
+    """The estimates of a run by the names that gates have for them."""
+    return by_gate_name((*key, item) for key, item in run.estimates.items())
 
 
 def gates_in_words(run: Run) -> str:
@@ -215,6 +215,11 @@ def bucket_table(run: Run) -> tuple[list[str], list[list[str]]]:
     return ["", *names, "n"], body
 
 
+def rule_titles(run: Run) -> dict[str, str]:
+    """The title of every rule and variant by its code, in the order of the rule table."""
+    return {entry["code"]: entry["title"] for rule in run.layout.rules for entry in (rule, *rule["variants"])}
+
+
 def task_name(run: Run) -> str:
     """The protocol, with its task where it has several."""
     task = run.metrics.get("task")
@@ -244,6 +249,14 @@ def verdict(run: Run) -> str:
     return {True: "pass", False: "fail", None: "none"}[run.metrics["pass"]]
 
 
+def stamped(run: Run) -> Mapping[str, Mapping[str, Any]]:
+    """The metrics under a contract, by detector (or "" for the whole run); none for a protocol that stamps nothing."""
+    several = run.metrics.get("detectors")
+    if isinstance(several, dict):
+        return several
+    return {"": run.metrics} if isinstance(run.metrics.get("stamp"), str) else {}
+
+
 def letters(place: Mapping[str, Any]) -> str:
     """The letters of the tie groups that one place of a ranking is in."""
     return "".join(str(letter) for letter in place.get("tie_groups") or ())
@@ -261,73 +274,96 @@ def _counted(n: int, noun: str) -> str:
     return f"{numbers.count(n)} {noun}{'' if n == 1 else 's'}"
 
 
-_TIES = 4
+@dataclass(frozen=True)
+class Shown:
+    """One section, rendered: texts of its cells beside the values they sort by; `left` first columns are words."""
+
+    name: str
+    title: str
+    note: str
+    place: str
+    terminal: int
+    empty: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    values: tuple[tuple[float | None, ...], ...]
+    numeric: tuple[bool, ...]
+
+    @property
+    def left(self) -> int:
+        """How many columns come before the first of numbers."""
+        return next((index for index, numeric in enumerate(self.numeric) if numeric), len(self.head))
+
+    def block(self) -> dict[str, Any]:
+        """The section as the page embeds it."""
+        return {key: getattr(self, key) for key in ("name", "title", "note", "place", "empty")} | {
+            "columns": [
+                {"title": title, "numeric": numeric or {row[index] for row in self.rows} == {"–"}}
+                for index, (title, numeric) in enumerate(zip(self.head, self.numeric, strict=True))
+            ],
+            "rows": [
+                [{"text": text, "value": value} for text, value in zip(texts, values, strict=True)]
+                for texts, values in zip(self.rows, self.values, strict=True)
+            ],
+        }
 
 
-def answer(run: Run, modes: Sequence[Mapping[str, Any]]) -> str:
-    """The sentence, from the headline estimates, the ranking and the failure `modes`; numbers stand below it, so it has few."""
-    clauses = [_ends(run) or _passed(run), _most_failed(run, modes)]
-    text = "; ".join(clause for clause in clauses if clause)
-    return f"{text}." if text else ""
+def sections(run: Run, place: str | None = None) -> list[Shown]:
+    """The run's sections in the order the protocol gave them, all or those of one place."""
+    stored = [*(run.metrics.get("sections") or ()), *(section.to_dict() for section in _validation(run))]
+    return [_shown(section) for section in stored if place in {None, section["place"]}]
 
 
-def _ends(run: Run) -> str:
-    """The best and the worst of several by the metric that ranks them, else by the first shown."""
-    shown, ranking = headline(run), tie_groups(run)
-    name = str(ranking["metric"]) if ranking else next((each for each in shown.names), "")
-    if name not in shown.names:
-        return ""
-    estimates = {where: shown.cells.get((where, name)) for where in shown.slices}
-    known: dict[str, Estimate] = {where: cell for where, cell in estimates.items() if cell and cell.value is not None}
-    if len(known) < 2 or shown.metrics[name].better is None:
-        return ""
-    order = sorted(known, key=lambda where: known[where].value or 0.0, reverse=shown.metrics[name].better == "higher")
-    first, last = (line(label(where), 40) for where in (order[0], order[-1]))
-    metric = shown.title(name)
-    if known[order[0]].value == known[order[-1]].value:
-        return f"All {len(order)} are equal by {metric}"
-    tied = _tied(ranking) if ranking else []
-    if len(tied) == len(order):
-        return f"By {metric} no two of {len(order)} can be told apart"
-    best, worst = ("highest", "lowest") if shown.metrics[name].better == "higher" else ("lowest", "highest")
-    shared = f" (not told apart from {', '.join(tied[1:])})" if 1 < len(tied) <= _TIES and tied[0] == first else ""
-    open_ = ", but their intervals overlap" if not ranking and _overlap(known[order[0]], known[order[-1]]) else ""
-    return f"{first} has the {best} {metric}{shared} and {last} the {worst}{open_}"
+def _validation(run: Run) -> list[Section]:
+    """How far the judge of the run agrees with rules and people, where it was validated."""
+    validation = run.validation
+    if validation is None:
+        return []
+    rows: list[list[Any]] = []
+    for against in ("people", "rules"):
+        counted = validation[against]
+        if counted is not None:
+            (both, stricter), (laxer, neither) = counted["confusion"]
+            estimates = [Estimate.from_dict(counted[name]) for name in ("percent_agreement", "kappa")]
+            rows.append([against, counted["n"], *estimates, both, stricter, laxer, neither])
+    note = "Gates on its verdicts are held where κ has a low end of at least 0.6."
+    if validation["flip_rate"] is not None:
+        flips = numbers.estimate(Estimate.from_dict(validation["flip_rate"]), unit=SHARE)
+        note += f" Votes differed on {flips} of the samples."
+    confusion = ["both eligible", "only they", "only the judge", "both ineligible"]
+    head: list[Column | str] = ["against", "n", Column("agreement", "%"), "κ", *confusion]
+    title = f"Is the judge any good? {validation['agent']}, validated"
+    return [Section("judge_validation", title, head, rows, note)]
 
 
-def _overlap(a: Estimate, b: Estimate) -> bool:
-    """Whether intervals share a value; an absent one shares all."""
-    if a.low is None or a.high is None or b.low is None or b.high is None:
-        return True
-    return a.low <= b.high and b.low <= a.high
+def _shown(section: dict[str, Any]) -> Shown:
+    units = [column["unit"] for column in section["columns"]]
+    rows = section["rows"]
+    numeric = tuple(
+        any(row[index] is not None for row in rows) and not any(isinstance(row[index], str) for row in rows)
+        for index in range(len(units))
+    )
+    return Shown(
+        **{key: section[key] for key in ("name", "title", "note", "place", "terminal", "empty")},
+        head=tuple(column["title"] for column in section["columns"]),
+        rows=tuple(tuple(_cell_text(cell, unit) for cell, unit in zip(row, units, strict=True)) for row in rows),
+        values=tuple(tuple(map(_value, row)) for row in rows),
+        numeric=numeric,
+    )
 
 
-def _tied(ranking: Mapping[str, Any]) -> list[str]:
-    """The first of a ranking with all that share a letter with it."""
-    places = ranking["ranking"]
-    best = set(letters(places[0]))
-    return [line(str(place["model"]), 40) for place in places if best & set(letters(place))]
+def _cell_text(cell: Any, unit: str) -> str:
+    if cell is None:
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, dict):
+        return numbers.estimate(Estimate.from_dict(cell), unit=unit)
+    if isinstance(cell, int) and unit != SHARE:
+        return numbers.count(cell) + (f" {unit}" if unit else "")
+    return numbers.number(cell, unit=unit)
 
 
-def _passed(run: Run) -> str:
-    rows = buckets(run)
-    row = rows.get("all") or next(iter(rows.values()), None)
-    if row is None:
-        return ""
-    return f"{numbers.count(row['passed'])} of {numbers.count(row['n'])} samples passed"
-
-
-def _most_failed(run: Run, modes: Sequence[Mapping[str, Any]]) -> str:
-    """The rule that failed on most samples; of two, the one with more critical failures, then the first of the rule table."""
-    counts: Counter[str] = Counter()
-    critical: Counter[str] = Counter()
-    for mode in modes:
-        counts[mode["rule"]] += mode["samples"]
-        critical[mode["rule"]] += mode["critical"]
-    if not counts:
-        return "no rule failed"
-    order = [entry["code"] for rule in run.layout.rules for entry in (rule, *rule["variants"])]
-    first = min(counts, key=lambda code: (-counts[code], -critical[code], order.index(code) if code in order else -1))
-    title = next(str(mode["title"]) for mode in modes if mode["rule"] == first)
-    times = "once" if counts[first] == 1 else f"{numbers.count(counts[first])} times"
-    return f"what failed most often, {times}: “{line(title, 160)}”"
+def _value(cell: Any) -> float | None:
+    value = cell.get("value") if isinstance(cell, dict) else cell
+    return None if isinstance(value, str) else value

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adjudge.errors import ConfigError, RunError
@@ -138,7 +139,7 @@ class Run:
         """What removes the folder when nobody needs it, where it is a copy."""
         self.held: dict[tuple[int, int], tuple[dict[str, Any], Evidence, dict[str, Any] | None]] = {}
         """Rows that are asked for again, by partition and number, with their evidence and output."""
-        self._agent_part: tuple[int, pa.Table | None] = -1, None
+        self._side_tables: dict[str, tuple[int, pa.Table | None]] = {}
         self._evidence_group: tuple[int, int, pa.Table] | None = None
         if not path.is_dir():
             hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
@@ -229,29 +230,29 @@ class Run:
 
     def batches(self) -> Iterator[tuple[int, pa.Table, Evidence]]:
         """(partition, samples, evidence) batch by batch, as they were written."""
+        for part, _, samples, evidence in self.numbered_batches():
+            yield part, samples, evidence
+
+    def numbered_batches(self) -> Iterator[tuple[int, int, pa.Table, Evidence]]:
+        """(partition, number of the batch in it, samples, evidence) batch by batch; `outputs` has the raw outputs of one."""
         samples = open_parquet(self.path / SAMPLES)
         group = 0
         for part, path in self.parts():
-            evidence = open_parquet(path)
-            for index in range(evidence.num_row_groups):
+            file = open_parquet(path)
+            for index in range(file.num_row_groups):
                 if group >= samples.num_row_groups:
                     raise RunError(f"{self.path / SAMPLES} has fewer batches than the evidence")
-                yield (
-                    part,
-                    samples.read_row_group(group),
-                    Evidence.from_arrow(evidence.read_row_group(index), self.layout),
-                )
+                evidence = Evidence.from_arrow(file.read_row_group(index), self.layout)
+                yield part, index, samples.read_row_group(group), evidence
                 group += 1
         if group != samples.num_row_groups:
             raise RunError(f"{self.path / SAMPLES} has more batches than the evidence")
 
     def find(self, sample: str, model: str | None = None) -> list[dict[str, Any]]:
         """The rows of one sample id, of all models or one; an unknown id is a RunError that suggests a close one."""
-        import pyarrow.compute as pc
-
         path = self.path / SAMPLES
         rows = self._in_its_partition(sample)
-        if not rows and path.is_file():  # cut by something else, such as the episode of a step
+        if not rows:  # cut by something else, such as the episode of a step
             rows = pq.read_table(path, filters=pc.field("sample") == sample).to_pylist()
         if not rows:
             known = [
@@ -271,8 +272,6 @@ class Run:
 
     def _in_its_partition(self, sample: str) -> list[dict[str, Any]]:
         """The rows of a sample in the partition that the hash of its id names; nothing where the run is cut otherwise."""
-        import pyarrow.compute as pc
-
         file = open_parquet(self.path / SAMPLES)
         part = (zlib.crc32(sample.encode()) >> 24) * sum(1 for _ in self.parts()) >> 8
         rows: list[dict[str, Any]] = []
@@ -284,8 +283,6 @@ class Run:
 
     def evidence_of(self, part: int, row: int) -> Evidence:
         """The evidence of one sample, reading only the row group that holds it."""
-        import pyarrow.compute as pc
-
         if (part, row) in self.held:
             return self.held[part, row][1]
         file = open_parquet(self.path / "evidence" / f"part-{part:05d}.parquet")
@@ -304,8 +301,6 @@ class Run:
 
     def output(self, part: int, row: int) -> dict[str, Any]:
         """The raw output of one sample, as far as the run keeps it."""
-        import pyarrow.compute as pc
-
         outputs = self.held.get((part, row))
         if outputs is not None and outputs[2] is not None:
             return outputs[2]
@@ -332,15 +327,15 @@ class Run:
         return self._json(VALIDATION) if (self.path / VALIDATION).is_file() else None
 
     def side_table(self, kind: str, part: int) -> pa.Table | None:
-        """A further table of one partition (`agent`, `transcripts`); None where there is none."""
-        path = self.path / kind / f"part-{part:05d}.parquet"
-        return open_parquet(path).read() if path.is_file() else None
+        """A further table of one partition (`agent`, `transcripts`); None where there is none. The last of a kind stays."""
+        if self._side_tables.get(kind, (-1, None))[0] != part:
+            path = self.path / kind / f"part-{part:05d}.parquet"
+            self._side_tables[kind] = part, open_parquet(path).read() if path.is_file() else None
+        return self._side_tables[kind][1]
 
     def agent_row(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """How the verdict on a row of `samples` came about; None where an older version made the run."""
-        if self._agent_part[0] != row["part"]:
-            self._agent_part = row["part"], self.side_table("agent", row["part"])
-        table = self._agent_part[1]
+        table = self.side_table("agent", row["part"])
         return None if table is None else table.slice(row["row"], 1).to_pylist()[0]
 
     def record(self, sample: str, model: str | None = None) -> dict[str, Any]:
@@ -355,15 +350,12 @@ class Run:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Every sample as an object, in the order of the run."""
-        opened, outputs, group = -1, None, 0
-        for part, samples, evidence in self.batches():
-            if part != opened:
-                opened, outputs, group = part, open_parquet(self.path / "outputs" / f"part-{part:05d}.parquet"), 0
-            assert outputs is not None  # noqa: S101 -- opened with the first batch
-            texts = outputs.read_row_group(group).to_pylist()
-            group += 1
-            for index, row in enumerate(samples.to_pylist()):
-                yield self._record(row, list(atoms(evidence, index, row["model"], row["sample"])), texts[index])
+        for part, batch, samples, evidence in self.numbered_batches():
+            outputs = self.outputs(part, batch)
+            if outputs is None:
+                raise RunError(f"{self.path} has no outputs for batch {batch} of partition {part}")
+            for index, (row, output) in enumerate(zip(samples.to_pylist(), outputs.to_pylist(), strict=True)):
+                yield self._record(row, list(atoms(evidence, index, row["model"], row["sample"])), output)
 
     def _record(self, row: dict[str, Any], atoms_of_row: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
         if self.recorder is None:

@@ -58,12 +58,7 @@ class Section:
         """Plain JSON data, full precision."""
         columns = [Column(column) if isinstance(column, str) else column for column in self.columns]
         return {
-            "name": self.name,
-            "title": self.title,
-            "note": self.note,
-            "place": self.place,
-            "terminal": self.terminal,
-            "empty": self.empty,
+            **{key: getattr(self, key) for key in ("name", "title", "note", "place", "terminal", "empty")},
             "columns": [{"title": column.title, "unit": column.unit} for column in columns],
             "rows": [[cell.to_dict() if isinstance(cell, Estimate) else cell for cell in row] for row in self.rows],
         }
@@ -101,14 +96,9 @@ class Panel:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data, without what computes it."""
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "columns": dict(self.columns),
-            "options": dict(self.options),
-            "note": self.note,
-            "missing": self.missing,
-        }
+        data = {**vars(self), "columns": dict(self.columns), "options": dict(self.options)}
+        del data["values"]
+        return data
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,4 +1,4 @@
-"""Whether the JSON files of a run have the shape that adjudge writes, so that nobody meets a surprise in the middle."""
+"""Whether the files of a run are those of its manifest, and its JSON has the shape that adjudge writes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from adjudge.errors import RunError
-from adjudge.runs.intact import file_problems
+from adjudge.provenance.canonical import file_digest
 from adjudge.runs.run import Run
-from adjudge.runs.writer import CHARTS, INTAKE, METRICS, RULES
+from adjudge.runs.signature import SIGNATURE
+from adjudge.runs.writer import CHARTS, INTAKE, MANIFEST, METRICS, RULES
 
 _NAMED = 3
 
@@ -94,6 +95,30 @@ class _Intake(msgspec.Struct):
 
 
 _SHAPES: dict[str, Any] = {METRICS: _Metrics, RULES: _Rules, CHARTS: list[_Chart], INTAKE: _Intake}
+
+
+def file_problems(run: Run) -> dict[str, str]:
+    """Every file that is missing, altered or foreign, and in which way; a signature beside the manifest is not listed."""
+    problems = {}
+    listed = {entry.path: entry for entry in run.manifest.files}
+    present = {path.relative_to(run.path).as_posix() for path in run.path.rglob("*") if path.is_file()}
+    for name, entry in listed.items():
+        path = run.path / name
+        try:
+            if not path.resolve().is_relative_to(run.path.resolve()):
+                problems[name] = "lies outside the run"
+            elif name not in present:
+                problems[name] = "is missing"
+            elif path.stat().st_size != entry.bytes or file_digest(path) != entry.sha256:
+                problems[name] = "its content is not the one in the manifest"
+        except OSError as error:
+            problems[name] = f"cannot be read: {error.strerror}"
+        except ValueError as error:  # a name that no file system takes
+            problems[name] = f"cannot be read: {error}"
+    if len(listed) < len(run.manifest.files):
+        problems[MANIFEST] = "it lists a file twice"
+    foreign = sorted(present - listed.keys() - {MANIFEST, SIGNATURE})
+    return problems | dict.fromkeys(foreign, "is not listed in the manifest")
 
 
 def shape_problems(run: Run) -> dict[str, str]:
