@@ -119,6 +119,12 @@ class Measured:
     digests: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
 
+    def put_first(self, kind: str) -> None:
+        """Put the estimates of slices such as `model=…` before all others; they become the flat metrics."""
+        first = [named for named in self.estimates if named.slice.startswith(f"{kind}=")]
+        self.estimates = first + [named for named in self.estimates if not named.slice.startswith(f"{kind}=")]
+        self.metrics = {f"{where.removeprefix(f'{kind}=')}/{name}": estimate.value for name, where, estimate in first}
+
 
 class Plan(ABC):
     """One configured evaluation."""

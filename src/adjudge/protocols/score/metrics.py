@@ -148,12 +148,7 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
     for model, rows in attempts.by_model.items():
         measured.buckets[model] = _buckets(attempts, rows)
         _measure_model(model, rows, attempts, config, measured)
-    measured.estimates.sort(key=lambda named: not named.slice.startswith("model="))
-    measured.metrics = {
-        f"{named.slice.partition('=')[2]}/{named.name}": named.estimate.value
-        for named in measured.estimates
-        if named.slice.startswith("model=")
-    }
+    measured.put_first("model")
     binary = bool(np.isin(attempts.columns["score"][attempts.scored], (0.0, 1.0)).all()) if attempts.n else False
     measured.top = {
         "statement": STATEMENT,

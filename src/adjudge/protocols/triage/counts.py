@@ -89,6 +89,10 @@ class Block:
         self.patterns.update(other.patterns)
         self.scores += [replace(scores, sample=scores.sample + first_sample) for scores in other.scores]
 
+    def total(self) -> Ints:
+        """The counts of all trials."""
+        return sum(self.counts.values(), start=np.zeros(CELLS, dtype=np.int64))
+
     def joined(self) -> Scores:
         """All scores as one."""
         if len(self.scores) != 1:
@@ -152,16 +156,10 @@ class Configuration:
             self.states[trial] = self.states[trial] + states if trial in self.states else states
         for key, values in other.times.items():
             self.times.setdefault(key, []).extend(values)
-        self.cache = self.cache + other.cache
-        self.answers_of_unknown_cache += other.answers_of_unknown_cache
-        self.possibly_cached += other.possibly_cached
-        self.carries = self.carries + other.carries
-        self.received += other.received
-        self.histogram = self.histogram + other.histogram
-        self.prompts.update(other.prompts)
-        self.models.update(other.models)
-        self.run_configs.update(other.run_configs)
-        self.temperatures.update(other.temperatures)
+        for name in ("cache", "answers_of_unknown_cache", "possibly_cached", "carries", "received", "histogram"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in (*_FACTS.values(), "temperatures"):
+            getattr(self, name).update(getattr(other, name))
 
 
 @dataclass

@@ -15,12 +15,12 @@ import numpy as np
 from adjudge.protocols.base import Named
 from adjudge.protocols.triage.batch import CACHE_STATES, COMPONENTS
 from adjudge.protocols.triage.counts import Configuration
-from adjudge.protocols.triage.metrics import Draw
+from adjudge.protocols.triage.numbers import Draw, value_alone
 from adjudge.stats import bootstrap, exact
 from adjudge.stats.proportions import quantile, quantile_values
 
 QUANTILES = (50, 90, 95, 99)
-TYPE = "quantile type 1, the inverse of the empirical distribution"
+_TYPE = "quantile type 1, the inverse of the empirical distribution"
 
 
 def latency(configuration: Configuration) -> dict[str, Any]:
@@ -43,24 +43,28 @@ def latency(configuration: Configuration) -> dict[str, Any]:
     return {"by_cache": by_cache, "comparable": why is None, "why": why, "possibly_cached": possibly}
 
 
-def latency_estimates(name: str, configuration: Configuration, draw: Draw, *, several: bool) -> Iterator[Named]:
-    """Mean and quantiles of the time to an answer in each cache state; samples are clusters over several trials."""
+def latency_estimates(name: str, configuration: Configuration, draw: Draw | None, *, several: bool) -> Iterator[Named]:
+    """Mean and quantiles of the time to an answer in each cache state, without a `draw` as values alone.
+
+    Samples are clusters over several trials.
+    """
     for state, waits in sorted(configuration.waits.items()):
-        where = f"latency={name},cache={CACHE_STATES[state]}"
+        cache = CACHE_STATES[state]
+        where = f"latency={name},cache={cache}"
         seconds, sample = (np.concatenate(parts) for parts in zip(*waits, strict=True))
-        clusters = sample if several else None
-        drawing: bootstrap.Drawing = {
-            "seed": draw.seed,
-            "stream": f"{draw.stream}/{CACHE_STATES[state]}",
-            "resamples": draw.over(seconds.size),
-        }
-        yield Named("latency_mean", where, bootstrap.mean(seconds, clusters=clusters, **drawing))
-        for share in QUANTILES:
-            q = share / 100
-            estimate = quantile(seconds, q, clusters=clusters)
-            yield Named(
-                f"latency_p{share}", where, msgspec.structs.replace(estimate, method=f"{estimate.method}; {TYPE}")
-            )
+        shares = [share / 100 for share in QUANTILES]
+        if draw is None:
+            mean = value_alone(exact.mean_of(seconds), seconds.size)
+            quantiles = [value_alone(value, seconds.size) for value in quantile_values(seconds, shares)]
+        else:
+            clusters, resamples = sample if several else None, draw.over(seconds.size)
+            stream = f"{draw.stream}/{cache}"
+            mean = bootstrap.mean(seconds, clusters=clusters, seed=draw.seed, stream=stream, resamples=resamples)
+            quantiles = [quantile(seconds, share, clusters=clusters) for share in shares]
+        yield Named("latency_mean", where, mean)
+        for share, estimate in zip(QUANTILES, quantiles, strict=True):
+            method = f"{estimate.method}; {_TYPE}"
+            yield Named(f"latency_p{share}", where, msgspec.structs.replace(estimate, method=method))
 
 
 def _times(columns: list[Any]) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from adjudge.errors import ConfigError
@@ -26,14 +28,24 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
-from adjudge.protocols.triage.counts import AVERAGED, NO_VALUE, Block, Configuration, Ints, Partial, Pattern, merge
+from adjudge.protocols.triage.counts import (
+    AVERAGED,
+    CELLS,
+    NO_VALUE,
+    Block,
+    Configuration,
+    Ints,
+    Partial,
+    Pattern,
+    merge,
+)
 from adjudge.protocols.triage.facts import factors, refuse_mixtures
 from adjudge.protocols.triage.latency import latency, latency_estimates
-from adjudge.protocols.triage.metrics import FN, FP, TN, TP, Draw, Numbers, aliases, both, cell
+from adjudge.protocols.triage.metrics import FN, FP, TN, TP, aliases, both, cell
 from adjudge.protocols.triage.notes import judged, notes
+from adjudge.protocols.triage.numbers import Draw, Numbers
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
-from adjudge.protocols.triage.values import latencies, values
 from adjudge.readers.sources import refuse_many_slices
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.estimate import Estimate
@@ -50,40 +62,30 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
     whole = merge(partials)
     measured = Measured(estimates=[], buckets={}, digests={"dataset": f"{whole.dataset:064x}"})
     configurations: dict[str, Any] = {}
-    every = np.zeros(2 * ANSWERS, dtype=np.int64)
-    names = sorted(whole.configurations)
-    detailed = set(names[:MOST_BLOCKS])
-    for name in names:
+    every = np.zeros(CELLS, dtype=np.int64)
+    for place, name in enumerate(sorted(whole.configurations)):
         block, counted = whole.blocks[name, "", ""], whole.configurations[name]
         refuse_mixtures(name, counted, sum(block.patterns.values()))
         view = _View(name, block, counted, config, measured)
-        if name in detailed:
+        draw = None
+        if place < MOST_BLOCKS:
             configurations[name] = view.block()
-            measured.estimates += latency_estimates(
-                name, counted, view.draw(f"{name}/latency"), several=len(block.counts) > 1
-            )
+            draw = view.draw(f"{name}/latency")
         else:
-            view.values_alone()
-            measured.estimates += latencies(name, counted)
+            view.measured_trials(resampled=False)
+        measured.estimates += latency_estimates(name, counted, draw, several=view.several)
         for trial, counts in sorted(block.counts.items()):
             measured.buckets[f"{name}|{trial}"] = _buckets(counts)
             every = every + counts
     measured.buckets = {"all": _buckets(every), **measured.buckets}
-    measured.estimates.sort(key=lambda named: not named.slice.startswith("configuration="))
-    slices = _slices(whole, config, measured)
-    measured.metrics = {
-        f"{named.slice.partition('=')[2]}/{named.name}": named.estimate.value
-        for named in measured.estimates
-        if named.slice.startswith("configuration=")
-    }
+    measured.put_first("configuration")
     measured.top = {
-        "headline": headline(config),
         "classes": {"positive": config.positive, "negative": config.negative},
         "samples": whole.samples,
         "judged": judged(whole),
         "gravest": ["triage.slip", "triage.false_flag"],
         "configurations": configurations,
-        "slices": slices,
+        "slices": _slices(whole, config, measured),
         "operating_points": config.operating or {},
         "comparable": comparable(config.classes(), config.bins),
         "dataset_columns": list(DATASET_COLUMNS),
@@ -99,21 +101,6 @@ def finish(partials: Sequence[Partial], config: TriageConfig) -> Measured:
     return measured
 
 
-def headline(config: TriageConfig) -> list[str]:
-    """The estimates that a reader wants first."""
-    p, n = config.classes()
-    return [
-        "accuracy",
-        "accuracy_answered",
-        "coverage",
-        f"{p}_catch_rate",
-        f"{p}_slip_rate",
-        f"{n}_false_flag_rate",
-        "ece",
-        "aurc",
-    ]
-
-
 class _View:
     """One configuration."""
 
@@ -122,7 +109,7 @@ class _View:
     ) -> None:
         self.name, self.data, self.counted, self.config, self.measured = name, block, counted, config, measured
         self.classes = config.classes()
-        self.trials = sorted(block.counts)
+        self.several = len(block.counts) > 1
 
     def draw(self, stream: str) -> Draw:
         return Draw(self.config.seed, self.config.resamples, stream)
@@ -130,60 +117,39 @@ class _View:
     def block(self) -> dict[str, Any]:
         """The configuration as metrics.json has it."""
         per_trial = {}
-        for trial, where, numbers in self._numbers_of_trials():
-            estimates = numbers.measure()
-            self._add(where, estimates)
-            per_trial[str(trial)] = self._trial(trial, numbers.counts, estimates)
+        for trial, numbers, estimates in self.measured_trials():
+            values = self._trial(trial, numbers.counts, estimates)
             if self.config.operating is not None:
                 point = self.config.operating.get(self.name)
-                per_trial[str(trial)]["operating_point"] = apply(
+                values["operating_point"] = apply(
                     point, numbers.counts, numbers.scores, self.classes, self.config.costs
                 )
-        if len(self.trials) > 1:
-            self._add_pooled(Numbers.measure)
+            per_trial[str(trial)] = values
         scores = self.data.joined()
         return {
             "per_trial": per_trial,
-            "summary": self._summary(per_trial),
+            "summary": self._summary(list(per_trial.values())),
             "reliability": self._reliability(),
-            "risk_coverage": [
-                {
-                    "threshold": point.threshold,
-                    "answered": point.answered,
-                    "coverage": point.coverage,
-                    "risk": point.risk.to_dict(),
-                }
-                for point in selective.risk_coverage(scores.confidence, scores.correct, blocks=scores.blocks)
-            ],
+            "risk_coverage": msgspec.to_builtins(
+                selective.risk_coverage(scores.confidence, scores.correct, blocks=scores.blocks)
+            ),
             "latency": latency(self.counted),
             "provenance": self._provenance(),
         }
 
-    def values_alone(self) -> None:
-        """The estimates of the configuration without resampling: where there are very many, this is what most have."""
-        for _, where, numbers in self._numbers_of_trials():
-            self._add(where, values(numbers))
-        if len(self.trials) > 1:
-            self._add_pooled(values)
-
-    def _numbers_of_trials(self) -> Iterator[tuple[int, str, Numbers]]:
-        """The numbers of every trial, and the slice that they are about: the configuration where it has one trial."""
-        scores, several = self.data.joined(), len(self.trials) > 1
-        for trial in self.trials:
-            mine = scores.rows(scores.trial == trial) if several else scores
-            draw = self.draw(f"{self.name}|{trial}")
-            numbers = Numbers(self.data.counts[trial], mine, self.classes, draw, bins=self.config.bins)
-            yield trial, f"trial={self.name}|{trial}" if several else f"configuration={self.name}", numbers
-
-    def _add_pooled(self, measure: Callable[[Numbers], dict[str, Estimate]]) -> None:
-        """The estimates over all trials together, whose samples are clusters."""
-        counts = sum(self.data.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64))
-        patterns, bins = self.data.patterns, self.config.bins
-        numbers = Numbers(counts, self.data.joined(), self.classes, self.draw(self.name), patterns=patterns, bins=bins)
-        self._add(f"configuration={self.name}", measure(numbers) | {"flip_rate": flip_rate(patterns)})
-
-    def _add(self, where: str, numbers: dict[str, Estimate]) -> None:
-        self.measured.estimates += [Named(name, where, estimate) for name, estimate in numbers.items()]
+    def measured_trials(self, *, resampled: bool = True) -> list[tuple[int, Numbers, dict[str, Estimate]]]:
+        """Every trial with its estimates, which are added to the run's, as are those of several trials together."""
+        scores, bins, trials = self.data.joined(), self.config.bins, []
+        for trial, counts in sorted(self.data.counts.items()):
+            scores_of_trial = scores.rows(scores.trial == trial) if self.several else scores
+            numbers = Numbers(counts, scores_of_trial, self.classes, self.draw(f"{self.name}|{trial}"), bins=bins)
+            trials.append((trial, numbers, numbers.measure(resampled=resampled)))
+            where = f"trial={self.name}|{trial}" if self.several else f"configuration={self.name}"
+            _add(self.measured, where, trials[-1][2])
+        if self.several:
+            pooled = _all_trials(self.data, self.config, self.name).measure(resampled=resampled)
+            _add(self.measured, f"configuration={self.name}", pooled | {"flip_rate": flip_rate(self.data.patterns)})
+        return trials
 
     def _trial(self, trial: int, counts: Ints, numbers: dict[str, Estimate]) -> dict[str, Any]:
         p, n = self.classes
@@ -195,16 +161,16 @@ class _View:
         states = dict(zip(CONFIDENCE_STATES, self.counted.states[trial].tolist(), strict=True))
         return {
             "total": int(counts.sum()),
-            "correct": int(counts[[TP, TN]].sum()),
-            "answered": int(counts[[TP, TN, FP, FN]].sum()),
+            "correct": _count(counts, TP, TN),
+            "answered": _count(counts, TP, TN, FP, FN),
             **values,
             **averages,
-            "abstain_count": int(counts[list(both(ABSTAINED))].sum()),
-            f"abstain_count_{p}": int(counts[cell(POSITIVE, ABSTAINED)]),
-            f"abstain_count_{n}": int(counts[cell(NEGATIVE, ABSTAINED)]),
-            "error_count": int(counts[list(both(ERRORED))].sum()),
-            "unparsed_count": int(counts[list(both(UNPARSED))].sum()),
-            "missing_count": int(counts[list(both(MISSING))].sum()),
+            "abstain_count": _count(counts, *both(ABSTAINED)),
+            f"abstain_count_{p}": _count(counts, cell(POSITIVE, ABSTAINED)),
+            f"abstain_count_{n}": _count(counts, cell(NEGATIVE, ABSTAINED)),
+            "error_count": _count(counts, *both(ERRORED)),
+            "unparsed_count": _count(counts, *both(UNPARSED)),
+            "missing_count": _count(counts, *both(MISSING)),
             "confidence_count": {name.replace(" ", "_"): count for name, count in states.items()},
             **self._at_prevalence(values),
             "confusion": {"tp": int(counts[TP]), "tn": int(counts[TN]), "fp": int(counts[FP]), "fn": int(counts[FN])},
@@ -227,41 +193,25 @@ class _View:
             f"precision_{n}_at_prevalence": (1 - share) * recall_n / passed if passed else None,
         }
 
-    def _summary(self, per_trial: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    def _summary(self, blocks: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Mean and sample standard deviation over the trials; null where a trial has no value, or there is one trial."""
-        blocks = list(per_trial.values())
-        names = [name for name, value in blocks[0].items() if value is None or isinstance(value, float)]
         mean: dict[str, float | None] = {}
         std: dict[str, float | None] = {}
-        for name in names:
-            values = [block[name] for block in blocks]
-            known = all(value is not None for value in values)
-            mean[name] = exact.mean_of(values) if known else None
-            std[name] = float(np.std(values, ddof=1)) if known and len(values) > 1 else None
-        flips = flip_rate(self.data.patterns) if len(self.trials) > 1 else None
-        return {
-            "trials": len(blocks),
-            "mean": mean,
-            "std": std,
-            "flip_rate": None if flips is None else flips.value,
-        }
+        for name, value in blocks[0].items():
+            if value is None or isinstance(value, float):
+                values = [block[name] for block in blocks]
+                known = None not in values
+                mean[name] = exact.mean_of(values) if known else None
+                std[name] = float(np.std(values, ddof=1)) if known and len(values) > 1 else None
+        return {"trials": len(blocks), "mean": mean, "std": std, "flip_rate": flip_rate(self.data.patterns).value}
 
-    def _reliability(self) -> list[dict[str, Any]]:
+    def _reliability(self) -> Any:
         scores = self.data.joined()
-        clusters = scores.sample if len(self.trials) > 1 else None
+        clusters = scores.sample if self.several else None
         table = calibration.reliability_table(
             scores.confidence, scores.correct, bins=self.config.bins, clusters=clusters, tally=scores.tally
         )
-        return [
-            {
-                "low": row.low,
-                "high": row.high,
-                "n": row.n,
-                "mean_confidence": row.mean_confidence,
-                "accuracy": row.accuracy.to_dict(),
-            }
-            for row in table
-        ]
+        return msgspec.to_builtins(table)
 
     def _provenance(self) -> dict[str, Any]:
         counted = self.counted
@@ -292,14 +242,18 @@ def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
 
 def _buckets(counts: Ints) -> dict[str, int]:
     by_bucket = {
-        "passed": counts[[TP, TN]].sum(),
-        "failed": counts[[FP, FN]].sum(),
-        "abstained": counts[list(both(ABSTAINED))].sum(),
-        "unparsed": counts[list(both(UNPARSED))].sum(),
-        "errored": counts[list(both(ERRORED))].sum(),
-        "missing": counts[list(both(MISSING))].sum(),
+        "passed": (TP, TN),
+        "failed": (FP, FN),
+        "abstained": both(ABSTAINED),
+        "unparsed": both(UNPARSED),
+        "errored": both(ERRORED),
+        "missing": both(MISSING),
     }
-    return {name: int(by_bucket[name]) for name in BUCKETS} | {"n": int(counts.sum())}
+    return {name: _count(counts, *by_bucket[name]) for name in BUCKETS} | {"n": int(counts.sum())}
+
+
+def _count(counts: Ints, *cells: int) -> int:
+    return int(counts[list(cells)].sum())
 
 
 def _tally(counter: Any) -> list[dict[str, Any]]:
@@ -308,34 +262,34 @@ def _tally(counter: Any) -> list[dict[str, Any]]:
     return [{"value": value, "records": count} for value, count in order]
 
 
+def _all_trials(block: Block, config: TriageConfig, stream: str) -> Numbers:
+    """The numbers of all trials of a block together, whose samples are clusters where there are several."""
+    patterns = block.patterns if len(block.counts) > 1 else None
+    draw = Draw(config.seed, config.resamples, stream)
+    return Numbers(block.total(), block.joined(), config.classes(), draw, patterns=patterns, bins=config.bins)
+
+
+def _add(measured: Measured, where: str, estimates: dict[str, Estimate]) -> None:
+    measured.estimates += [Named(name, where, estimate) for name, estimate in estimates.items()]
+
+
 def _slices(whole: Partial, config: TriageConfig, measured: Measured) -> dict[str, Any]:
     """Every measure on the records of each value of a `meta` key, the largest values first."""
     _refuse_absent_slices(whole, config)
     by_key: dict[str, Any] = {}
-    classes = config.classes()
     for key in config.slices:
-        sizes: dict[str, int] = {}
+        sizes: Counter[str] = Counter()
         for (_, slice_key, value), block in whole.blocks.items():
             if slice_key == key:
-                sizes[value] = sizes.get(value, 0) + sum(int(counts.sum()) for counts in block.counts.values())
+                sizes[value] += int(block.total().sum())
         refuse_many_slices(key, len(sizes))
         shown = sorted(sizes, key=lambda value: (-sizes[value], value))[:SLICE_VALUES]
         by_key[key] = {"values": {value: sizes[value] for value in shown}, "left_out": len(sizes) - len(shown)}
         for name in sorted(whole.configurations):
             for value in shown:
-                cut = whole.blocks.get((name, key, value))
-                if cut is None:
-                    continue
-                where = f"slice={name},{key}={value}"
-                numbers = Numbers(
-                    sum(cut.counts.values(), start=np.zeros(2 * ANSWERS, dtype=np.int64)),
-                    cut.joined(),
-                    classes,
-                    Draw(config.seed, config.resamples, f"{name}/{key}={value}"),
-                    patterns=cut.patterns if len(cut.counts) > 1 else None,
-                    bins=config.bins,
-                ).measure()
-                measured.estimates += [Named(metric, where, estimate) for metric, estimate in numbers.items()]
+                if (name, key, value) in whole.blocks:
+                    numbers = _all_trials(whole.blocks[name, key, value], config, f"{name}/{key}={value}")
+                    _add(measured, f"slice={name},{key}={value}", numbers.measure())
     return by_key
 
 
