@@ -14,7 +14,19 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.logs.documents import decoded_file, number_of
-from adjudge.readers.logs.record import ERRORED, NAN, NUMBER, SCORED, Check, Log, Printed, Record, content_hash, text_of
+from adjudge.readers.logs.record import (
+    ERRORED,
+    NAN,
+    NUMBER,
+    SCORED,
+    Check,
+    Log,
+    Printed,
+    Record,
+    Score,
+    content_hash,
+    text_of,
+)
 
 
 class _Metric(msgspec.Struct, rename="camel"):
@@ -38,35 +50,29 @@ class _Case(msgspec.Struct, rename="camel"):
 class _Scores(msgspec.Struct):
     metric: str
     scores: list[float] = []
-    passes: int | None = None
-    fails: int | None = None
-    errors: int | None = None
 
 
 class _Run(msgspec.Struct, rename="camel"):
-    test_cases: list[_Case] = []
+    test_run_data: _Run | None = None
+    test_cases: list[_Case] | None = None
     conversational_test_cases: list[_Case] = []
     metrics_scores: list[_Scores] = []
     hyperparameters: dict[str, Any] | None = None
-    test_file: str | None = None
     dataset_alias: str | None = None
-
-
-class _Wrapped(msgspec.Struct, rename="camel"):
-    test_run_data: _Run | None = None
-    test_cases: list[_Case] | None = None
 
 
 def header(path: str) -> Log:
     """What the test run says of itself."""
-    run = _read(path)
-    cases = _cases(run)
+    run, cases = _read(path)
     if not cases:
         raise InputError("has no test cases", file=path)
-    names = list(dict.fromkeys(metric.name for case in cases for metric in case.metrics_data or ()))
-    model, named = _model(run, path)
-    judges = sorted({metric.evaluation_model or "" for case in cases for metric in case.metrics_data or ()} - {""})
-    thresholds = {metric.name: metric.threshold for case in cases for metric in case.metrics_data or ()}
+    metrics = [metric for case in cases for metric in case.metrics_data or ()]
+    names = list(dict.fromkeys(metric.name for metric in metrics))
+    settings = run.hyperparameters or {}
+    named = settings.get("model") or settings.get("Model")
+    model = str(named) if named else Path(path).name.partition(".")[0] or "unnamed"
+    judges = sorted({metric.evaluation_model or "" for metric in metrics} - {""})
+    thresholds = {metric.name: metric.threshold for metric in metrics}
     task = run.dataset_alias or ""
     log = Log(
         format="deepeval",
@@ -88,8 +94,7 @@ def header(path: str) -> Log:
 
 def records(log: Log, scorer: str) -> Iterator[Record]:
     """Every test case; cases with the same name or input are trials of one."""
-    run = _read(log.path)
-    cases = _cases(run)
+    _, cases = _read(log.path)
     names = [case.name for case in cases]
     by_name = len(set(names)) == len(names) and not all(str(name).startswith("test_case_") for name in names)
     trials: dict[str, int] = {}
@@ -98,20 +103,19 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
         trials[sample] = trial = trials.get(sample, 0) + 1
         metrics = {metric.name: metric for metric in case.metrics_data or ()}
         main = metrics.get(scorer)
-        value = number_of(main.score) if main is not None else None
-        failed = main is None or main.error is not None or value is None
+        value = None if main is None else number_of(main.score)
+        error = None
+        if main is None:
+            error = "the case has no such metric"
+        elif main.error is not None or value is None:
+            error = main.error or "the metric has no score"
+        number = NAN if value is None else value
         yield Record(
             id=sample,
             model=log.models[0],
             task=log.tasks[0] if log.tasks else "",
             trial=trial,
-            status=ERRORED if failed else SCORED,
-            score=NAN if value is None else value,
-            kind=NUMBER,
-            reported=NAN if value is None else value,
-            error=("the case has no such metric" if main is None else main.error or "the metric has no score")
-            if failed
-            else None,
+            error=error,
             answer=text_of(case.actual_output),
             target=text_of(case.expected_output),
             explanation=None if main is None else text_of(main.reason),
@@ -119,16 +123,14 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             input_hash=content_hash(case.input, case.expected_output),
             line=line,
             checks=[_check(metrics.get(name)) for name in log.checks],
+            **Score(number, NUMBER, SCORED if error is None else ERRORED, number).fields(),
         )
 
 
-def _read(path: str) -> _Run:
-    wrapped = decoded_file(path, _Wrapped)
-    return wrapped.test_run_data if wrapped.test_run_data is not None else decoded_file(path, _Run)
-
-
-def _cases(run: _Run) -> list[_Case]:
-    return [*run.test_cases, *run.conversational_test_cases]
+def _read(path: str) -> tuple[_Run, list[_Case]]:
+    run = decoded_file(path, _Run)
+    run = run.test_run_data or run
+    return run, [*(run.test_cases or ()), *run.conversational_test_cases]
 
 
 def _check(metric: _Metric | None) -> Check | None:
@@ -136,12 +138,6 @@ def _check(metric: _Metric | None) -> Check | None:
         return None
     value = number_of(metric.score)
     return None if value is None else Check(value, metric.success)
-
-
-def _model(run: _Run, path: str) -> tuple[str, bool]:
-    known = run.hyperparameters or {}
-    named = known.get("model") or known.get("Model")
-    return (str(named), True) if named else (Path(path).name.partition(".")[0] or "unnamed", False)
 
 
 def _printed(run: _Run, model: str, task: str, names: list[str]) -> Iterator[Printed]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -61,8 +63,6 @@ def decoded_lines(path: str, kind: type[T]) -> Iterator[tuple[int, T]]:
 
 def beside(path: str, name: str, kind: type[T]) -> T | None:
     """A file of another name in the same folder, None where there is none."""
-    from pathlib import Path
-
     file = Path(path).parent / name
     return decoded_file(str(file), kind) if file.is_file() else None
 
@@ -77,4 +77,4 @@ def number_of(value: Any) -> float | None:
     """A finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if value == value and abs(value) != float("inf") else None  # noqa: PLR0124 -- NaN
+    return float(value) if math.isfinite(value) else None

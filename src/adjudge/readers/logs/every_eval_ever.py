@@ -75,7 +75,6 @@ class _Details(msgspec.Struct):
 
 class _Result(msgspec.Struct):
     evaluation_name: str = ""
-    evaluation_result_id: str = ""
     metric_config: dict[str, Any] = {}
     score_details: _Details | None = None
 
@@ -83,8 +82,6 @@ class _Result(msgspec.Struct):
 class _Aggregate(msgspec.Struct):
     schema_version: str = ""
     evaluation_results: list[_Result] = []
-    model_info: dict[str, Any] = {}
-    eval_library: dict[str, Any] = {}
 
 
 def header(path: str) -> Log | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -29,9 +29,8 @@ class Head(NamedTuple):
     """What a format is told by: the path, whether it is a zip, and the keys of the first JSON object."""
 
     path: str
-    is_zip: bool
-    is_document: bool
-    first: dict[str, Any]
+    is_zip: bool = False
+    first: Mapping[str, Any] = {}
 
     def has(self, *keys: str) -> bool:
         """Whether the first object has all these keys."""
@@ -171,21 +170,18 @@ def _files(path: str) -> list[str]:
 
 def _head(path: str) -> Head:
     if path == "-" or Path(path).is_fifo():  # what is looked at there is gone
-        return Head(path, is_zip=False, is_document=False, first={})
+        return Head(path)
     with open_source(path) as source:
         start = source.stream.peek(_HEAD)[:_HEAD]
         if start.startswith((_ZIP, _EMPTY_ZIP)):
-            return Head(path, is_zip=True, is_document=False, first={})
-        text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if text[:1] not in (b"{", b"["):
-            return Head(path, is_zip=False, is_document=False, first={})
-        kind = format_name(source)
-        data = source.stream.readline() if kind == "JSON Lines" else b""
+            return Head(path, is_zip=True)
+        if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
+            return Head(path)
+        data = source.stream.readline() if format_name(source) == "JSON Lines" else b""
         first = _object(data)
         if first is None:
-            data += whole(source)
-            first = _object(data)
-        return Head(path, is_zip=False, is_document=kind != "JSON Lines", first=first or {})
+            first = _object(data + whole(source))
+        return Head(path, first=first or {})
 
 
 def _object(data: bytes) -> dict[str, Any] | None:

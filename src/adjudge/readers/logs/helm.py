@@ -6,6 +6,7 @@ tables. Statistics that measure the run and not the answer (tokens, times) are n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,30 +18,19 @@ from adjudge.readers.logs.record import (
     ERRORED,
     MISSING,
     NO_SCORE,
-    Check,
     Log,
     Printed,
     Record,
     Trial,
+    check_of,
     content_hash,
     score_of,
     text_of,
-    verdict_of,
 )
 
 _SPEC, _STATE, _STATS = "run_spec.json", "scenario_state.json", "stats.json"
-_NO_SCORES = (
-    "num_",
-    "inference_",
-    "batch_size",
-    "finish_reason",
-    "training_",
-    "prompt_truncated",
-    "max_prob",
-    "logprob",
-    "perplexity",
-    "bits_per_byte",
-    "logprob_per_byte",
+_NO_SCORE = re.compile(
+    "num_|inference_|batch_size|finish_reason|training_|prompt_truncated|max_prob|logprob|perplexity|bits_per_byte"
 )
 
 
@@ -112,7 +102,7 @@ def header(path: str) -> Log:
     spec = beside(path, _SPEC, _Spec) or _Spec(name=Path(path).parent.name)
     model = str(spec.adapter_spec.get("model") or "unnamed")
     names = _names(instances, spec)
-    tasks = sorted({_task(spec, split) for split in _splits(instances)})
+    tasks = sorted({_task(spec, stat.name.split) for instance in instances for stat in instance.stats})
     folder = Path(path).parent
     files = [path, *(str(folder / name) for name in (_SPEC, _STATE, _STATS) if (folder / name).is_file())]
     return Log(
@@ -165,22 +155,13 @@ def _record(
     answer = request.result if request is not None else None
     failed = answer is not None and not answer.success
     instance = None if request is None else request.instance
-    correct = (
-        [one.output.text for one in instance.references if one.output and "correct" in one.tags] if instance else []
-    )
-    checks = []
-    for name in log.checks:
-        of_check = score_of(values.get(name)) if name in values else None
-        checks.append(None if of_check is None else Check(of_check.as_reported, verdict_of(of_check)))
+    references = [] if instance is None else instance.references
+    correct = [one.output.text for one in references if one.output and "correct" in one.tags]
     return Record(
         id=key[0],
         model=log.models[0],
         task=task,
         trial=key[1],
-        status=ERRORED if failed else score.status,
-        score=score.value,
-        kind=score.kind,
-        reported=score.as_reported,
         error=(answer.error or "the request failed") if failed and answer else None,
         answer=text_of(answer.completions[0].get("text")) if answer and answer.completions else None,
         target=text_of(correct[0]) if correct else None,
@@ -190,7 +171,8 @@ def _record(
         else content_hash(instance.input.text, sorted(map(str, correct))),
         cached=None if answer is None else answer.cached,
         line=line,
-        checks=checks,
+        checks=[check_of(values.get(name)) for name in log.checks],
+        **score.fields(ERRORED if failed else None),
     )
 
 
@@ -210,7 +192,7 @@ def _key(instance: str, perturbation: dict[str, Any] | None, trial: int) -> tupl
 
 
 def _is_score(name: str) -> bool:
-    return not name.startswith(_NO_SCORES)
+    return _NO_SCORE.match(name) is None
 
 
 def _names(instances: list[_Instance], spec: _Spec) -> list[str]:
@@ -220,10 +202,6 @@ def _names(instances: list[_Instance], spec: _Spec) -> list[str]:
     )
     named = [str(name) for metric in spec.metric_specs for name in (metric.get("args") or {}).get("names") or ()]
     return [name for name in dict.fromkeys((*named, *names)) if name in names]
-
-
-def _splits(instances: list[_Instance]) -> set[str | None]:
-    return {stat.name.split for instance in instances for stat in instance.stats}
 
 
 def _task(spec: _Spec, split: str | None) -> str:

@@ -23,18 +23,17 @@ from adjudge.readers.logs.record import (
     ERRORED,
     NO_SCORE,
     UNPARSED,
-    Check,
     Log,
     Printed,
     Record,
     Score,
     Tokens,
     Trial,
+    check_of,
     content_hash,
     missing,
     score_of,
     text_of,
-    verdict_of,
 )
 from adjudge.readers.logs.zipped import Archive
 
@@ -87,7 +86,6 @@ class _Dataset(msgspec.Struct):
     name: str | None = None
     samples: int | None = None
     sample_ids: list[str | int] | None = None
-    shuffled: bool | None = None
 
 
 class _Eval(msgspec.Struct):
@@ -211,10 +209,6 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
     return Record(
         id=str(sample.id),
         trial=sample.epoch,
-        status=ERRORED if error else score.status,
-        score=score.value,
-        kind=score.kind,
-        reported=score.as_reported,
         error=text_of(error) if error else _why_unscored(main, score),
         answer=None if main is None else text_of(main.answer),
         explanation=None if main is None else text_of(main.explanation),
@@ -225,7 +219,8 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         cache_read=usage.input_tokens_cache_read,
         cache_write=usage.input_tokens_cache_write,
         line=place,
-        checks=[_check(scores.get(name)) for name in log.checks],
+        checks=[check_of(scores[name].value) if name in scores else None for name in log.checks],
+        **score.fields(ERRORED if error else None),
         **like,
     )
 
@@ -253,11 +248,6 @@ def _why_unscored(score: _Score | None, read: Score) -> str | None:
     if score is None:
         return "the sample has no such score"
     return score.reason or (score.metadata or {}).get("unscored_reason") or "the score is no number, without a reason"
-
-
-def _check(score: _Score | None) -> Check | None:
-    number = None if score is None else score_of(score.value)
-    return None if number is None else Check(number.as_reported, verdict_of(number))
 
 
 def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:

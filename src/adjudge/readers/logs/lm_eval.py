@@ -25,30 +25,16 @@ from adjudge.readers.logs.record import (
     Log,
     Printed,
     Record,
+    check_of,
     content_hash,
     missing,
     score_of,
-    softmax,
     text_of,
-    verdict_of,
 )
 from adjudge.readers.settings import in_words
 
 INVALID = "[invalid]"
 _SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(?:\.gz|\.zst)?")
-_OWN = {
-    "doc_id",
-    "doc",
-    "target",
-    "arguments",
-    "resps",
-    "filtered_resps",
-    "filter",
-    "metrics",
-    "doc_hash",
-    "prompt_hash",
-    "target_hash",
-}
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 _RULES = {"mean": "mean", "": "mean"}
 
@@ -64,6 +50,9 @@ class _Sample(msgspec.Struct, gc=False):
     doc_hash: str | None = None
     prompt_hash: str | None = None
     target_hash: str | None = None
+
+
+_OWN = {"doc", *_Sample.__struct_fields__}
 
 
 class _Results(msgspec.Struct):
@@ -125,9 +114,8 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     for _, row in rows:
         of_document = other_checks.setdefault(str(row.get("doc_id")), {})
         for name, value in _scores(row).items():
-            score = score_of(value)
-            if score is not None:
-                of_document[name] = Check(score.as_reported, verdict_of(score))
+            if (check := check_of(value)) is not None:
+                of_document[name] = check
     for line, row in rows:
         try:
             sample = msgspec.convert(row, _Sample, strict=False)
@@ -152,10 +140,6 @@ def _record(
     unparsed = answer == INVALID
     return Record(
         id=str(sample.doc_id),
-        status=UNPARSED if unparsed else score.status,
-        score=score.value,
-        kind=score.kind,
-        reported=score.as_reported,
         error="the filter found no answer" if unparsed else None,
         answer=text_of(answer),
         target=text_of(sample.target),
@@ -164,6 +148,7 @@ def _record(
         input_hash=content_hash(sample.doc_hash, sample.target_hash, sample.prompt_hash),
         line=line,
         checks=checks,
+        **score.fields(UNPARSED if unparsed else None),
         **like,
     )
 
@@ -222,7 +207,9 @@ def _likelihoods(responses: Any) -> np.ndarray[Any, np.dtype[np.float64]] | None
 
 def _confidence(responses: Any) -> float:
     likelihoods = _likelihoods(responses)
-    return NAN if likelihoods is None or not np.isfinite(likelihoods).all() else float(softmax(likelihoods).max())
+    if likelihoods is None or not np.isfinite(likelihoods).all():
+        return NAN
+    return float(1.0 / np.exp(likelihoods - likelihoods.max()).sum())  # the greatest of their softmax
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:

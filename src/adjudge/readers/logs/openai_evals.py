@@ -15,15 +15,13 @@ from adjudge.readers.logs.documents import decoded_lines, number_of
 from adjudge.readers.logs.record import (
     ERRORED,
     NO_SCORE,
-    Check,
     Log,
     Printed,
     Record,
-    Score,
+    check_of,
     content_hash,
     score_of,
     text_of,
-    verdict_of,
 )
 
 _MATCH = "match"
@@ -79,23 +77,19 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     _, _, samples = _read(log.path)
     for name, sample in samples.items():
         scores = _scores(sample)
-        score = scores.get(scorer, NO_SCORE)
-        failed = sample.error is not None
+        score = score_of(scores.get(scorer)) or NO_SCORE
         yield Record(
             id=name,
             model=log.models[0],
             task=log.tasks[0],
-            status=ERRORED if failed else score.status,
-            score=score.value,
-            kind=score.kind,
-            reported=score.as_reported,
             error=sample.error or ("no event scores it" if score is NO_SCORE else None),
             answer=text_of(sample.sampled),
             target=text_of(sample.expected),
             input=text_of(sample.prompt),
             input_hash=content_hash(sample.prompt, sample.expected),
             line=sample.line,
-            checks=[_check(scores.get(name)) for name in log.checks],
+            checks=[check_of(scores.get(name)) for name in log.checks],
+            **score.fields(None if sample.error is None else ERRORED),
         )
 
 
@@ -131,21 +125,11 @@ def _add(sample: _Sample, event: _Event, path: str, line: int) -> None:
         sample.sampled = data.get("sampled", sample.sampled)
 
 
-def _scores(sample: _Sample) -> dict[str, Score]:
+def _scores(sample: _Sample) -> dict[str, Any]:
     """By name; several matches of one sample are their share."""
-    scores = {}
-    if sample.matches:
-        share = sum(sample.matches) / len(sample.matches)
-        scores[_MATCH] = score_of(sample.matches[0] if len(sample.matches) == 1 else share) or NO_SCORE
-    for name, value in sample.metrics.items():
-        score = score_of(value)
-        if score is not None and not isinstance(value, str):
-            scores[name] = score
-    return scores
-
-
-def _check(score: Score | None) -> Check | None:
-    return None if score is None else Check(score.as_reported, verdict_of(score))
+    matches = sample.matches
+    shares = {_MATCH: matches[0] if len(matches) == 1 else sum(matches) / len(matches)} if matches else {}
+    return shares | {name: value for name, value in sample.metrics.items() if not isinstance(value, str | list | dict)}
 
 
 def _names(samples: dict[str, _Sample]) -> list[str]:

@@ -7,12 +7,13 @@ several. Tests with the same content are repeats of one. A result with failureRe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from adjudge.errors import InputError
-from adjudge.readers.logs.documents import decoded_file, decoded_lines, number_of
+from adjudge.readers.logs.documents import decoded_file, decoded_lines, lines_of, number_of
 from adjudge.readers.logs.record import ERRORED, NO_SCORE, Check, Log, Printed, Record, content_hash, score_of, text_of
 
 VERSION = 3
@@ -22,7 +23,6 @@ _MAIN = "score"
 
 
 class _Grading(msgspec.Struct):
-    passed: bool | None = msgspec.field(default=None, name="pass")
     score: float | None = None
     reason: str | None = None
     component_results: list[dict[str, Any]] | None = msgspec.field(default=None, name="componentResults")
@@ -42,19 +42,16 @@ class _Result(msgspec.Struct, rename="camel"):
     test_case: dict[str, Any] | None = None
     response: Any = None
     grading_result: _Grading | None = None
-    named_scores: dict[str, Any] | None = None
 
 
 class _Results(msgspec.Struct):
     version: int | str | None = None
     results: list[_Result] = []
-    stats: dict[str, Any] | None = None
     prompts: list[dict[str, Any]] | None = None
 
 
 class _Document(msgspec.Struct, rename="camel"):
     results: _Results
-    config: dict[str, Any] | None = None
 
 
 def header(path: str) -> Log:
@@ -91,32 +88,26 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
         score = score_of(row.success if scorer == _MAIN and value is None else value) or NO_SCORE
         failed = row.failure_reason == _ERROR or (row.error is not None and row.failure_reason is None)
         grading = row.grading_result
-        response = row.response.get("output") if isinstance(row.response, dict) else row.response
+        response = row.response if isinstance(row.response, dict) else {"output": row.response}
         main = Check(score.as_reported, row.success)
         yield Record(
             id=sample,
             model=model,
             trial=trial,
-            status=ERRORED if failed else score.status,
-            score=score.value,
-            kind=score.kind,
-            reported=score.as_reported,
             error=text_of(row.error) if failed else None,
-            answer=text_of(response),
+            answer=text_of(response.get("output")),
             explanation=None if grading is None else text_of(grading.reason),
-            cached=bool(row.response.get("cached"))
-            if isinstance(row.response, dict) and "cached" in row.response
-            else None,
+            cached=bool(response["cached"]) if "cached" in response else None,
             input=text_of(row.vars),
             input_hash=content_hash(row.vars, _asserted(row)),
             line=line,
             checks=[main if name == _MAIN else components.get(name) for name in log.checks],
+            **score.fields(ERRORED if failed else None),
         )
 
 
 def _read(path: str) -> tuple[list[tuple[int, _Result]], _Document | None]:
-    first = next(iter(decoded_lines_or_document(path)))
-    if first is not None:
+    if _is_lines(path):
         return list(decoded_lines(path, _Result)), None
     document = decoded_file(path, _Document)
     if str(document.results.version) != str(VERSION):
@@ -125,18 +116,12 @@ def _read(path: str) -> tuple[list[tuple[int, _Result]], _Document | None]:
     return list(enumerate(document.results.results, 1)), document
 
 
-def decoded_lines_or_document(path: str) -> Iterator[int | None]:
-    """The number of the first line where it is a result by itself, else None."""
-    from adjudge.readers.logs.documents import lines_of
-
-    for number, text in lines_of(path):
-        try:
-            keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        except msgspec.DecodeError:
-            keys = {}
-        yield number if "testIdx" in keys else None
-        return
-    yield None
+def _is_lines(path: str) -> bool:
+    """Whether the first line is a result by itself."""
+    with suppress(StopIteration, msgspec.DecodeError):
+        _, text = next(lines_of(path))
+        return "testIdx" in msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return False
 
 
 def _system(row: _Result) -> tuple[str, int]:

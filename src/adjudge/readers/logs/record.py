@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
-from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 
@@ -48,6 +47,11 @@ class Score(NamedTuple):
     kind: int
     status: int
     as_reported: float
+
+    def fields(self, status: int | None = None) -> dict[str, Any]:
+        """The fields of a record that has this score, with another status where something else is to be said of it."""
+        status = self.status if status is None else status
+        return {"status": status, "score": self.value, "kind": self.kind, "reported": self.as_reported}
 
 
 NO_SCORE = Score(NAN, NO_KIND, ERRORED, NAN)
@@ -188,6 +192,12 @@ def verdict_of(score: Score) -> bool | None:
     return score.value == 1.0
 
 
+def check_of(value: Any) -> Check | None:
+    """A score as logs write them as one of their checks; None where it is none."""
+    score = score_of(value)
+    return None if score is None else Check(score.as_reported, verdict_of(score))
+
+
 def text_of(value: Any, limit: int = TEXT_LIMIT) -> str | None:
     """A value as text of bounded length; None stays None."""
     if value is None:
@@ -242,10 +252,3 @@ def missing(
         for trial in range(1, trials + 1):
             if (name, trial) not in seen:
                 yield Record(id=name, trial=trial, status=MISSING, error="the log has no such sample", **like)
-
-
-def softmax(log_likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of the exponentials."""
-    shifted = np.exp(log_likelihoods - log_likelihoods.max())
-    shares: NDArray[np.float64] = shifted / shifted.sum()
-    return shares

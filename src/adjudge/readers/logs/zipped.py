@@ -115,10 +115,6 @@ def _directory(path: str, size: int, changed: int) -> Mapping[str, zipfile.ZipIn
         what = "is a zip whose directory, at its end, cannot be read: truncated, or still being written."
         raise InputError(what, file=path, hint="Copy it again, or wait until its evaluation has ended.") from None
     for name in members:
-        if (
-            name.startswith(("/", "\\"))
-            or name[1:2] == ":"
-            or (".." in name and ".." in name.replace("\\", "/").split("/"))
-        ):
+        if name.startswith(("/", "\\")) or name[1:2] == ":" or ".." in name.replace("\\", "/").split("/"):
             raise InputError(f"member {name[:80]!r} points outside the log; nothing of it is read", file=path)
     return members
