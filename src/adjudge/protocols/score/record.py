@@ -1,4 +1,4 @@
-"""One attempt as an object, for `export` and `explain`."""
+"""One attempt as an object, for `export` and `explain`, and what a page shows of an opened one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from adjudge.evidence.atoms import Atom
 from adjudge.protocols.common.plan import cited, picked, plain_atoms
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
@@ -34,3 +35,35 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "evidence": plain_atoms(atoms),
         "statement": run.metrics["statement"],
     }
+
+
+def panels(run: Run) -> list[Panel]:
+    """Target, answer and explanation, then the scores that were reported."""
+    checks = [name for name in run.column_names if name.startswith("check.") and not name.endswith(".passed")]
+    return [
+        Panel("texts", "The input", columns={"input": "input"}, missing="The run holds no text of the input."),
+        Panel(
+            "texts",
+            "Target and answer",
+            columns={"target": "target", "answer": "response"},
+            options={"always": True},
+            missing="The log has neither a target nor an answer.",
+        ),
+        Panel("texts", "Explanation of the scorer", columns={"explanation": "explanation"}),
+        Panel("texts", "Error", columns={"error": "error"}),
+        Panel(
+            "pairs",
+            "Scores",
+            columns={
+                "score": "score",
+                "passes from": "threshold",
+                "as reported": "reported",
+                "confidence": "confidence",
+                "truth": "truth",
+                "trial": "trial",
+                "tokens read from the cache": "cache_read",
+                "tokens written to the cache": "cache_write",
+                **{name.removeprefix("check."): name for name in checks},
+            },
+        ),
+    ]

@@ -121,6 +121,10 @@ class Texts(NamedTuple):
         """A value for every row that follows from its text alone."""
         return np.array([value(text) for text in self.distinct], dtype=kind)[self.place]
 
+    def rows(self, chosen: NDArray[np.int64]) -> Texts:
+        """Those of some rows."""
+        return Texts(self.distinct, self.place[chosen])
+
     def column(self) -> pa.DictionaryArray:
         """A dictionary column with the words that are used, sorted, so that equal values give equal bytes."""
         used = np.flatnonzero(np.bincount(self.place, minlength=len(self.distinct))).tolist()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from adjudge.protocols.common.plan import Spec, chart, filled
 from adjudge.protocols.triage.batch import (
@@ -20,12 +18,12 @@ from adjudge.protocols.triage.batch import (
 )
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import SCORE_BINS, Partial
+from adjudge.protocols.triage.latency import WHOLE, in_words, times_by_cache
 from adjudge.runs.names import short_names
 
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8B4513")
 _NAME = 36
 _CACHE = {"hit": "#E69F00", "miss": "#0072B2", "unknown": "#777777"}
-_WHOLE = ("total_seconds", "latency_seconds")
 _SHOWN = "Median (dot), 90th (diamond), 95th (square) and 99th percentile (cross)"
 
 
@@ -59,7 +57,7 @@ def _confusion(whole: Partial, config: TriageConfig, names: Mapping[str, str]) -
     }
     panels = []
     for name in sorted(whole.configurations):
-        counts = np.sum(list(whole.blocks[name, "", ""].counts.values()), axis=0)
+        counts = whole.blocks[name, "", ""].total()
         rows: list[Spec] = []
         for label, start in ((positive, 0), (negative, ANSWERS)):
             total = int(counts[start : start + ANSWERS].sum())
@@ -89,19 +87,15 @@ def _reliability(configurations: Mapping[str, Any]) -> Spec | None:
             if row["n"]
         ]
         if rows:
-            panels.append(_reliability_panel(name, rows))
+            most = max(row["n"] for row in rows)
+            title = f"{name} (n = {sum(row['n'] for row in rows):,})"
+            style = {"highest": most * 1.25, "format": "," if most < 10_000 else ".2~s"}
+            panels.append(filled(__package__, "reliability_panel", title=title, rows=rows, **style))
     text = (
         "Accuracy of the answered by confidence bin, 95 % intervals; the diagonal is perfect calibration. "
         "Below: answers in each bin."
     )
     return _panels("reliability", "Reliability: is a confidence kept?", text, panels)
-
-
-def _reliability_panel(name: str, rows: Sequence[Spec]) -> Spec:
-    most = max(row["n"] for row in rows)
-    title = f"{name} (n = {sum(row['n'] for row in rows):,})"
-    style = {"highest": most * 1.25, "format": "," if most < 10_000 else ".2~s"}
-    return filled(__package__, "reliability_panel", title=title, rows=rows, **style)
 
 
 def _risk_coverage(configurations: Mapping[str, Any]) -> Spec | None:
@@ -151,19 +145,12 @@ def _scores(whole: Partial, config: TriageConfig, names: Mapping[str, str]) -> S
     return _panels("scores", "Scores by class", text, panels)
 
 
-def _times(configurations: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Configuration, cache state, and the times by component."""
-    for name, block in configurations.items():
-        for state, times in block["latency"]["by_cache"].items():
-            yield name, state, times
-
-
 def _latency(configurations: Mapping[str, Any]) -> Spec | None:
     """The total time of each configuration, apart by cache state."""
     rows = []
-    for name, state, times in _times(configurations):
-        total = times["total_seconds"] if times["total_seconds"]["n"] else times["latency_seconds"]
-        if total["n"]:
+    for name, state, times in times_by_cache(configurations):
+        total = next((times[part] for part in WHOLE if times[part]["n"]), None)
+        if total is not None:
             rows.append({"group": f"{name}, cache {state} (n = {total['n']:,})", "cache": state, **total})
     title, axis = "Latency by cache state", "total time, seconds (log scale)"
     return _quantiles(rows, "latency", title, f"{_SHOWN} of the total time.", axis)
@@ -172,11 +159,10 @@ def _latency(configurations: Mapping[str, Any]) -> Spec | None:
 def _components(configurations: Mapping[str, Any]) -> Spec | None:
     """The time of each component of each configuration; a cache has none."""
     rows = []
-    for name, state, times in _times(configurations):
+    for name, state, times in times_by_cache(configurations):
         for part in COMPONENTS:
-            if state != "hit" and part not in _WHOLE and times[part]["n"]:
-                what = part.removesuffix("_seconds").replace("_", " ")
-                group = f"{name}, {what} (n = {times[part]['n']:,})"
+            if state != "hit" and part not in WHOLE and times[part]["n"]:
+                group = f"{name}, {in_words(part)} (n = {times[part]['n']:,})"
                 rows.append({"group": group, "cache": state, **times[part]})
     title, axis = "Latency by component", "time, seconds (log scale)"
     return _quantiles(rows, "latency_components", title, f"{_SHOWN}; no cache hits.", axis)

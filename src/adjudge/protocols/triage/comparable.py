@@ -53,7 +53,6 @@ def _rate(
 ) -> Outcome:
     """The share of records, or of those with one label, whose column holds some word."""
     ((column, words),) = equals.items()
-    phrases = {"better": better, "worse": worse} if better else {}
     return {
         "name": name,
         "kind": "binary",
@@ -61,7 +60,7 @@ def _rate(
         "equals": words,
         "where": {} if label is None else {"label": label},
         "cluster": "sample",
-        "phrases": phrases,
+        "phrases": {"better": better, "worse": worse} if better else {},
         "on_request": on_request,
     }
 
@@ -69,21 +68,12 @@ def _rate(
 def _among_the_answered(classes: Classes) -> list[Outcome]:
     """Metrics over the answered samples, which are not the same in every run; F1 is 2·TP / (2·TP + FP + FN)."""
     p, n = classes
-    answered = {"where": {"answer": [p, n]}}
-    everywhere = [{"where": {"label": label}} for label in classes]
-    right = [_cell(label, label) for label in classes]
-    by_label = [{"where": {"label": label, "answer": [p, n]}} for label in classes]
-    outcomes = [
-        {
-            **_ratio("accuracy_answered", right, [answered]),
-            "phrases": {
-                "better": "is right more often where it answers",
-                "worse": "is right less often where it answers",
-            },
-        },
-    ]
+    answered = _where(answer=[p, n])
+    right = [_where(label=label, answer=label) for label in classes]
+    phrases = {"better": "is right more often where it answers", "worse": "is right less often where it answers"}
+    outcomes = [{**_ratio("accuracy_answered", right, [answered]), "phrases": phrases}]
     for label, other in (classes, classes[::-1]):
-        hit, alarm, miss = _cell(label, label), _cell(other, label), _cell(label, other)
+        hit, alarm, miss = (_where(label=a, answer=b) for a, b in ((label, label), (other, label), (label, other)))
         twice = {**hit, "weight": 2.0}
         outcomes += [
             {**_ratio(f"f1_{label}", [twice], [twice, alarm, miss]), "title": f"F1 of {label}"},
@@ -91,23 +81,14 @@ def _among_the_answered(classes: Classes) -> list[Outcome]:
             {**_ratio(f"recall_{label}", [hit], [hit, miss]), "on_request": True},
         ]
     balanced = {"kind": "balanced", "unit": "%", "span": 1.0, "cluster": "sample"}
+    of_answered = [cell for hit in right for cell in (hit, _where(label=hit["where"]["label"], answer=[p, n]))]
+    of_all = [cell for hit in right for cell in (hit, _where(label=hit["where"]["label"]))]
+    table = [_where(label=label, answer=answer) for label in classes for answer in classes]
     return [
         *outcomes,
-        {**balanced, "name": "balanced_accuracy", "cells": [right[0], by_label[0], right[1], by_label[1]]},
-        {
-            **balanced,
-            "name": "balanced_accuracy_all",
-            "cells": [right[0], everywhere[0], right[1], everywhere[1]],
-            "on_request": True,
-        },
-        {
-            "name": "mcc",
-            "title": "MCC",
-            "kind": "mcc",
-            "span": 2.0,
-            "cluster": "sample",
-            "cells": [_cell(p, p), _cell(p, n), _cell(n, p), _cell(n, n)],
-        },
+        {**balanced, "name": "balanced_accuracy", "cells": of_answered},
+        {**balanced, "name": "balanced_accuracy_all", "cells": of_all, "on_request": True},
+        {"name": "mcc", "title": "MCC", "kind": "mcc", "span": 2.0, "cluster": "sample", "cells": table},
     ]
 
 
@@ -132,18 +113,16 @@ def _of_confidences(classes: Classes, bins: int) -> list[Outcome]:
 
 def _shares_on_request(classes: Classes) -> list[Outcome]:
     """Where the records without an answer ended, and coverage by class."""
-    buckets = {
-        "abstain_rate": "abstained",
-        "error_rate": "errored",
-        "unparsed_rate": "unparsed",
-        "missing_rate": "missing",
-    }
-    by_class = [
-        _rate(f"{kind}_{label}", words, label, on_request=True)
-        for label in classes
-        for kind, words in (("coverage", {"answer": list(classes)}), ("abstain_rate", {"bucket": "abstained"}))
+    abstained = {"bucket": "abstained"}
+    shares: list[tuple[str, dict[str, Any], str | None]] = [
+        ("abstain_rate", abstained, None),
+        ("error_rate", {"bucket": "errored"}, None),
+        ("unparsed_rate", {"bucket": "unparsed"}, None),
+        ("missing_rate", {"bucket": "missing"}, None),
     ]
-    return [*(_rate(name, {"bucket": bucket}, None, on_request=True) for name, bucket in buckets.items()), *by_class]
+    for label in classes:
+        shares += [(f"coverage_{label}", {"answer": list(classes)}, label), (f"abstain_rate_{label}", abstained, label)]
+    return [_rate(name, equals, label, on_request=True) for name, equals, label in shares]
 
 
 def _of_cells(name: str, rate: Rate, classes: Classes) -> Outcome:
@@ -152,17 +131,18 @@ def _of_cells(name: str, rate: Rate, classes: Classes) -> Outcome:
     def words(cells: tuple[int, ...]) -> list[Any]:
         pairs = ((classes[cell // ANSWERS], cell % ANSWERS) for cell in cells)
         return [
-            {"where": {"label": label, "bucket": _BUCKETS[answer]}}
+            _where(label=label, bucket=_BUCKETS[answer])
             if answer in _BUCKETS
-            else _cell(label, classes[answer])
+            else _where(label=label, answer=classes[answer])
             for label, answer in pairs
         ]
 
     return {**_ratio(name, words(rate.hits), words(rate.base)), "on_request": True}
 
 
-def _cell(label: str, answer: str) -> dict[str, Any]:
-    return {"where": {"label": label, "answer": answer}}
+def _where(**words: Any) -> dict[str, Any]:
+    """Rows whose columns hold these words."""
+    return {"where": words}
 
 
 def _ratio(name: str, hits: list[Any], base: list[Any]) -> Outcome:

@@ -29,6 +29,7 @@ from adjudge.protocols.triage.batch import (
     UNKNOWN,
     VISION,
     Floats,
+    Texts,
     TriageBatch,
 )
 from adjudge.protocols.triage.words import Classes
@@ -45,7 +46,6 @@ NO_VALUE = "(none)"
 AVERAGED = ("confidence", "latency_seconds", "tool_count", "tool_seconds_total")
 Ints = NDArray[np.int64]
 Pattern = tuple[tuple[int, int], ...]
-Words = list[str | None]
 _HAVE = [np.flatnonzero(np.arange(256) >> place & 1) for place in range(len(PROVENANCE))]
 
 
@@ -184,15 +184,15 @@ def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Seq
     endings = [b"\x00" + name.encode() for name in classes]
     alone = ids if first.all() else ids.filter(pa.array(first))
     added.dataset = digest_sum(alone, endings, batch.label[first])
-    facts = {name: _words(samples, name) for name in _FACTS if name in samples.column_names}
-    values = {key: _words(samples, key) for key in slices}
-    for name, rows in _by_word(*_words(samples, "configuration")):
+    facts = {name: Texts.of(samples.column(name)) for name in _FACTS if name in samples.column_names}
+    values = {key: Texts.of(samples.column(key)) for key in slices}
+    for name, rows in _by_text(Texts.of(samples.column("configuration"))):
         part, trials, numbers = batch.rows(rows), trial[rows], sample[rows]
-        of_rows = {fact: (words, indices[rows]) for fact, (words, indices) in facts.items()}
+        of_rows = {fact: texts.rows(rows) for fact, texts in facts.items()}
         added.configurations[str(name)] = _configuration(part, trials, numbers, of_rows)
         added.blocks[str(name), "", ""] = _block(part, trials, numbers)
-        for key, (words, indices) in values.items():
-            for value, mine in _by_word(words, indices[rows]):
+        for key, texts in values.items():
+            for value, mine in _by_text(texts.rows(rows)):
                 shown = NO_VALUE if value is None else value
                 added.blocks[str(name), key, shown] = _block(part.rows(mine), trials[mine], numbers[mine])
     return added
@@ -242,7 +242,7 @@ def _patterns(sample: Ints, trial: NDArray[np.int32], cell: Ints) -> Counter[Pat
 
 
 def _configuration(
-    batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, facts: Mapping[str, tuple[Words, NDArray[Any]]]
+    batch: TriageBatch, trial: NDArray[np.int32], sample: Ints, facts: Mapping[str, Texts]
 ) -> Configuration:
     received = batch.answer != MISSING
     rows = np.flatnonzero(received)
@@ -287,10 +287,9 @@ def _configuration(
     place = np.minimum((batch.confidence[scored] * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     where = (batch.label[scored].astype(np.int64) * 3 + batch.answer[scored]) * SCORE_BINS + place
     counted.histogram = np.bincount(where, minlength=6 * SCORE_BINS).reshape(2, 3, SCORE_BINS)
-    for name, (words, indices) in facts.items():
-        places, counts = np.unique(indices[rows], return_counts=True)
+    for name, texts in facts.items():
         counter: Counter[str | None] = getattr(counted, _FACTS[name])
-        counter.update({words[place]: count for place, count in zip(places.tolist(), counts.tolist(), strict=True)})
+        counter.update({texts.distinct[place]: count for place, count in _tally(texts.place[rows])})
     for value, count in _tally(batch.temperature[rows]):
         counted.temperatures[None if np.isnan(value) else value] += count
     return counted
@@ -304,17 +303,10 @@ def _tally(values: NDArray[Any]) -> list[tuple[Any, int]]:
     return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
-def _words(samples: pa.Table, name: str) -> tuple[Words, NDArray[Any]]:
-    """The words of a dictionary column with nothing behind them, and the place of each row's word in them."""
-    column = samples.column(name).combine_chunks()
-    words = [*column.dictionary.to_pylist(), None]
-    return words, column.indices.fill_null(len(words) - 1).to_numpy()
-
-
-def _by_word(words: Words, indices: NDArray[Any]) -> Iterator[tuple[str | None, Ints]]:
-    """Every word of a dictionary column in sorted order, nothing last, with the rows that have it."""
-    order = np.argsort(indices, kind="stable")
-    used, starts = np.unique(indices[order], return_index=True)
+def _by_text(texts: Texts) -> Iterator[tuple[str | None, Ints]]:
+    """Every text that occurs in sorted order, nothing last, with the rows that have it."""
+    order = np.argsort(texts.place, kind="stable")
+    used, starts = np.unique(texts.place[order], return_index=True)
     rows = dict(zip(used.tolist(), np.split(order, starts[1:]), strict=True))
-    for index in sorted(rows, key=lambda i: (words[i] is None, words[i] or "")):
-        yield words[index], rows[index]
+    for place in sorted(rows, key=lambda i: (texts.distinct[i] is None, texts.distinct[i] or "")):
+        yield texts.distinct[place], rows[place]

@@ -7,7 +7,7 @@ factor is what a comparison may vary: `model`, `tools`, `vision`, `structuring`,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -43,21 +43,8 @@ def factor_of(fact: str) -> str:
 
 def recorded(configuration: Configuration) -> dict[str, Values]:
     """Every fact but the prompts, with its values."""
-    facts: dict[str, Values] = {}
-    for source, texts in (("models", configuration.models), ("run_config", configuration.run_configs)):
-        for text, count in texts.items():
-            for fact, value in () if text is None else _facts(source, text):
-                facts.setdefault(fact, Counter())[value] += count
-    return {fact: facts[fact] for fact in sorted(facts) if fact not in _NOT_OF_THE_SYSTEM}
-
-
-def prompts(configuration: Configuration) -> dict[str, Values]:
-    """The hashes of the prompts by component."""
-    facts: dict[str, Values] = {}
-    for text, count in configuration.prompts.items():
-        for fact, value in () if text is None else _facts("prompt_hashes", text):
-            facts.setdefault(fact, Counter())[value] += count
-    return dict(sorted(facts.items()))
+    facts = _counted(models=configuration.models, run_config=configuration.run_configs)
+    return {fact: values for fact, values in facts.items() if fact not in _NOT_OF_THE_SYSTEM}
 
 
 def factors(name: str, configuration: Configuration, *, split: bool) -> dict[str, dict[str, Any]]:
@@ -83,7 +70,7 @@ def refuse_mixtures(name: str, configuration: Configuration, samples: int) -> No
     if len(facts.get("run_config.prompt_sha256", ())) != 1:  # prompts of one template may differ from sample to sample
         mixed |= {
             fact: values
-            for fact, values in prompts(configuration).items()
+            for fact, values in _counted(prompt_hashes=configuration.prompts).items()
             if 1 < len(values) <= max(2, samples // 2) and len(values) < samples
         }
     if not mixed:
@@ -102,17 +89,20 @@ def changed(configuration: Configuration) -> Iterator[str]:
             yield f"{fact} changed in the middle: {_listed(values)}"
 
 
-def _facts(source: str, text: str) -> Iterator[tuple[str, str]]:
-    """The facts in one text; a value that is no object, and a hash alone, is one fact."""
-    try:
-        content = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        content = text
-    if not isinstance(content, Mapping):
-        yield source, canonical(content).decode()
-        return
-    for key, value in content.items():
-        yield f"{source}.{key}", canonical(value).decode()
+def _counted(**sources: Counter[str | None]) -> dict[str, Values]:
+    """The facts in the texts of each source; a value that is no object, and a hash alone, is one fact."""
+    facts: dict[str, Values] = {}
+    for source, texts in sources.items():
+        for text, count in texts.items():
+            try:
+                content = {} if text is None else msgspec.json.decode(text)
+            except msgspec.DecodeError:
+                content = text
+            is_object = isinstance(content, dict)
+            for key, value in content.items() if is_object else [("", content)]:
+                fact = f"{source}.{key}" if is_object else source
+                facts.setdefault(fact, Counter())[canonical(value).decode()] += count
+    return dict(sorted(facts.items()))
 
 
 def _listed(values: Values) -> str:

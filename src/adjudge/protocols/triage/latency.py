@@ -6,7 +6,7 @@ smallest time that at least this share of the records did not exceed, so it is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -20,6 +20,8 @@ from adjudge.stats import bootstrap, exact
 from adjudge.stats.proportions import quantile, quantile_values
 
 QUANTILES = (50, 90, 95, 99)
+WHOLE = ("total_seconds", "latency_seconds")
+"""The times of a whole answer; where there are both, the first."""
 _TYPE = "quantile type 1, the inverse of the empirical distribution"
 
 
@@ -41,6 +43,18 @@ def latency(configuration: Configuration) -> dict[str, Any]:
         why = "there are no records"
     possibly = configuration.possibly_cached
     return {"by_cache": by_cache, "comparable": why is None, "why": why, "possibly_cached": possibly}
+
+
+def times_by_cache(configurations: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Of the blocks of configurations: configuration, cache state, and the times by component."""
+    for name, block in configurations.items():
+        for state, times in block["latency"]["by_cache"].items():
+            yield name, state, times
+
+
+def in_words(component: str) -> str:
+    """The name of a time for people."""
+    return component.removesuffix("_seconds").replace("_", " ")
 
 
 def latency_estimates(name: str, configuration: Configuration, draw: Draw | None, *, several: bool) -> Iterator[Named]:

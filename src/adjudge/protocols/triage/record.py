@@ -1,16 +1,18 @@
-"""A triage record as an object, for `export` and `explain`."""
+"""A triage record as an object, for `export` and `explain`, and what a page shows of an opened one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from adjudge.evidence.atoms import Atom
 from adjudge.protocols.common.plan import cited, picked, plain_atoms
 from adjudge.protocols.triage.batch import PROVENANCE, TIMES
 from adjudge.runs.run import Run
+from adjudge.runs.section import Panel
 
 
 def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[str, Any]) -> dict[str, Any]:
@@ -74,3 +76,48 @@ def tools_in_words(text: str | None) -> str | None:
             " ".join(part for part in (*parts, "" if status in {None, "ok", "completed"} else str(status)) if part)
         )
     return ", ".join(words) or None
+
+
+def panels(run: Run) -> list[Panel]:
+    """The image, what was said of it, the tools that were called, and how long it took."""
+    del run
+    return [
+        Panel("picture", "The image", columns={"image": "image"}, missing="No record names the image."),
+        Panel(
+            "pairs",
+            "Label and answer",
+            columns={
+                "label": "label",
+                "answer": "answer",
+                "confidence": "confidence",
+                "error": "error",
+                "kind of error": "error_type",
+            },
+        ),
+        Panel(
+            "texts",
+            "What was said",
+            columns={"rationale": "rationale", "analysis": "analysis", "raw answer": "raw_response"},
+            missing="The record has neither a rationale nor an analysis.",
+        ),
+        Panel(
+            "pairs",
+            "Tools and times",
+            columns={
+                "tools": "@tools",
+                "tools called": "tool_count",
+                "seconds in tools": "tool_seconds",
+                **{name.replace("_seconds", "").replace("_", " ") + ", seconds": name for name in TIMES},
+                "cache": "cache",
+            },
+            values=_tools,
+        ),
+    ]
+
+
+def _tools(run: Run, samples: pa.Table, outputs: pa.Table | None) -> Mapping[str, Sequence[Any]]:
+    """The tools that were called, in words."""
+    del run, samples
+    if outputs is None or "tools" not in outputs.column_names:
+        return {}
+    return {"tools": [tools_in_words(text) for text in outputs.column("tools").to_pylist()]}

@@ -6,19 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from adjudge.protocols.base import Named
 from adjudge.protocols.triage.batch import ANSWERS, COMPONENTS
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import Partial
-from adjudge.protocols.triage.latency import QUANTILES
+from adjudge.protocols.triage.latency import QUANTILES, WHOLE, in_words, times_by_cache
 from adjudge.protocols.triage.samples import answers
 from adjudge.runs.section import Cell, Column, Section
 from adjudge.stats import exact
 from adjudge.stats.estimate import Estimate
 
-_WHOLE = ("total_seconds", "latency_seconds")
 _VALUES_SHOWN, _FEW = 3, 3
 Block = Mapping[str, Any]
 
@@ -70,18 +68,19 @@ def _both_readings(
 ) -> Section:
     p, n = config.classes()
     readings = {
-        "right": ("accuracy", of.get, "accuracy_answered"),
-        f"{p}s caught": (f"{p}_catch_rate", of.get, f"recall_{p}"),
-        f"{p}s that slip": (f"{p}_slip_rate", _complement(of), f"recall_{p}"),
-        f"{n}s passed": (f"{n}_pass_rate", of.get, f"recall_{n}"),
-        f"{n}s flagged": (f"{n}_false_flag_rate", _complement(of), f"recall_{n}"),
-        "balanced accuracy": ("balanced_accuracy_all", of.get, "balanced_accuracy"),
+        "right": ("accuracy", "accuracy_answered", False),
+        f"{p}s caught": (f"{p}_catch_rate", f"recall_{p}", False),
+        f"{p}s that slip": (f"{p}_slip_rate", f"recall_{p}", True),
+        f"{n}s passed": (f"{n}_pass_rate", f"recall_{n}", False),
+        f"{n}s flagged": (f"{n}_false_flag_rate", f"recall_{n}", True),
+        "balanced accuracy": ("balanced_accuracy_all", "balanced_accuracy", False),
     }
-    rows = [
-        [name, title, of.get((name, over_all)), among((name, answered)), of.get((name, "coverage"))]
-        for name in configurations
-        for title, (over_all, among, answered) in readings.items()
-    ]
+    rows: list[Sequence[Cell]] = []
+    for name in configurations:
+        for title, (over_all, answered, is_rest) in readings.items():
+            among = of.get((name, answered))
+            among = _rest(among) if is_rest else among
+            rows.append([name, title, of.get((name, over_all)), among, of.get((name, "coverage"))])
     return Section(
         name="readings",
         title="Every rate in both readings",
@@ -89,26 +88,19 @@ def _both_readings(
         columns=[
             "configuration",
             "rate",
-            Column("over all", "%"),
-            Column("among answered", "%"),
-            Column("coverage", "%"),
+            *(Column(title, "%") for title in ("over all", "among answered", "coverage")),
         ],
         rows=rows,
         terminal=12 if len(configurations) < _FEW else 0,
     )
 
 
-def _complement(of: Mapping[tuple[str, str], Estimate]) -> Any:
+def _rest(share: Estimate | None) -> Estimate | None:
     """What is missing to 1 of an estimated share."""
-
-    def one_minus(key: tuple[str, str]) -> Estimate | None:
-        estimate = of.get(key)
-        if estimate is None or estimate.value is None:
-            return estimate
-        low, high = (None if end is None else 1.0 - end for end in (estimate.high, estimate.low))
-        return msgspec.structs.replace(estimate, value=1.0 - estimate.value, low=low, high=high)
-
-    return one_minus
+    if share is None or share.value is None:
+        return share
+    low, high = (None if end is None else 1.0 - end for end in (share.high, share.low))
+    return msgspec.structs.replace(share, value=1.0 - share.value, low=low, high=high)
 
 
 def _operating_point(configurations: Mapping[str, Block], config: TriageConfig) -> Iterator[Section]:
@@ -126,20 +118,19 @@ def _operating_point(configurations: Mapping[str, Block], config: TriageConfig) 
         if applied[0]["threshold"] is None:
             rows.append([name, *[None] * 8, applied[0]["why"]])
             continue
-        reviewed = sum(values["answered"] - point_["answered"] for values, point_ in zip(trials, applied, strict=True))
-        answered = sum(values["answered"] for values in trials)
+        answered, kept = (sum(values["answered"] for values in part) for part in (trials, applied))
         rows.append(
             [
                 name,
                 applied[0]["threshold"],
-                _mean([point_["cost"] for point_ in applied]) if by_cost else point.get("bound"),
-                _mean([point_["error_answered"]["value"] for point_ in applied]),
+                _mean([values["cost"] for values in applied]) if by_cost else point.get("bound"),
+                _mean([values["error_answered"]["value"] for values in applied]),
                 _mean([1.0 - values["accuracy_answered"] if values["answered"] else None for values in trials]),
-                _mean([point_[f"{p}_slip_rate"]["value"] for point_ in applied]),
+                _mean([values[f"{p}_slip_rate"]["value"] for values in applied]),
                 _mean([values[f"{p}_slip_rate"] for values in trials]),
-                _mean([point_["coverage"]["value"] for point_ in applied]),
+                _mean([values["coverage"]["value"] for values in applied]),
                 _mean([values["coverage"] for values in trials]),
-                f"{reviewed:,} of {answered:,} answers to review",
+                f"{answered - kept:,} of {answered:,} answers to review",
             ]
         )
     kind = "the least expected cost" if by_cost else f"{config.risk} rate under a target"
@@ -156,24 +147,19 @@ def _operating_point(configurations: Mapping[str, Block], config: TriageConfig) 
         rows=rows,
     )
     several = any(len(block["per_trial"]) > 1 for block in configurations.values())
-    each = [
-        [
-            *(name, trial, values["operating_point"]["threshold"]),
-            *(
-                _estimate(values["operating_point"].get(key))
-                for key in ("error_answered", f"{p}_slip_rate", "coverage")
-            ),
-        ]
-        for name, trial, values in _per_trial(configurations)
-    ]
+    keys = ("error_answered", f"{p}_slip_rate", "coverage")
     yield Section(
         name="operating_point_trials",
         title="Operating point, trial by trial",
         columns=[
             *("configuration", "trial", "threshold"),
-            *(Column("error", "%"), Column(f"{p} slip rate", "%"), Column("coverage", "%")),
+            *(Column(title, "%") for title in ("error", f"{p} slip rate", "coverage")),
         ],
-        rows=each,
+        rows=[
+            [name, int(trial), point["threshold"], *(_estimate(point.get(key)) for key in keys)]
+            for name, block in configurations.items()
+            for trial, point in ((trial, values["operating_point"]) for trial, values in block["per_trial"].items())
+        ],
         place="more" if several else "results",
         terminal=0 if several else 12,
     )
@@ -182,34 +168,26 @@ def _operating_point(configurations: Mapping[str, Block], config: TriageConfig) 
 def _prevalence(configurations: Mapping[str, Block], config: TriageConfig) -> Section | None:
     if config.prevalence is None:
         return None
-    p, n = config.classes()
     share = f"{100 * config.prevalence:g} %"
-    rows = [
-        [name, *(_mean([values[key] for values in block["per_trial"].values()]) for key in _precisions(p, n))]
-        for name, block in configurations.items()
-    ]
+    keys = [f"precision_{label}{reading}" for label in config.classes() for reading in ("", "_at_prevalence")]
+    titles = [f"{label}, {where}" for label in config.classes() for where in ("these files", f"at {share}")]
     return Section(
         name="prevalence",
-        title=f"Precision where {share} of the samples are {p}",
+        title=f"Precision where {share} of the samples are {config.positive}",
         note="By Bayes' rule from the two recalls among the answered, the mean over trials; beside it the precision in these files.",
-        columns=[
-            "configuration",
-            *(Column(f"{p}, these files", "%"), Column(f"{p}, at {share}", "%")),
-            *(Column(f"{n}, these files", "%"), Column(f"{n}, at {share}", "%")),
+        columns=["configuration", *(Column(title, "%") for title in titles)],
+        rows=[
+            [name, *(_mean([values[key] for values in block["per_trial"].values()]) for key in keys)]
+            for name, block in configurations.items()
         ],
-        rows=rows,
     )
-
-
-def _precisions(p: str, n: str) -> tuple[str, ...]:
-    return f"precision_{p}", f"precision_{p}_at_prevalence", f"precision_{n}", f"precision_{n}_at_prevalence"
 
 
 def _confusion(whole: Partial, config: TriageConfig) -> Section:
     classes = config.classes()
     rows: list[Sequence[Cell]] = []
     for name in sorted(whole.configurations):
-        counts = np.sum(list(whole.blocks[name, "", ""].counts.values()), axis=0).reshape(2, ANSWERS)
+        counts = whole.blocks[name, "", ""].total().reshape(2, ANSWERS)
         rows += [[name, label, *row.tolist(), int(row.sum())] for label, row in zip(classes, counts, strict=True)]
     return Section(
         name="confusion_table",
@@ -223,11 +201,15 @@ def _confusion(whole: Partial, config: TriageConfig) -> Section:
 def _trials(
     configurations: Mapping[str, Block], of: Mapping[tuple[str, str], Estimate], config: TriageConfig
 ) -> Section:
-    slips = f"{config.positive}_slip_rate"
+    metrics = {
+        "accuracy": "accuracy",
+        "coverage": "coverage",
+        f"{config.positive} slips": f"{config.positive}_slip_rate",
+    }
     rows = [
         [
             *(name, block["summary"]["trials"], of.get((name, "flip_rate"))),
-            *(block["summary"][kind][metric] for metric in ("accuracy", "coverage", slips) for kind in ("mean", "std")),
+            *(block["summary"][kind][metric] for metric in metrics.values() for kind in ("mean", "std")),
         ]
         for name, block in configurations.items()
         if block["summary"]["trials"] > 1
@@ -237,8 +219,8 @@ def _trials(
         title="Over the trials: mean and standard deviation",
         note="The flip rate is the share of samples whose answer is not the same in all trials.",
         columns=[
-            *("configuration", "trials", Column("flip rate", "%"), Column("accuracy", "%"), Column("sd", "%")),
-            *(Column("coverage", "%"), Column("sd", "%"), Column(f"{config.positive} slips", "%"), Column("sd", "%")),
+            *("configuration", "trials", Column("flip rate", "%")),
+            *(Column(title, "%") for metric in metrics for title in (metric, "sd")),
         ],
         rows=rows,
         terminal=6,
@@ -269,14 +251,12 @@ def _latency(configurations: Mapping[str, Block]) -> Iterator[Section]:
     )
     numbers = ["n", *(f"{name}, s" for name in ("mean", *(f"p{share}" for share in QUANTILES)))]
     rows: dict[bool, list[Sequence[Cell]]] = {True: [], False: []}
-    for name, block in configurations.items():
-        for state, times in block["latency"]["by_cache"].items():
-            whole = next((part for part in _WHOLE if times[part]["n"]), None)
-            for part in COMPONENTS:
-                cells = times[part]
-                if cells["n"]:
-                    values = [cells[key] for key in ("n", "mean", *(f"p{share}" for share in QUANTILES))]
-                    rows[part == whole].append([name, state, part.removesuffix("_seconds").replace("_", " "), *values])
+    for name, state, times in times_by_cache(configurations):
+        whole = next((part for part in WHOLE if times[part]["n"]), None)
+        for part in COMPONENTS:
+            if times[part]["n"]:
+                values = [times[part][key] for key in ("n", "mean", *(f"p{share}" for share in QUANTILES))]
+                rows[part == whole].append([name, state, in_words(part), *values])
     head = ["configuration", "cache", "time", *numbers]
     yield Section(
         name="latency", title="Latency by cache state", note=legend, columns=head, rows=rows[True], terminal=8
@@ -329,12 +309,6 @@ def _facts(configurations: Mapping[str, Block]) -> Section:
         rows=rows,
         place="more",
     )
-
-
-def _per_trial(configurations: Mapping[str, Block]) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-    for name, block in configurations.items():
-        for trial, values in block["per_trial"].items():
-            yield name, int(trial), values
 
 
 def _estimate(data: dict[str, Any] | None) -> Estimate | None:
