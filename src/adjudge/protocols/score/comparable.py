@@ -29,40 +29,15 @@ FACTORS = ("evaluation_model", "generation", "prompt", "seeds", "solver", "task_
 
 def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
     """The pass rate over all attempts where there is a threshold, and the mean score, 0 for what has none."""
+    pass_rate = {"name": "pass_rate", "column": "bucket", "equals": "passed", "kind": "binary", "cluster": "cluster"}
+    mean_score = {"name": "mean_score", "column": "score", "kind": "mean", "null": 0.0, "cluster": "cluster"}
+    coverage = {"name": "coverage", "column": "status", "equals": "scored", "kind": "binary", "cluster": "cluster"}
     outcomes: list[dict[str, Any]] = []
     if has_threshold:
-        outcomes.append(
-            {
-                "name": "pass_rate",
-                "column": "bucket",
-                "equals": "passed",
-                "kind": "binary",
-                "cluster": "cluster",
-                "phrases": {"better": "passes more often", "worse": "passes less often"},
-            }
-        )
+        outcomes.append({**pass_rate, "phrases": {"better": "passes more often", "worse": "passes less often"}})
     if not (has_threshold and binary):
-        outcomes.append(
-            {
-                "name": "mean_score",
-                "column": "score",
-                "kind": "mean",
-                "null": 0.0,
-                "cluster": "cluster",
-                "phrases": {"better": "scores higher", "worse": "scores lower"},
-            }
-        )
-    outcomes.append(
-        {
-            "name": "coverage",
-            "column": "status",
-            "equals": "scored",
-            "kind": "binary",
-            "cluster": "cluster",
-            "on_request": True,
-        }
-    )
-    return outcomes
+        outcomes.append({**mean_score, "phrases": {"better": "scores higher", "worse": "scores lower"}})
+    return [*outcomes, {**coverage, "on_request": True}]
 
 
 Facts = dict[str, dict[str, dict[str, Any]]]

@@ -58,7 +58,7 @@ def keyed(table: pa.Table, file: int, *, fill: bool) -> pa.Table:
     n = table.num_rows
     if "named" not in table.column_names:
         table = table.append_column("named", pa.array(np.ones(n, dtype=bool)))
-    model, task = (_encoded(table.column(name)) for name in ("model", "task"))
+    model, task = (one_array(table.column(name)).dictionary_encode() for name in ("model", "task"))
     score, kind = table.column("score").to_numpy(), table.column("kind").to_numpy()
     graded = (table.column("status").to_numpy() == SCORED) & (kind == NUMBER) & (score != 0.0) & (score != 1.0)
     parts = [model.indices.to_numpy(), task.indices.to_numpy(), table.column("trial").to_numpy(), graded]
@@ -104,8 +104,3 @@ def _distinct(parts: list[NDArray[Any]], n: int) -> tuple[NDArray[np.int64], NDA
         return np.array([[int(part[0]) for part in parts]]), np.zeros(n, dtype=np.int32)
     pairs, place = np.unique(np.column_stack(parts).astype(np.int64), axis=0, return_inverse=True)
     return pairs, place.reshape(-1).astype(np.int32)
-
-
-def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    array = one_array(column)
-    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
-from adjudge.protocols.score import charts, printed, ranked, sections
+from adjudge.protocols.score import charts, printed, sections
 from adjudge.protocols.score.attempts import Attempts, Ints, Partial, merged
 from adjudge.protocols.score.comparable import Facts, comparable, conditions, factors, facts_of
 from adjudge.protocols.score.config import ScoreConfig
@@ -22,10 +23,8 @@ from adjudge.stats.estimate import Metric, share
 
 _RATE = "Wilson; with the design effect of the clusters where an item was tried several times or the log names clusters"
 _MEAN = f"bootstrap of attempts or clusters; where scores are 0 and 1 alone: {_RATE}"
-_NO_THRESHOLD = "scores are graded and there is no threshold (--pass-at)"
 _BY_ITEM = "Wilson by item"
 _MOVER = "MOVER (Zou and Donner 2008)"
-_OUT_OF_RANGE = "a score lies outside its range (--range)"
 _FEW_ATTEMPTS = "an item has fewer than k attempts"
 
 
@@ -33,8 +32,16 @@ def _rate(name: str, formula: str, title: str = "", interval: str = _RATE, **mor
     return share(name, title, formula=formula, interval=interval, **more)
 
 
+_lower_rate = partial(_rate, better="lower")
+_rate_by_threshold = partial(_rate, null="scores are graded and there is no threshold (--pass-at)")
+
+
 def _mean(name: str, title: str, formula: str, interval: str, null: str = "", *, headline: bool = False) -> Metric:
     return Metric(name, title, better="higher", headline=headline, formula=formula, interval=interval, null=null)
+
+
+_headline_mean = partial(_mean, interval=_MEAN, headline=True)
+_bound = partial(_mean, interval="none: a bound", null="a score lies outside its range (--range)")
 
 
 def _confidence(name: str, title: str, formula: str) -> Metric:
@@ -42,57 +49,28 @@ def _confidence(name: str, title: str, formula: str) -> Metric:
 
 
 METRICS = (
-    _mean(
-        "mean_score",
-        "mean score",
-        "sum of scores ÷ all attempts; what has none counts 0",
-        _MEAN,
-        "no attempts",
-        headline=True,
+    _headline_mean(
+        "mean_score", "mean score", "sum of scores ÷ all attempts; what has none counts 0", null="no attempts"
     ),
-    _rate("pass_rate", "attempts that reach the threshold ÷ all attempts", headline=True, null=_NO_THRESHOLD),
-    _mean(
-        "mean_score_scored",
-        "mean over scored",
-        "sum of scores ÷ attempts with a score",
-        _MEAN,
-        "no attempt has a score",
-        headline=True,
+    _rate_by_threshold("pass_rate", "attempts that reach the threshold ÷ all attempts", headline=True),
+    _headline_mean(
+        "mean_score_scored", "mean over scored", "sum of scores ÷ attempts with a score", null="no attempt has a score"
     ),
     _rate("coverage", "attempts with a score ÷ all attempts", headline=True),
-    _rate(
-        "error_rate",
-        "attempts with an error, or without a score and a reason ÷ all attempts",
-        better="lower",
-        headline=True,
-    ),
-    _rate("abstain_rate", "attempts without an answer ÷ all attempts", better="lower", headline=True),
-    _rate("unparsed_rate", "attempts whose answer could not be read ÷ all attempts", better="lower"),
-    _rate("missing_rate", "attempts without a record ÷ all attempts", better="lower"),
-    *(
-        _mean(
-            f"mean_score_{end}",
-            f"mean score, at {most}",
-            f"the mean if everything without a score had the {extreme}",
-            "none: a bound",
-            _OUT_OF_RANGE,
-        )
-        for end, most, extreme in (("low", "least", "least"), ("high", "most", "greatest"))
-    ),
+    _lower_rate("error_rate", "attempts with an error, or without a score and a reason ÷ all attempts", headline=True),
+    _lower_rate("abstain_rate", "attempts without an answer ÷ all attempts", headline=True),
+    _lower_rate("unparsed_rate", "attempts whose answer could not be read ÷ all attempts"),
+    _lower_rate("missing_rate", "attempts without a record ÷ all attempts"),
+    _bound("mean_score_low", "mean score, at least", "the mean if everything without a score had the least"),
+    _bound("mean_score_high", "mean score, at most", "the mean if everything without a score had the greatest"),
     _mean("mean_score_macro", "mean score, mean over tasks", "plain mean over tasks of the mean score", _MOVER),
-    _rate(
-        "pass_rate_macro",
-        "plain mean over tasks of the pass rate",
-        "pass rate, mean over tasks",
-        _MOVER,
-        null=_NO_THRESHOLD,
+    _rate_by_threshold(
+        "pass_rate_macro", "plain mean over tasks of the pass rate", "pass rate, mean over tasks", _MOVER
     ),
-    _rate(
+    _lower_rate(
         "flip_rate",
         "items with both verdicts ÷ items tried several times",
-        "",
-        "Wilson",
-        better="lower",
+        interval="Wilson",
         null="no item was tried several times",
     ),
     _rate("pass_at_*", "1 − C(n−c, k) / C(n, k), mean over items", "pass@{}", _BY_ITEM, null=_FEW_ATTEMPTS),
@@ -104,29 +82,26 @@ METRICS = (
         "Wilson",
         better=None,
     ),
-    _rate(
+    _lower_rate(
         "ece",
         "expected calibration error over the scored attempts with a confidence",
         "calibration error",
         "bootstrap",
-        better="lower",
     ),
     _confidence("brier", "Brier score", "mean (confidence − passed)²"),
     _confidence("aurc", "AURC", "area under the risk-coverage curve"),
     _rate("pass_rate_labelled", "labelled attempts that people call right ÷ labelled attempts", "pass rate by labels"),
-    _rate(
+    _rate_by_threshold(
         "pass_rate_ppi",
         "PPI++ with power tuning over people's labels and the log's verdicts",
         "pass rate, prediction-powered",
         "Student's t on the PPI++ variance",
-        null=_NO_THRESHOLD,
     ),
-    _rate(
+    _rate_by_threshold(
         "label_agreement",
         "labelled attempts on which the log agrees ÷ labelled attempts",
         "agreement with labels",
         "Wilson",
-        null=_NO_THRESHOLD,
     ),
 )
 STATEMENT = "Scores are as reported: this run proves its arithmetic from the log's own verdicts, not that the harness judged rightly."
@@ -160,7 +135,7 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
         "dataset_columns": list(DATASET_COLUMNS),
         "factors": factors(facts, attempts.by_model),
     }
-    ranking, why_not = ranked.section(attempts, config, fixed)
+    ranking, why_not = sections.of_ranking(attempts, config, fixed)
     shown = (
         printed.section(attempts, [item for source in config.sources or () for item in source.printed], config.checks),
         ranking,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,24 +17,22 @@ from adjudge.runs.section import Column, Section
 from adjudge.stats.exact import mean_of
 
 Values = list[float]
-_AT = ("pass_at_", "at_least_", "pass_k_")
-
-
-def _mean(values: Values) -> float:
-    return math.fsum(values) / len(values)
+_AT = re.compile(r"(pass_at|at_least|pass_k)_(\d+)")
+_REDUCERS: dict[str, Callable[[Values], float]] = {
+    "mean": statistics.mean,
+    "median": statistics.median,
+    "max": max,
+    "mode": statistics.mode,
+}
 
 
 def _deviation(values: Values) -> float:
     return float(np.std(np.array(values), ddof=1)) if len(values) > 1 else 0.0
 
 
-def _standard_error(values: Values) -> float:
-    return float(np.std(np.array(values), ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-
 RULES: dict[str, Callable[[Values], float]] = {
-    "mean": _mean,
-    "standard error": _standard_error,
+    "mean": statistics.fmean,
+    "standard error": lambda values: _deviation(values) / math.sqrt(len(values)),
     "standard deviation": _deviation,
 }
 PASSED = "share passed"
@@ -43,28 +41,18 @@ PASSED = "share passed"
 
 def reduced(values: Values, reducer: str) -> float | None:
     """Several attempts at one item as one value, as Inspect's reducers do; None where the reducer is not known here."""
-    for name in _AT:
-        if reducer.startswith(name) and reducer.removeprefix(name).isdigit():
-            return _reduced_at(values, name, int(reducer.removeprefix(name)))
-    if reducer == "mean":
-        return statistics.mean(values)
-    if reducer == "median":
-        return statistics.median(values)
-    if reducer == "max":
-        return max(values)
-    if reducer == "mode":
-        return Counter(values).most_common(1)[0][0]
-    return None
-
-
-def _reduced_at(values: Values, name: str, k: int) -> float | None:
-    right, total = sum(value >= 1.0 for value in values), len(values)
-    if name == "at_least_":
+    if reducer in _REDUCERS:
+        return _REDUCERS[reducer](values)
+    match = _AT.fullmatch(reducer)
+    if match is None:
+        return None
+    k, right, total = int(match[2]), sum(value >= 1.0 for value in values), len(values)
+    if match[1] == "at_least":
         return float(right >= k)
     if total < k:
         return None
     ways = math.comb(total, k)
-    return math.comb(right, k) / ways if name == "pass_k_" else 1.0 - math.comb(total - right, k) / ways
+    return math.comb(right, k) / ways if match[1] == "pass_k" else 1.0 - math.comb(total - right, k) / ways
 
 
 def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None:
@@ -80,13 +68,9 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None
     by_item: dict[int, Values] = {}
     for item, value in zip(items.tolist(), values[known].tolist(), strict=True):
         by_item.setdefault(item, []).append(value)
-    known_values: dict[tuple[float, ...], float | None] = {}  # few patterns of scores recur
-    one_each = []
-    for of_item in by_item.values():
-        pattern = tuple(of_item)
-        if pattern not in known_values:
-            known_values[pattern] = reduced(of_item, printed.reducer)
-        one_each.append(known_values[pattern])
+    patterns = [tuple(of_item) for of_item in by_item.values()]  # few, which recur
+    reduced_patterns = {pattern: reduced(list(pattern), printed.reducer) for pattern in set(patterns)}
+    one_each = [reduced_patterns[pattern] for pattern in patterns]
     chosen = [value for value in one_each if value is not None]
     return RULES[printed.rule](chosen) if chosen and len(chosen) == len(one_each) else None
 

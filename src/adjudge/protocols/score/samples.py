@@ -32,10 +32,8 @@ def batch_of(rows: Rows, checks: int) -> ScoreBatch:
         status=status,
         score=score,
         threshold=rows.thresholds,
-        checks=_stacked([_numbers(column_of(table, f"check_{place}")) for place in range(checks)], table.num_rows),
-        passed=_stacked(
-            [_flags(column_of(table, f"check_{place}_passed")) for place in range(checks)], table.num_rows
-        ).astype(np.int8),
+        checks=_stacked([_numbers(column_of(table, f"check_{place}")) for place in range(checks)], status.size),
+        passed=_flags([column_of(table, f"check_{place}_passed") for place in range(checks)], status.size),
         errors={
             row: (text or "the record has no score and says no reason")[:200]
             for row, text in zip(odd.tolist(), errors, strict=True)
@@ -67,9 +65,7 @@ def table_of(
             "cluster": _clusters(rows),
             "input_hash": column_of(table, "input_hash"),
             "target": _targets(column_of(table, "target")),
-            "cached": column_of(table, "cached"),
-            "named": column_of(table, "named"),
-            "truth": column_of(table, "truth"),
+            **{name: column_of(table, name) for name in ("cached", "named", "truth")},
             **{f"check.{name}": without_nan(batch.checks[place]) for place, name in enumerate(checks)},
             **{f"check.{name}.passed": _booleans(batch.passed[place]) for place, name in enumerate(checks)},
             **_slices(column_of(table, "meta"), slices),
@@ -83,13 +79,8 @@ def outputs_of(rows: Rows, files: tuple[str, ...]) -> pa.Table:
     return pa.table(
         {
             "response": column_of(table, "answer"),
-            "target": column_of(table, "target"),
-            "input": column_of(table, "input"),
-            "explanation": column_of(table, "explanation"),
-            "error": column_of(table, "error"),
-            "meta": column_of(table, "meta"),
-            "cache_read": column_of(table, "cache_read"),
-            "cache_write": column_of(table, "cache_write"),
+            **{name: column_of(table, name) for name in ("target", "input", "explanation", "error", "meta")},
+            **{name: column_of(table, name) for name in ("cache_read", "cache_write")},
             "file": pa.DictionaryArray.from_arrays(column_of(table, "file"), pa.array(files, pa.string())),
             "line": column_of(table, "line"),
         }
@@ -116,17 +107,13 @@ def restore(samples: pa.Table, checks: Sequence[str]) -> ScoreBatch:
         score=floats(samples, "score"),
         threshold=floats(samples, "threshold"),
         checks=_stacked([floats(samples, f"check.{name}") for name in checks], n),
-        passed=_stacked([_flags(samples.column(f"check.{name}.passed").combine_chunks()) for name in checks], n).astype(
-            np.int8
-        ),
+        passed=_flags([samples.column(f"check.{name}.passed").combine_chunks() for name in checks], n),
     )
 
 
 def sorted_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """A dictionary column with the words that are used, sorted, so that equal values give equal bytes."""
-    array = one_array(column)
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
+    array = one_array(column).dictionary_encode()
     words = array.dictionary.to_pylist()
     used = sorted({words[place] for place in np.flatnonzero(np.bincount(array.indices.drop_null())).tolist()})
     where = {word: place for place, word in enumerate(used)}
@@ -147,13 +134,11 @@ def _targets(column: pa.Array) -> pa.Array:
     """Targets as they are where they are short; a long one by its beginning and digest."""
     if column.null_count == len(column) or pc.max(pc.utf8_length(column)).as_py() <= LONGEST_TARGET:
         return column
-    return pa.array(
-        [
-            text if text is None or len(text) <= LONGEST_TARGET else f"{text[:80]}… {content_hash(text)}"
-            for text in column.to_pylist()
-        ],
-        pa.string(),
+    texts = (
+        text if text is None or len(text) <= LONGEST_TARGET else f"{text[:80]}… {content_hash(text)}"
+        for text in column.to_pylist()
     )
+    return pa.array(texts, pa.string())
 
 
 def _slices(meta: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
@@ -180,8 +165,9 @@ def _numbers(column: pa.Array) -> Any:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _flags(column: pa.Array) -> Any:
-    return column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
+def _flags(columns: Sequence[pa.Array], n: int) -> Any:
+    flags = [column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False) for column in columns]
+    return _stacked(flags, n).astype(np.int8)
 
 
 def _booleans(values: Any) -> pa.Array:

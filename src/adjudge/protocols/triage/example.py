@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from adjudge.collect.cache import Cache
@@ -26,6 +24,7 @@ from adjudge.collect.settings import Settings
 from adjudge.collect.subject import Subject
 from adjudge.collect.templates import shipped_template
 from adjudge.errors import OutputError
+from adjudge.protocols.common.examples import write_examples
 from adjudge.protocols.triage.subject import HAWK, WREN
 from adjudge.provenance.redact import Redactor
 
@@ -41,8 +40,7 @@ _MODES = (True, False)
 _WORKERS = 16
 
 
-@dataclass(frozen=True)
-class Paths:
+class Paths(NamedTuple):
     """Where the files are."""
 
     manifest: Path
@@ -83,8 +81,11 @@ def generate(folder: Path, *, seed: int = 0, force: bool = False) -> Paths:
         if path.exists() and not force and path.stat().st_size:
             raise OutputError(f"{path} exists already; choose another --out, or --force to replace it")
     random = np.random.default_rng([seed, 0])
-    _write(paths.manifest, _samples(random, "img", SAMPLES))
-    _write(paths.calibration_manifest, _samples(random, "cal", CALIBRATION))
+    manifests = {
+        paths.manifest.name: _samples(random, "img", SAMPLES),
+        paths.calibration_manifest.name: _samples(random, "cal", CALIBRATION),
+    }
+    write_examples(folder, manifests, force=True)
     clock = SimulatedClock(_START, tick=1e-3)
     hawk, wren = (PythonSubject(reference, name) for name, reference in _SUBJECTS.items())
     three = Settings(modes=_MODES, trials=TRIALS, seed=seed, workers=_WORKERS)
@@ -117,11 +118,7 @@ def _collect(
 def _samples(random: np.random.Generator, prefix: str, count: int) -> Iterable[dict[str, Any]]:
     for number in range(count):
         fake = bool(random.random() < 0.5)
-        source = (
-            SOURCES[int(random.integers(0, 3))]
-            if not fake
-            else SOURCES[int(random.choice([1, 3, 4], p=[0.2, 0.45, 0.35]))]
-        )
+        source = SOURCES[int(random.choice([1, 3, 4], p=[0.2, 0.45, 0.35]) if fake else random.integers(0, 3))]
         name = f"{prefix}-{number:04d}"
         # generator-b makes better fakes; stock photographs look too clean.
         ease = float(random.gamma(2.0, 0.5)) * {"generator-b": 0.5, "stock": 0.7}.get(source, 1.0)
@@ -132,9 +129,3 @@ def _samples(random: np.random.Generator, prefix: str, count: int) -> Iterable[d
             "label": "fake" if fake else "real",
             "meta": {"source": source},
         }
-
-
-def _write(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    with path.open("wb") as stream:
-        for record in records:
-            stream.write(msgspec.json.encode(record) + b"\n")
