@@ -6,13 +6,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.common import (
-    evaluate_and_show,
-    print_json,
-    run_options,
-    say,
-    settings_and_run_flags,
-)
+from adjudge.cli.common import evaluate_and_show, print_json, run_options, say, settings_and_run_flags
 from adjudge.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from adjudge.runs.run import Run
 from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-baseline/1"
+T = TypeVar("T", bound=Any)
 _COMPARED = ("dataset", "config", "constraint_library", "rules", "schema", "conditions")
 
 
@@ -102,17 +103,20 @@ def write(stored: msgspec.Struct) -> bytes:
 
 def read(path: Path) -> Baseline:
     """A baseline file; a wrong one is a ConfigError."""
+    return stored(path, Baseline, SCHEMA, "is no baseline: {} (adjudge gate RUN --write-baseline FILE writes one)")
+
+
+def stored(path: Path, kind: type[T], schema: str, wrong: str) -> T:
+    """What `write` wrote of a kind that has a `schema`; of any other file `wrong` says what it is not."""
     try:
-        baseline = msgspec.json.decode(path.read_bytes(), type=Baseline)
+        value: T = msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
-        raise ConfigError(
-            f"{path}: is no baseline: {error} (adjudge gate RUN --write-baseline FILE writes one)"
-        ) from None
-    if baseline.schema != SCHEMA:
-        raise ConfigError(f"{path}: has schema {baseline.schema!r}, expected {SCHEMA!r}")
-    return baseline
+        raise ConfigError(f"{path}: {wrong.format(error)}") from None
+    if value.schema != schema:
+        raise ConfigError(f"{path}: has schema {value.schema!r}, expected {schema!r}")
+    return value
 
 
 def hold(run: Run, baseline: Baseline, margins: Mapping[str, float] | None = None) -> list[Regression]:
@@ -160,13 +164,8 @@ def _reasons(run: Run, baseline: Baseline) -> Iterable[str]:
 
 
 def _held(entry: Entry, now: Estimate, margin: float) -> Regression:
-    before = Estimate(
-        value=entry.value,
-        low=entry.low,
-        high=entry.high,
-        n=entry.n,
-        why=None if entry.value is not None else "the baseline has no value",
-    )
+    why = None if entry.value is not None else "the baseline has no value"
+    before = Estimate(value=entry.value, low=entry.low, high=entry.high, n=entry.n, why=why)
     difference = difference_of(now, before)
     outcome, why = _decide(difference, margin, entry.better)
     return Regression(

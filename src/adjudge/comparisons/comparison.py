@@ -125,7 +125,8 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
     systems = [system for group in groups for system in group]
     guards = [examine(group, factor=factor) for group in groups]
     guard = combined(guards)
-    if guard.reasons and (not force or not all(group_guard.keys for group_guard in guards) or _protocols(systems) > 1):
+    protocols = {system.run.manifest.protocol for system in systems}
+    if guard.reasons and (not force or not all(group_guard.keys for group_guard in guards) or len(protocols) > 1):
         raise NotComparable(guard.reasons)
     latency_alone = LATENCY in metrics
     with_latency = not metrics or latency_alone or list(metrics) == [EVERY]
@@ -374,7 +375,3 @@ def p_of_pairs(pairs: Sequence[PairOfSystems]) -> dict[str, dict[tuple[str, str]
             if not metric.slice:
                 by_metric.setdefault(metric.name, {})[pair_of.a, pair_of.b] = metric.p_holm
     return by_metric
-
-
-def _protocols(systems: Sequence[System]) -> int:
-    return len({system.run.manifest.protocol for system in systems})

@@ -114,8 +114,7 @@ def cache_state(system: System, keys: Sequence[str]) -> str:
     rows = system.table([CACHE], keys).column(0)
     if LATENCY in system.run.column_names:
         rows = rows.filter(system.table([LATENCY], keys).column(0).is_valid())
-    words = plain(rows).unique().to_pylist()
-    states = {_CACHE_WORDS.get(str(word).lower(), "unknown") for word in words}
+    states = set(_states(plain(rows).unique()))
     if len(states) == 1:
         return states.pop()
     return "unknown" if "unknown" in states or not states else "mixed"
@@ -123,8 +122,11 @@ def cache_state(system: System, keys: Sequence[str]) -> str:
 
 def in_state(column: Any, state: str) -> Any:
     """Which rows of a cache column say that the cache was in a state: `hit` or `miss`."""
-    words = plain(column).to_pylist()
-    return np.array([_CACHE_WORDS.get(str(word).lower(), "unknown") == state for word in words], dtype=bool)
+    return np.array([word == state for word in _states(plain(column))], dtype=bool)
+
+
+def _states(words: Any) -> list[str]:
+    return [_CACHE_WORDS.get(str(word).lower(), "unknown") for word in words.to_pylist()]
 
 
 def _same_instrument(systems: Sequence[System]) -> list[str]:
@@ -142,10 +144,9 @@ def _same_instrument(systems: Sequence[System]) -> list[str]:
             )
         differing = [words for key, words in INSTRUMENT.items() if a.digests.get(key) != b.digests.get(key)]
         if differing:
-            what = ", ".join(differing)
-            changes = _rules_of_one(first, second) if differing == [INSTRUMENT["rules"]] else []
+            changes = _rules_of_one(first, second) if differing == [INSTRUMENT["rules"]] else ""
             changes = changes or _changes(first, second)
-            reasons.append(f"{pair} differ in {what}" + (f" ({'; '.join(changes)})" if changes else ""))
+            reasons.append(f"{pair} differ in {', '.join(differing)}" + (f" ({changes})" if changes else ""))
     return reasons
 
 
@@ -160,23 +161,22 @@ def _same_conditions(systems: Sequence[System]) -> list[str]:
                 _walk(fact, a[task].get(fact), b[task].get(fact), changes)
             if changes:
                 what = f"{task}: " if task else ""
-                more = f"; and {len(changes) - _NAMED_DIFFERENCES} more" if len(changes) > _NAMED_DIFFERENCES else ""
-                shown = "; ".join(changes[:_NAMED_DIFFERENCES]) + more
-                reasons.append(f"{first.name} and {second.name} were made under different conditions ({what}{shown})")
+                pair = f"{first.name} and {second.name}"
+                reasons.append(f"{pair} were made under different conditions ({what}{_first(changes)})")
     return reasons
 
 
-def _rules_of_one(first: System, second: System) -> list[str]:
+def _rules_of_one(first: System, second: System) -> str:
     """The rules that one of two runs alone has, each with what it is about."""
     rules = [{(at.rule["code"], at.slot["field"]) for at in system.run.layout.positions} for system in (first, second)]
-    return [
+    return "; ".join(
         f"{system.name} alone has {', '.join(f'{code} of {field}' if field else code for code, field in alone)}"
         for system, alone in ((first, sorted(rules[0] - rules[1])), (second, sorted(rules[1] - rules[0])))
         if alone
-    ]
+    )
 
 
-def _changes(first: System, second: System) -> list[str]:
+def _changes(first: System, second: System) -> str:
     """The settings that differ, as `name: A's value, B's value`; input files and gates change no judgement."""
     changes: list[str] = []
     inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
@@ -184,10 +184,13 @@ def _changes(first: System, second: System) -> list[str]:
     for key in sorted({*a, *b} - {"gates"}):
         if not (_is_input(a.get(key), inputs) or _is_input(b.get(key), inputs)):
             _walk(key, a.get(key), b.get(key), changes)
-    if len(changes) > _NAMED_DIFFERENCES:
-        rest = len(changes) - _NAMED_DIFFERENCES
-        changes = [*changes[:_NAMED_DIFFERENCES], f"and {rest} more"]
-    return changes
+    return _first(changes)
+
+
+def _first(changes: list[str]) -> str:
+    """The first few of some changes, and how many more there are."""
+    rest = len(changes) - _NAMED_DIFFERENCES
+    return "; ".join(changes[:_NAMED_DIFFERENCES] + ([f"and {rest} more"] if rest > 0 else []))
 
 
 def _is_input(value: Any, inputs: set[str]) -> bool:

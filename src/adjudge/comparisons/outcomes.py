@@ -88,12 +88,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def columns(self) -> set[str]:
         """The columns of samples.parquet that it reads."""
         named = {self.column, self.same_as, self.cluster} - {"", None}
-        return {str(name) for name in named} | {
-            *self.where,
-            *self.usable,
-            *self.right,
-            *(n for cell in (*self.hits, *self.base, *self.cells) for n in cell.where),
-        }
+        cells = (name for cell in (*self.hits, *self.base, *self.cells) for name in cell.where)
+        return {str(name) for name in named} | {*self.where, *self.usable, *self.right, *cells}
 
     @property
     def is_summed(self) -> bool:
@@ -148,10 +144,8 @@ def declared(run: Run) -> list[Outcome]:
     for outcome in outcomes:
         absent = sorted(outcome.columns() - set(run.column_names))
         if absent:
-            raise RunError(
-                f"{run.path}: metrics.json: outcome {outcome.name!r} reads {', '.join(absent)}, "
-                "which samples.parquet does not have"
-            )
+            what = f"outcome {outcome.name!r} reads {', '.join(absent)}, which samples.parquet does not have"
+            raise RunError(f"{run.path}: metrics.json: {what}")
     return outcomes
 
 

@@ -273,12 +273,7 @@ def pair(pairs: Pairs, settings: Settings) -> Paired:
             clusters = None
         pairs = replace(pairs, units=clusters)
     level = 1.0 - settings.alpha
-    drawing: Drawing = {
-        "seed": settings.seed,
-        "stream": stream,
-        "resamples": settings.resamples,
-        "level": level,
-    }
+    drawing: Drawing = {"seed": settings.seed, "stream": stream, "resamples": settings.resamples, "level": level}
     if pairs.statistic is not None:
         return Paired(pairs, settings, *_of_sums(pairs, pairs.statistic, settings, drawing), None)
     discordant = None

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from adjudge.comparisons.baseline import stored
 from adjudge.comparisons.guard import examine
 from adjudge.comparisons.outcomes import Outcome, chosen
 from adjudge.comparisons.systems import System, select
@@ -49,17 +50,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_state(path: Path) -> State | None:
     """The state of earlier looks; None where there was none. Another file is a ConfigError."""
-    if not path.exists():
-        return None
-    try:
-        state = msgspec.json.decode(path.read_bytes(), type=State)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{path}: is no state of a sequential gate: {error}") from None
-    if state.schema != SCHEMA:
-        raise ConfigError(f"{path}: has schema {state.schema!r}, expected {SCHEMA!r}")
-    return state
+    return stored(path, State, SCHEMA, "is no state of a sequential gate: {}") if path.exists() else None
 
 
 def look(candidate: str, baseline: str, state: State | None, *, alpha: float | None = None) -> Look:
@@ -120,15 +111,13 @@ def _count(state: State, first: System, second: System, outcome: Outcome, keys: 
     for item, difference in zip(first.items(keys), gain.tolist(), strict=True):
         if not np.isnan(difference):
             net[item] = net.get(item, 0.0) + difference
-    seen, new = set(state.seen), 0
-    for item in sorted(net):
-        short = hashlib.sha256(item.encode()).hexdigest()[: 2 * _DIGEST_BYTES]
-        if short in seen:
-            continue
-        seen.add(short)
-        state.seen.append(short)
-        new += 1
-        state.wins += net[item] > 0.0
-        state.losses += net[item] < 0.0
-        state.ties += net[item] == 0.0
-    return new
+    short_digests = {item: hashlib.sha256(item.encode()).hexdigest()[: 2 * _DIGEST_BYTES] for item in sorted(net)}
+    seen, before = set(state.seen), len(state.seen)
+    for item, digest in short_digests.items():
+        if digest not in seen:
+            seen.add(digest)
+            state.seen.append(digest)
+            state.wins += net[item] > 0.0
+            state.losses += net[item] < 0.0
+            state.ties += net[item] == 0.0
+    return len(state.seen) - before

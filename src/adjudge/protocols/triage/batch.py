@@ -76,10 +76,7 @@ class TriageBatch:
 
     def rows(self, chosen: NDArray[np.int64]) -> TriageBatch:
         """Some of the records, without their notes."""
-        return TriageBatch(
-            **{name: getattr(self, name)[..., chosen] for name in _COLUMNS},
-            meta_keys=self.meta_keys,
-        )
+        return TriageBatch(**{name: getattr(self, name)[..., chosen] for name in _COLUMNS}, meta_keys=self.meta_keys)
 
     def cell(self) -> NDArray[np.int64]:
         """Label and answer as one number, label · ANSWERS + answer."""

@@ -43,13 +43,7 @@ def _over_all(classes: Classes) -> list[Outcome]:
 
 
 def _rate(
-    name: str,
-    equals: dict[str, Any],
-    label: str | None,
-    better: str = "",
-    worse: str = "",
-    *,
-    on_request: bool = False,
+    name: str, equals: dict[str, Any], label: str | None, better: str = "", worse: str = "", *, on_request: bool = False
 ) -> Outcome:
     """The share of records, or of those with one label, whose column holds some word."""
     ((column, words),) = equals.items()

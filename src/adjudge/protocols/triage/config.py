@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,11 @@ class TriageConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     def run_names(self) -> list[str | None]:
         """The name of each run: none for the first, for further ones that of their first file, made different."""
-        names: list[str | None] = []
-        for index, files in enumerate(self.results):
+        names: list[str | None] = [None]
+        for files in self.results[1:]:
             stem = Path(files[0]).name.partition(".")[0] or "stdin"
-            name = stem
-            count = 2
-            while index and name in names:
-                name, count = f"{stem}-{count}", count + 1
-            names.append(name if index else None)
+            choices = chain([stem], (f"{stem}-{number}" for number in count(2)))
+            names.append(next(name for name in choices if name not in names))
         return names
 
 

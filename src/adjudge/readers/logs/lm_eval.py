@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ from adjudge.readers.settings import in_words
 INVALID = "[invalid]"
 _SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(?:\.gz|\.zst)?")
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
-_RULES = {"mean": "mean", "": "mean"}
+_LOOKED_AT = 2001
+"""Records whose metrics are those of the file."""
 
 
 class _Sample(msgspec.Struct, gc=False):
@@ -222,14 +224,12 @@ def _names(path: str) -> tuple[list[str], set[str]]:
     """The metrics that are a number a sample, and those that are none."""
     names: dict[str, None] = {}
     left_out: set[str] = set()
-    for place, (_, row) in enumerate(decoded_lines(path, dict[str, Any])):
+    for _, row in islice(decoded_lines(path, dict[str, Any]), _LOOKED_AT):
         for name, value in _scores(row).items():
             if isinstance(value, bool) or number_of(value) is not None:
                 names[name] = None
             elif value is not None:
                 left_out.add(name)
-        if place >= 2000:
-            break
     return [name for name in names if name not in left_out], left_out
 
 
@@ -268,7 +268,7 @@ def _conditions(results: _Results, task: str) -> dict[str, Any]:
         "n_shot": results.n_shot.get(task),
         "chat_template": results.chat_template_sha,
         "system_instruction": results.system_instruction_sha,
-        "metric": [entry.get("metric") for entry in config.get("metric_list") or () if isinstance(entry, dict)],
+        "metric": [entry.get("metric") for entry in _metrics(results, task)],
         "prompt": content_hash(config.get("doc_to_text"), config.get("description"), config.get("fewshot_delimiter")),
         "generation": config.get("generation_kwargs") or {},
         "seeds": [results.config.get(name) for name in _SEEDS],
@@ -277,18 +277,20 @@ def _conditions(results: _Results, task: str) -> dict[str, Any]:
     }
 
 
+def _metrics(results: _Results, task: str) -> list[dict[str, Any]]:
+    """What the task says of each of its metrics."""
+    listed = results.configs.get(task, {}).get("metric_list") or ()
+    return [entry for entry in listed if isinstance(entry, dict)]
+
+
 def _printed(results: _Results, task: str, model: str, names: list[str]) -> Iterator[Printed]:
-    aggregation = {
-        entry.get("metric"): str(entry.get("aggregation") or "")
-        for entry in results.configs.get(task, {}).get("metric_list") or ()
-        if isinstance(entry, dict)
-    }
+    aggregation = {entry.get("metric"): str(entry.get("aggregation") or "") for entry in _metrics(results, task)}
     for key, value in results.results.get(task, {}).items():
         number = number_of(value)
         metric, comma, of_filter = key.partition(",")
         if number is None or not comma:
             continue
         base = metric.removesuffix("_stderr")
-        known = f"{base},{of_filter}" in names and aggregation.get(base, "mean") in _RULES
+        known = f"{base},{of_filter}" in names and aggregation.get(base, "mean") in {"mean", ""}
         rule = "" if not known else "standard error" if metric != base else "mean"
         yield Printed(name=metric, value=number, model=model, task=task, check=f"{base},{of_filter}", rule=rule)

@@ -6,6 +6,7 @@ several. Tests with the same content are repeats of one. A result with failureRe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -133,9 +134,7 @@ def _system(row: _Result) -> tuple[str, int]:
 def _models(rows: list[tuple[int, _Result]]) -> dict[tuple[str, int], str]:
     """The name of every provider, with the prompt where one provider has several."""
     systems = dict.fromkeys(_system(row) for _, row in rows)
-    prompts: dict[str, int] = {}
-    for provider, _ in systems:
-        prompts[provider] = prompts.get(provider, 0) + 1
+    prompts = Counter(provider for provider, _ in systems)
     labels = {_system(row): str((row.prompt or {}).get("label") or row.prompt_idx) for _, row in rows}
     return {
         system: system[0] if prompts[system[0]] == 1 else f"{system[0]}, prompt {system[1] + 1}: {labels[system][:40]}"
