@@ -224,7 +224,7 @@ def _inspect(kind: str) -> Writer:
         spec = inspect_log.Spec("m", sample_ids=(1, 2, 3, 4))
         values = ["C", "I", "N", None]
         attempts = [inspect_log.Attempt(k + 1, 1, values[k], None if values[k] else "timeout") for k in range(4)]
-        writer = inspect_log.write_eval if kind == "eval" else inspect_log.write_json
+        writer = inspect_log.write_eval if kind == "eval" else logs.document
         return ["score", str(writer(folder / f"log.{kind}", inspect_log.document(spec, attempts)))]
 
     return write

@@ -30,7 +30,7 @@ WRITERS = {
     "deepeval": lambda folder: f.deepeval(folder / "a.json", ATTEMPTS),
     "every_eval_ever": lambda folder: f.every_eval_ever(folder / "a_samples.jsonl", ATTEMPTS),
     "helm": lambda folder: f.helm(folder, ATTEMPTS),
-    "inspect": lambda folder: g.write_json(
+    "inspect": lambda folder: f.document(
         folder / "a.json", g.document(g.Spec("m", sample_ids=(1, 2)), [g.Attempt(1, 1, "C"), g.Attempt(2, 1, "I")])
     ),
     "lm_eval": lambda folder: f.lm_eval(folder, ATTEMPTS),

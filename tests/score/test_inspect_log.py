@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.score import formats as f
 
 import adjudge
 from adjudge.errors import InputError, NotComparable
@@ -36,7 +37,7 @@ def log_of(attempts, **spec):
 def both(tmp_path):
     """The same log as `.eval` and as JSON."""
     log = log_of(four_hundred())
-    return g.write_eval(tmp_path / "a.eval", log), g.write_json(tmp_path / "a.json", log)
+    return g.write_eval(tmp_path / "a.eval", log), f.document(tmp_path / "a.json", log)
 
 
 def test_every_attempt_stands_in_the_denominator(both, judge, value):
@@ -117,7 +118,7 @@ def test_a_sample_after_the_last_summary_of_a_crashed_log_is_read_from_its_membe
     assert judge(path).metrics["buckets"]["m"]["failed"] == 1
 
 
-@pytest.mark.parametrize("write", [g.write_eval, g.write_json])
+@pytest.mark.parametrize("write", [g.write_eval, f.document])
 def test_tokens_of_the_cache_are_kept_where_the_log_has_them(tmp_path, judge, write):
     log = log_of(four_hundred())
     first, second = log["samples"][:2]
@@ -132,7 +133,7 @@ def test_tokens_of_the_cache_are_kept_where_the_log_has_them(tmp_path, judge, wr
 
 def test_a_requeued_sample_counts_once_the_last(tmp_path, judge):
     log = log_of([g.Attempt(1, 1, "I"), g.Attempt(2, 1, "I"), g.Attempt(1, 1, "C")])
-    for write, name in ((g.write_json, "a.json"), (g.write_eval, "a.eval")):
+    for write, name in ((f.document, "a.json"), (g.write_eval, "a.eval")):
         run = judge(write(tmp_path / name, log))
         counts = run.metrics["buckets"]["m"]
         assert (counts["passed"], counts["n"]) == (1, 2)

@@ -242,9 +242,3 @@ def write_example(folder: Path, seed: int, *, samples: int = 150, epochs: int = 
         attempts = attempts_of(seed, model, samples=samples, epochs=epochs, skill=skill)
         paths.append(write_eval(path, document(spec, attempts)))
     return paths
-
-
-def write_json(path: Path, log: dict[str, Any]) -> Path:
-    """The log as one JSON document, indented as Inspect does."""
-    path.write_text(json.dumps(log, indent=2, ensure_ascii=False), encoding="utf-8")
-    return path

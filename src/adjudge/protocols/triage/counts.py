@@ -102,33 +102,12 @@ class Block:
 
 
 @dataclass
-class Column:
-    """Values to be averaged: how many, and those batches in which any is not 0."""
-
-    rows: int = 0
-    values: list[Floats] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, values: Floats) -> Column:
-        """The values of a batch."""
-        return cls(values.size, [values] if values.any() else [])
-
-    def add(self, other: Column) -> None:
-        """Add those of another batch."""
-        self.rows += other.rows
-        self.values += other.values
-
-    def mean(self) -> float | None:
-        """Their mean, correctly rounded; None without values."""
-        units = exact.total(np.concatenate(self.values)) if self.values else 0
-        return exact.rounded(units, self.rows) if self.rows else None
-
-
-@dataclass
 class Configuration:
     """Everything of one configuration that is no block: what is averaged by trial, times by cache state, provenance."""
 
-    averaged: dict[int, list[Column]] = field(default_factory=dict)
+    rows: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """By trial and what is averaged, how many values there are, and in `units` their exact sum."""
+    units: Counter[tuple[int, str]] = field(default_factory=Counter)
     states: dict[int, Ints] = field(default_factory=dict)
     times: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
     waits: dict[int, list[tuple[Floats, Ints]]] = field(default_factory=dict)
@@ -148,18 +127,19 @@ class Configuration:
         """Add what a later batch found, whose samples are numbered from `first_sample` on."""
         for state, waits in other.waits.items():
             self.waits.setdefault(state, []).extend((times, sample + first_sample) for times, sample in waits)
-        for trial, columns in other.averaged.items():
-            have = self.averaged.setdefault(trial, [Column() for _ in AVERAGED])
-            for kept, more in zip(have, columns, strict=True):
-                kept.add(more)
         for trial, states in other.states.items():
             self.states[trial] = self.states[trial] + states if trial in self.states else states
         for key, values in other.times.items():
             self.times.setdefault(key, []).extend(values)
         for name in ("cache", "answers_of_unknown_cache", "possibly_cached", "carries", "received", "histogram"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in (*_FACTS.values(), "temperatures"):
+        for name in (*_FACTS.values(), "temperatures", "rows", "units"):
             getattr(self, name).update(getattr(other, name))
+
+    def mean(self, trial: int, name: str) -> float | None:
+        """The mean of what is averaged over a trial, correctly rounded; None without values."""
+        rows = self.rows[trial, name]
+        return exact.rounded(self.units[trial, name], rows) if rows else None
 
 
 @dataclass
@@ -250,18 +230,14 @@ def _configuration(
     usable = batch.confidence_state == GIVEN
     counted = Configuration(received=rows.size)
     latency = np.where(np.isnan(batch.times[LATENCY]), batch.times[TOTAL], batch.times[LATENCY])
-    columns = (
-        (batch.confidence, usable),
-        (latency, ~np.isnan(latency)),
-        (batch.tool_count, None),
-        (batch.tool_seconds, None),
-    )
+    confidence = np.where(usable, batch.confidence, np.nan)
+    columns = (confidence, latency, batch.tool_count.astype(np.float64), batch.tool_seconds)
     for t, _ in _tally(trial):
         mine = answered & (trial == t)
-        counted.averaged[t] = [
-            Column.of(column[mine if use is None else mine & use].astype(np.float64, copy=False))
-            for column, use in columns
-        ]
+        for name, column in zip(AVERAGED, columns, strict=True):
+            values = column[mine & ~np.isnan(column)]
+            counted.rows[t, name] = values.size
+            counted.units[t, name] = exact.total(values) if values.any() else 0
         counted.states[t] = np.bincount(batch.confidence_state[mine], minlength=len(CONFIDENCE_STATES))
     counted.cache = np.bincount(batch.cache[rows], minlength=len(CACHE_STATES))
     answered_unknown = received & (batch.cache == UNKNOWN) & (batch.answer != ERRORED)

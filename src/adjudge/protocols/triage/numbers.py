@@ -77,7 +77,7 @@ class Numbers:
         """A share of the records, by Wilson; with the design effect of the samples over several trials."""
         base = sum(cells[cell] for cell in rate.base)
         if self.clusters is None or not base:
-            return _wilson(sum(cells[cell] for cell in rate.hits), base, rate.why)
+            return share_of(sum(cells[cell] for cell in rate.hits), base, rate.why)
         of, among = (self.clusters[:, list(chosen)].sum(axis=1) for chosen in (rate.hits, rate.base))
         return cluster_wilson(of[among > 0], among[among > 0])
 
@@ -109,11 +109,11 @@ class Numbers:
         spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
         cross = (tp * tn - fp * fn) / math.sqrt(spread) if spread else None
         constant = "truth or answer is the same on every row among the answered"
-        recalls = _mean(_share(tp, tp + fn), _share(tn, tn + fp))
-        recalls_of_all = _mean(_share(tp, of_p), _share(tn, of_n))
+        recalls = _mean(_quotient(tp, tp + fn), _quotient(tn, tn + fp))
+        recalls_of_all = _mean(_quotient(tp, of_p), _quotient(tn, of_n))
         return {
-            f"f1_{p}": value_alone(_share(2 * tp, 2 * tp + fp + fn), answered, f"nothing is or was called {p!r}"),
-            f"f1_{n}": value_alone(_share(2 * tn, 2 * tn + fp + fn), answered, f"nothing is or was called {n!r}"),
+            f"f1_{p}": value_alone(_quotient(2 * tp, 2 * tp + fp + fn), answered, f"nothing is or was called {p!r}"),
+            f"f1_{n}": value_alone(_quotient(2 * tn, 2 * tn + fp + fn), answered, f"nothing is or was called {n!r}"),
             "balanced_accuracy": value_alone(recalls, answered, "a class has no answered row"),
             "balanced_accuracy_all": value_alone(recalls_of_all, samples, "a class has no row"),
             "mcc": value_alone(cross, answered, constant),
@@ -177,15 +177,15 @@ class Numbers:
         return calibration.ece_value(scores.confidence, scores.correct, bins=self.bins, tally=scores.tally, **way)
 
 
+@lru_cache(maxsize=1 << 14)
+def share_of(hits: int, base: int, why: str) -> Estimate:
+    """A share by Wilson, null where the base is empty; those of many small blocks are mostly the same few."""
+    return wilson(hits, base) if base else Estimate.null(why, method="wilson")
+
+
 def value_alone(value: float | None, n: int, why: str = "no rows with a confidence") -> Estimate:
     """An estimate without an interval."""
     return Estimate.null(why, n=n) if value is None else Estimate(value=value, n=n, method=_VALUE_ALONE)
-
-
-@lru_cache(maxsize=1 << 14)
-def _wilson(hits: int, base: int, why: str) -> Estimate:
-    """Those of many small blocks are mostly the same few."""
-    return wilson(hits, base) if base else Estimate.null(why, method="wilson")
 
 
 def _clusters(patterns: Mapping[Pattern, int]) -> Ints:
@@ -204,7 +204,7 @@ def _columns(cells: Ints) -> Ints:
     return tables
 
 
-def _share(hits: int, base: int) -> float | None:
+def _quotient(hits: int, base: int) -> float | None:
     return hits / base if base else None
 
 

@@ -16,12 +16,12 @@ from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Columns, F
 from adjudge.protocols.triage.config import Costs, TriageConfig
 from adjudge.protocols.triage.counts import Ints, Scores
 from adjudge.protocols.triage.matching import batches, role, same_as_before
+from adjudge.protocols.triage.numbers import share_of
 from adjudge.protocols.triage.rows import ResultRows
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.blocks import Block, blocks
 from adjudge.readers.records import AS_IT_IS
 from adjudge.readers.sources import open_source
-from adjudge.stats.estimate import Estimate
 from adjudge.stats.operating_point import cheapest_point, operating_point
 from adjudge.stats.proportions import wilson
 
@@ -110,18 +110,14 @@ def apply(
         "threshold": threshold,
         "answered": answered,
         "coverage": wilson(answered, of_p + of_n).to_dict(),
-        "error_answered": _share(errors, answered, "nothing is answered at this threshold"),
-        f"{p}_slip_rate": _share(slips, of_p, f"no sample is labelled {p!r}"),
-        f"{n}_false_flag_rate": _share(flags, of_n, f"no sample is labelled {n!r}"),
+        "error_answered": share_of(errors, answered, "nothing is answered at this threshold").to_dict(),
+        f"{p}_slip_rate": share_of(slips, of_p, f"no sample is labelled {p!r}").to_dict(),
+        f"{n}_false_flag_rate": share_of(flags, of_n, f"no sample is labelled {n!r}").to_dict(),
     }
     if costs is not None:
         review = of_p + of_n - answered
         applied["cost"] = (slips * costs.slip + flags * costs.flag + review * costs.review) / (of_p + of_n)
     return applied
-
-
-def _share(hits: int, base: int, why: str) -> dict[str, Any]:
-    return (wilson(hits, base) if base else Estimate.null(why, method="wilson")).to_dict()
 
 
 def _cost(label: Any, answer: Any, costs: Costs) -> Any:

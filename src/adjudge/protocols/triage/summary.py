@@ -43,13 +43,12 @@ from adjudge.protocols.triage.facts import factors, refuse_mixtures
 from adjudge.protocols.triage.latency import latency, latency_estimates
 from adjudge.protocols.triage.metrics import FN, FP, TN, TP, aliases, both, cell
 from adjudge.protocols.triage.notes import judged, notes
-from adjudge.protocols.triage.numbers import Draw, Numbers
+from adjudge.protocols.triage.numbers import Draw, Numbers, share_of
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
 from adjudge.readers.sources import refuse_many_slices
 from adjudge.stats import calibration, exact, selective
 from adjudge.stats.estimate import Estimate
-from adjudge.stats.proportions import wilson
 
 SLICE_VALUES = 50
 PROMPTS_SHOWN = 20
@@ -155,9 +154,7 @@ class _View:
         p, n = self.classes
         values = {name: estimate.value for name, estimate in numbers.items()}
         values |= {alias: values[name] for alias, name in aliases(self.classes).items()}
-        averages = {
-            f"avg_{name}": column.mean() for name, column in zip(AVERAGED, self.counted.averaged[trial], strict=True)
-        }
+        averages = {f"avg_{name}": self.counted.mean(trial, name) for name in AVERAGED}
         states = dict(zip(CONFIDENCE_STATES, self.counted.states[trial].tolist(), strict=True))
         return {
             "total": int(counts.sum()),
@@ -235,9 +232,7 @@ def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
         if len(pattern) > 1:
             repeated += count
             flipped += count if len({place for _, place in pattern}) > 1 else 0
-    if not repeated:
-        return Estimate.null("no sample has several trials", method="wilson")
-    return wilson(flipped, repeated)
+    return share_of(flipped, repeated, "no sample has several trials")
 
 
 def _buckets(counts: Ints) -> dict[str, int]:

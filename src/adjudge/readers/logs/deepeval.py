@@ -75,7 +75,6 @@ def header(path: str) -> Log:
     thresholds = {metric.name: metric.threshold for metric in metrics}
     task = run.dataset_alias or ""
     log = Log(
-        format="deepeval",
         title="DeepEval test run",
         files=[path],
         models=[model],

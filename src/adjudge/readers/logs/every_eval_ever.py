@@ -104,7 +104,6 @@ def header(path: str) -> Log | None:
     aggregate = decoded_file(str(record), _Aggregate) if known else _Aggregate()
     configs = [content_hash(result.metric_config) for result in aggregate.evaluation_results]
     return Log(
-        format="every_eval_ever",
         title=f"Every-Eval-Ever {VERSION} instances",
         files=[path, *([str(record)] if known else [])],
         models=list(models),

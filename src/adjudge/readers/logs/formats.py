@@ -105,7 +105,7 @@ def header_of(path: str) -> Log | None:
                 raise InputError(f"is {form.title} behind a URL: copy it to a local file first", file=path)
             with _known_shape(path, form.title):
                 log: Log | None = _module(form.name).header(path)
-            return log
+            return log and msgspec.structs.replace(log, format=form.name)
     if head.is_zip:
         raise InputError("is a zip, but no log that is known", file=path)
     return _records_header(path, head)

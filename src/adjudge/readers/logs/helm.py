@@ -106,7 +106,6 @@ def header(path: str) -> Log:
     folder = Path(path).parent
     files = [path, *(str(folder / name) for name in (_SPEC, _STATE, _STATS) if (folder / name).is_file())]
     return Log(
-        format="helm",
         title="HELM run",
         files=files,
         models=[model],

@@ -44,7 +44,8 @@ _SAMPLE = re.compile(r"samples/(.+)_epoch_(\d+)(?:\.json|/sample\.json)")
 _LOOKED_AT = 200  # samples that name the scores where there is no summary
 _LONGEST_META = 4000
 _RULES = {"accuracy": "mean", "mean": "mean", "stderr": "standard error", "std": "standard deviation"}
-_FORMAT_REASON, _REFUSAL = "invalid_response_format", "refusal"
+_STATUS_OF = {"invalid_response_format": UNPARSED, "refusal": ABSTAINED}
+"""What a score without a number means, by the reason that it gives."""
 # Settings of a generation that change how fast it is, not what is asked.
 _OPERATION = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 
@@ -55,6 +56,10 @@ class _Score(msgspec.Struct, gc=False):
     explanation: Any = None
     reason: str | None = None
     metadata: dict[str, Any] | None = None
+
+    @property
+    def why(self) -> str | None:
+        return self.reason or (self.metadata or {}).get("unscored_reason")
 
 
 class _Usage(msgspec.Struct, gc=False):
@@ -159,7 +164,6 @@ def header(path: str) -> Log:
         what = "attempts that were made again, of which the last counts"
         notes.append(f"{evaluation.task} of {evaluation.model}: {what}: {again:,}")
     log = Log(
-        format="inspect_log",
         title=f"Inspect log, version {head.version}, {'zip' if _is_zip(path) else 'JSON'}",
         files=[path],
         models=[evaluation.model],
@@ -237,9 +241,7 @@ def _score(score: _Score, log: Log, sample: _Sample, name: str) -> Score:
         raise InputError(what, file=log.path, hint="--scorer names another one.")
     if not math.isnan(number.value) or number.status == ABSTAINED:
         return number
-    reason = score.reason or (score.metadata or {}).get("unscored_reason")
-    status = UNPARSED if reason == _FORMAT_REASON else ABSTAINED if reason == _REFUSAL else ERRORED
-    return number._replace(status=status)
+    return number._replace(status=_STATUS_OF.get(score.why or "", ERRORED))
 
 
 def _why_unscored(score: _Score | None, read: Score) -> str | None:
@@ -247,7 +249,7 @@ def _why_unscored(score: _Score | None, read: Score) -> str | None:
         return None
     if score is None:
         return "the sample has no such score"
-    return score.reason or (score.metadata or {}).get("unscored_reason") or "the score is no number, without a reason"
+    return score.why or "the score is no number, without a reason"
 
 
 def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:

@@ -84,7 +84,6 @@ def header(path: str) -> Log | None:
     names, left_out = _names(path)
     model = _model(results) or Path(path).parent.name or "unnamed"
     log = Log(
-        format="lm_eval",
         title="lm-eval samples",
         files=[path, *([] if results_file is None else [str(results_file)])],
         models=[model],

@@ -52,7 +52,6 @@ def header(path: str) -> Log:
     model = _model(spec)
     task = str(spec.get("base_eval") or spec.get("eval_name") or "")
     log = Log(
-        format="openai_evals",
         title="OpenAI evals log",
         files=[path],
         models=[model],

@@ -63,7 +63,6 @@ def header(path: str) -> Log:
     models = _models(rows)
     checks = [_MAIN, *dict.fromkeys(name for _, row in rows for name, _ in _components(row))]
     log = Log(
-        format="promptfoo",
         title="promptfoo results, version 3" if document else "promptfoo results, JSON Lines",
         files=[path],
         models=sorted(set(models.values())),

@@ -134,7 +134,7 @@ class Log(msgspec.Struct, kw_only=True):
     a log in which nothing was scored.
     """
 
-    format: str
+    format: str = ""
     title: str
     files: list[str]
     models: list[str] = []
