@@ -165,7 +165,8 @@ def compare(  # noqa: PLR0913 -- public: every choice of a comparison by its nam
         status=guard.status,
         reasons=guard.reasons,
         notes=[*guard.notes, *notes],
-        forced=bool(guard.reasons) or any(item.latency_forced for item in pairs),
+        forced=bool(guard.reasons)
+        or any(item.latency and item.latency.compared and item.latency.why for item in pairs),
         factor=factor,
         varied=guard.varied,
         alpha=alpha,
@@ -258,10 +259,6 @@ class _Pair:
             latency=self.latency,
             flipped=flips(_flipping(self.outcomes), self.first, self.second, self.keys, evidence=evidence),
         )
-
-    @property
-    def latency_forced(self) -> bool:
-        return self.latency is not None and self.latency.compared and self.latency.why is not None
 
     def _latency(self, *, force: bool) -> Latency | None:
         if any(LATENCY not in system.run.column_names for system in (self.first, self.second)):

@@ -132,7 +132,9 @@ def _states(words: Any) -> list[str]:
 def _same_instrument(systems: Sequence[System]) -> list[str]:
     """Protocol, version, and the digests of what the samples were judged with."""
     reasons = []
-    for first, second in _distinct_runs(systems):
+    for first, second in combinations(systems, 2):
+        if first.run is second.run or first.run.path == second.run.path:
+            continue
         a, b = first.run.manifest, second.run.manifest
         pair = f"{first.name} and {second.name}"
         if a.protocol != b.protocol:
@@ -281,13 +283,14 @@ def _one_factor(
 ) -> tuple[dict[str, list[Any]], list[str], list[str]]:
     """The factors that vary, the reasons against, and what is not recorded."""
     compared = [_differing(*pair, keys) for pair in combinations(systems, 2)]
-    differ = [name for name in _ordered(systems) if any(name in differing for differing, _ in compared)]
-    varied = {name: _values(systems, name) for name in differ}
+    differing = {name for names, _ in compared for name in names}
+    unknown = {name for _, names in compared for name in names}
+    varied = {name: _values(systems, name) for name in _ordered(systems) if name in differing}
     reasons: list[str] = []
     notes = [
         f"{name} is recorded for some of the runs only, so nothing shows that it was the same"
         for name in _ordered(systems)
-        if any(name in unknown for _, unknown in compared)
+        if name in unknown
     ]
     if factor is not None:
         if factor not in varied:
@@ -400,7 +403,3 @@ def _components(text: str) -> dict[str, Any]:
 
 def _listed(values: Sequence[Any]) -> str:
     return ", ".join(_brief(value) for value in values)
-
-
-def _distinct_runs(systems: Sequence[System]) -> list[tuple[System, System]]:
-    return [(a, b) for a, b in combinations(systems, 2) if a.run is not b.run and a.run.path != b.run.path]

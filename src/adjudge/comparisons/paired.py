@@ -280,12 +280,8 @@ def pair(pairs: Pairs, settings: Settings) -> Paired:
     tests: list[PValue] = []
     if pairs.outcome.kind == "binary":
         yes, also = first > 0.5, second > 0.5
-        discordant = Discordant(
-            both=int((yes & also).sum()),
-            only_a=int((yes & ~also).sum()),
-            only_b=int((~yes & also).sum()),
-            neither=int((~yes & ~also).sum()),
-        )
+        neither, only_b, only_a, both = np.bincount(2 * yes + also, minlength=4).tolist()
+        discordant = Discordant(both=both, only_a=only_a, only_b=only_b, neither=neither)
         tests = [test(discordant.only_a, discordant.only_b) for test in (mcnemar_exact, mcnemar_midp, mcnemar_chi2)]
         if first.size == 0:
             tests = [PValue(p=None, why="no pairs", method=test.method) for test in tests]

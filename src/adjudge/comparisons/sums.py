@@ -75,12 +75,7 @@ def summed(outcome: Outcome, first: pa.Table, second: pa.Table, inside: Any) -> 
     scores = [_Scores.of(outcome, rows, inside) for rows in (first, second)]
     if outcome.kind == "ece":
         a, b = (score.gaps(outcome.bins) for score in scores)
-        return Summed(
-            a,
-            b,
-            calibration.ece_of_sums,
-            _exact(scores, lambda c, right: calibration.ece_value(c, right, bins=outcome.bins)),
-        )
+        return Summed(a, b, calibration.ece_of_sums, _exact(scores, partial(calibration.ece_value, bins=outcome.bins)))
     if outcome.kind in {"brier", "log_loss"}:
         a, b = (score.losses(outcome.kind) for score in scores)
         return Summed(a, b, _ratio)

@@ -9,7 +9,7 @@ from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
 from adjudge.protocols.common.columns import coded
-from adjudge.protocols.score.batch import Codes, ScoreBatch
+from adjudge.protocols.score.batch import ScoreBatch
 from adjudge.protocols.score.rules import CHAIN
 from adjudge.readers.logs.record import SCORED
 
@@ -20,16 +20,11 @@ _SCORED = VERDICTS.index("scored")
 _BUCKET = np.array([BUCKETS.index("passed" if word == "scored" else word) for word in VERDICTS], dtype=np.int8)
 
 
-def verdicts_of(batch: ScoreBatch) -> Codes:
-    """What became of every attempt, as an index into VERDICTS."""
-    with np.errstate(invalid="ignore"):
-        reached = np.where(np.isnan(batch.threshold), _SCORED, np.where(batch.score >= batch.threshold, 0, 1))
-    return np.where(batch.status == SCORED, reached, batch.status + _SCORED).astype(np.int8)
-
-
 def decided(batch: ScoreBatch, evidence: Evidence) -> dict[str, pa.Array]:
     """The columns that follow from the batch and its evidence."""
-    verdict = verdicts_of(batch)
+    with np.errstate(invalid="ignore"):
+        reached = np.where(np.isnan(batch.threshold), _SCORED, np.where(batch.score >= batch.threshold, 0, 1))
+    verdict = np.where(batch.status == SCORED, reached, batch.status + _SCORED).astype(np.int8)
     chain = evidence.layout.positions_of(*CHAIN)
     outcome = evidence.outcome[chain]
     judged = _BUCKET[verdict] == 0

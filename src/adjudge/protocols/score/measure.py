@@ -91,11 +91,12 @@ def measure(block: Block) -> dict[str, Estimate]:
     attempts = block.attempts
     scored, value = block.of_rows(attempts.scored), block.of_rows(attempts.value)
     everything = np.ones(block.n, dtype=bool)
+    passed, why = block.of_rows(attempts.passed), no_threshold(block)
     estimates = {
         "mean_score": block.mean(value, everything, "mean_score", "no attempts"),
         "mean_score_scored": block.mean(value, scored, "mean_score_scored", "no attempt has a score"),
         **_bounds(block, value, scored),
-        "pass_rate": _pass_rate(block),
+        "pass_rate": block.rate(passed) if why is None else Estimate.null(why, n=block.n, method="wilson"),
         "coverage": block.rate(scored),
     }
     for name, status in _STATUS_RATES.items():
@@ -122,11 +123,6 @@ def no_threshold(block: Block) -> str | None:
         if np.isnan(block.column("threshold")).any()
         else None
     )
-
-
-def _pass_rate(block: Block) -> Estimate:
-    why = no_threshold(block)
-    return Estimate.null(why, n=block.n, method="wilson") if why else block.rate(block.of_rows(block.attempts.passed))
 
 
 def _bounds(block: Block, value: Floats, scored: NDArray[np.bool_]) -> dict[str, Estimate]:

@@ -198,11 +198,12 @@ def _checks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> 
 
 def _thresholds(attempts: Attempts) -> dict[str, float | None]:
     """The threshold of every task, None where it has none."""
-    thresholds: dict[str, float | None] = {}
-    for task, rows in attempts.split(np.arange(attempts.n), "task") if attempts.n else ():
-        bound = float(attempts.columns["threshold"][rows[0]])
-        thresholds[task] = None if np.isnan(bound) else bound
-    return thresholds
+    if not attempts.n:
+        return {}
+    bounds = {
+        task: attempts.columns["threshold"][rows[0]] for task, rows in attempts.split(np.arange(attempts.n), "task")
+    }
+    return {task: None if np.isnan(bound) else float(bound) for task, bound in bounds.items()}
 
 
 def _buckets(attempts: Attempts, rows: Ints) -> dict[str, int]:

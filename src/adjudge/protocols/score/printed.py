@@ -88,17 +88,9 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
             chosen = of_model[attempts.columns["task"][of_model] == attempts.words["task"].index(item.task)]
         again = recomputed(attempts, item, chosen)
         over_all = _over_all(attempts, item, chosen, main) if item.rule in {"mean", PASSED} else None
-        rows.append(
-            [
-                item.model,
-                item.task or "–",
-                f"{item.check}: {item.name}" if item.check else item.name,
-                item.value,
-                again,
-                over_all,
-                _why(attempts, item, chosen, again, over_all),
-            ]
-        )
+        label = f"{item.check}: {item.name}" if item.check else item.name
+        why = _why(attempts, item, chosen, again, over_all)
+        rows.append([item.model, item.task or "–", label, item.value, again, over_all, why])
     if not rows:
         return None
     return Section(

@@ -67,7 +67,10 @@ def table_of(
             "target": _targets(column_of(table, "target")),
             **{name: column_of(table, name) for name in ("cached", "named", "truth")},
             **{f"check.{name}": without_nan(batch.checks[place]) for place, name in enumerate(checks)},
-            **{f"check.{name}.passed": _booleans(batch.passed[place]) for place, name in enumerate(checks)},
+            **{
+                f"check.{name}.passed": pa.array(passed == 1, mask=passed < 0)
+                for name, passed in zip(checks, batch.passed, strict=True)
+            },
             **_slices(column_of(table, "meta"), slices),
         }
     )
@@ -168,10 +171,6 @@ def _numbers(column: pa.Array) -> Any:
 def _flags(columns: Sequence[pa.Array], n: int) -> Any:
     flags = [column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False) for column in columns]
     return _stacked(flags, n).astype(np.int8)
-
-
-def _booleans(values: Any) -> pa.Array:
-    return pa.array(values == 1, mask=values < 0)
 
 
 def _stacked(columns: Sequence[Any], n: int) -> Any:

@@ -117,9 +117,15 @@ _ALL = tuple(range(CELLS))
 _ANSWERED = (TP, FN, FP, TN)
 
 
-def both(answer: int) -> tuple[int, int]:
-    """The cells of an answer, whatever the label."""
-    return cell(POSITIVE, answer), cell(NEGATIVE, answer)
+CELLS_OF = {
+    "passed": (TP, TN),
+    "failed": (FN, FP),
+    "abstained": (cell(POSITIVE, ABSTAINED), cell(NEGATIVE, ABSTAINED)),
+    "errored": (cell(POSITIVE, ERRORED), cell(NEGATIVE, ERRORED)),
+    "unparsed": (cell(POSITIVE, UNPARSED), cell(NEGATIVE, UNPARSED)),
+    "missing": (cell(POSITIVE, MISSING), cell(NEGATIVE, MISSING)),
+}
+"""The cells of every bucket, whatever the label."""
 
 
 class Rate(NamedTuple):
@@ -154,8 +160,9 @@ def rates(classes: Classes) -> dict[str, Rate]:
         f"abstain_rate_{p}": Rate((cell(POSITIVE, ABSTAINED),), _POSITIVES, no_p),
         f"abstain_rate_{n}": Rate((cell(NEGATIVE, ABSTAINED),), _NEGATIVES, no_n),
     }
-    for name, answer in (("abstain", ABSTAINED), ("error", ERRORED), ("unparsed", UNPARSED), ("missing", MISSING)):
-        by_name[f"{name}_rate"] = Rate(both(answer), _ALL, nobody)
+    buckets = {"abstain": "abstained", "error": "errored", "unparsed": "unparsed", "missing": "missing"}
+    for name, bucket in buckets.items():
+        by_name[f"{name}_rate"] = Rate(CELLS_OF[bucket], _ALL, nobody)
     return by_name
 
 

@@ -15,17 +15,7 @@ from adjudge.errors import ConfigError
 from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.triage import charts
-from adjudge.protocols.triage.batch import (
-    ABSTAINED,
-    ANSWERS,
-    CONFIDENCE_STATES,
-    ERRORED,
-    MISSING,
-    NEGATIVE,
-    POSITIVE,
-    PROVENANCE,
-    UNPARSED,
-)
+from adjudge.protocols.triage.batch import ABSTAINED, ANSWERS, CONFIDENCE_STATES, NEGATIVE, POSITIVE, PROVENANCE
 from adjudge.protocols.triage.comparable import DATASET_COLUMNS, comparable
 from adjudge.protocols.triage.config import TriageConfig
 from adjudge.protocols.triage.counts import (
@@ -41,7 +31,7 @@ from adjudge.protocols.triage.counts import (
 )
 from adjudge.protocols.triage.facts import factors, refuse_mixtures
 from adjudge.protocols.triage.latency import latency, latency_estimates
-from adjudge.protocols.triage.metrics import FN, FP, TN, TP, aliases, both, cell
+from adjudge.protocols.triage.metrics import CELLS_OF, FN, FP, TN, TP, aliases, cell
 from adjudge.protocols.triage.notes import judged, notes
 from adjudge.protocols.triage.numbers import Draw, Numbers, share_of
 from adjudge.protocols.triage.operating import apply
@@ -156,18 +146,19 @@ class _View:
         values |= {alias: values[name] for alias, name in aliases(self.classes).items()}
         averages = {f"avg_{name}": self.counted.mean(trial, name) for name in AVERAGED}
         states = dict(zip(CONFIDENCE_STATES, self.counted.states[trial].tolist(), strict=True))
+        buckets = _buckets(counts)
         return {
-            "total": int(counts.sum()),
-            "correct": _count(counts, TP, TN),
-            "answered": _count(counts, TP, TN, FP, FN),
+            "total": buckets["n"],
+            "correct": buckets["passed"],
+            "answered": buckets["passed"] + buckets["failed"],
             **values,
             **averages,
-            "abstain_count": _count(counts, *both(ABSTAINED)),
-            f"abstain_count_{p}": _count(counts, cell(POSITIVE, ABSTAINED)),
-            f"abstain_count_{n}": _count(counts, cell(NEGATIVE, ABSTAINED)),
-            "error_count": _count(counts, *both(ERRORED)),
-            "unparsed_count": _count(counts, *both(UNPARSED)),
-            "missing_count": _count(counts, *both(MISSING)),
+            "abstain_count": buckets["abstained"],
+            f"abstain_count_{p}": int(counts[cell(POSITIVE, ABSTAINED)]),
+            f"abstain_count_{n}": int(counts[cell(NEGATIVE, ABSTAINED)]),
+            "error_count": buckets["errored"],
+            "unparsed_count": buckets["unparsed"],
+            "missing_count": buckets["missing"],
             "confidence_count": {name.replace(" ", "_"): count for name, count in states.items()},
             **self._at_prevalence(values),
             "confusion": {"tp": int(counts[TP]), "tn": int(counts[TN]), "fp": int(counts[FP]), "fn": int(counts[FN])},
@@ -236,19 +227,7 @@ def flip_rate(patterns: dict[Pattern, int]) -> Estimate:
 
 
 def _buckets(counts: Ints) -> dict[str, int]:
-    by_bucket = {
-        "passed": (TP, TN),
-        "failed": (FP, FN),
-        "abstained": both(ABSTAINED),
-        "unparsed": both(UNPARSED),
-        "errored": both(ERRORED),
-        "missing": both(MISSING),
-    }
-    return {name: _count(counts, *by_bucket[name]) for name in BUCKETS} | {"n": int(counts.sum())}
-
-
-def _count(counts: Ints, *cells: int) -> int:
-    return int(counts[list(cells)].sum())
+    return {name: int(counts[list(CELLS_OF[name])].sum()) for name in BUCKETS} | {"n": int(counts.sum())}
 
 
 def _tally(counter: Any) -> list[dict[str, Any]]:

@@ -157,26 +157,25 @@ def header(path: str) -> Log:
     else:
         document = _document(path)
         head, notes, samples = document, _status_notes(document), document.samples or []
-    names = _score_names(samples)
+    names = list(dict.fromkeys(name for sample in samples for name in _flat(sample.scores)))
     evaluation = head.eval
     again = len(samples) - len({_key(sample) for sample in samples})
     if again:
         what = "attempts that were made again, of which the last counts"
         notes.append(f"{evaluation.task} of {evaluation.model}: {what}: {again:,}")
-    log = Log(
+    return Log(
         title=f"Inspect log, version {head.version}, {'zip' if _is_zip(path) else 'JSON'}",
         files=[path],
         models=[evaluation.model],
         tasks=[evaluation.task],
         checks=names,
         conditions={evaluation.task: _conditions(head)},
+        printed=list(_printed(head, names)),
         notes=notes,
         samples=None if evaluation.dataset.sample_ids is None else len(evaluation.dataset.sample_ids) * head.epochs,
         unread=["events and messages of the samples"],
         unscored=not names,
     )
-    log.printed = list(_printed(head, names))
-    return log
 
 
 def records(log: Log, scorer: str) -> Iterator[Record]:
@@ -262,10 +261,6 @@ def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:
         elif not isinstance(score.value, list):
             flat[name] = score
     return flat
-
-
-def _score_names(samples: Iterable[_Sample]) -> list[str]:
-    return list(dict.fromkeys(name for sample in samples for name in _flat(sample.scores)))
 
 
 def _key(sample: _Sample) -> tuple[str, int]:

@@ -48,8 +48,9 @@ class _Sample(msgspec.Struct):
 def header(path: str) -> Log:
     """What the first and the last line say, and which scores the events have."""
     spec, report, samples = _read(path)
-    names = _names(samples)
-    model = _model(spec)
+    names = list(dict.fromkeys(name for sample in samples.values() for name in _scores(sample)))
+    functions = spec.get("completion_fns") or [spec.get("model_name") or "unnamed"]
+    model = ", ".join(map(str, functions)) if isinstance(functions, list) else str(functions)
     task = str(spec.get("base_eval") or spec.get("eval_name") or "")
     log = Log(
         title="OpenAI evals log",
@@ -129,15 +130,6 @@ def _scores(sample: _Sample) -> dict[str, Any]:
     matches = sample.matches
     shares = {_MATCH: matches[0] if len(matches) == 1 else sum(matches) / len(matches)} if matches else {}
     return shares | {name: value for name, value in sample.metrics.items() if not isinstance(value, str | list | dict)}
-
-
-def _names(samples: dict[str, _Sample]) -> list[str]:
-    return list(dict.fromkeys(name for sample in samples.values() for name in _scores(sample)))
-
-
-def _model(spec: dict[str, Any]) -> str:
-    functions = spec.get("completion_fns") or [spec.get("model_name") or "unnamed"]
-    return ", ".join(str(name) for name in functions) if isinstance(functions, list) else str(functions)
 
 
 def _conditions(spec: dict[str, Any]) -> dict[str, Any]:

@@ -62,17 +62,17 @@ def header(path: str) -> Log:
         raise InputError("has no results", file=path)
     models = _models(rows)
     checks = [_MAIN, *dict.fromkeys(name for _, row in rows for name, _ in _components(row))]
-    log = Log(
+    asserted = content_hash(sorted({content_hash(row.vars, _asserted(row)) for _, row in rows}))
+    prompts = content_hash(sorted({str(row.prompt_id or (row.prompt or {}).get("label")) for _, row in rows}))
+    return Log(
         title="promptfoo results, version 3" if document else "promptfoo results, JSON Lines",
         files=[path],
         models=sorted(set(models.values())),
         tasks=[],
         checks=checks,
-        conditions={TASK: {"assertions": _assertions(rows), "prompt": _prompts(rows)}},
+        conditions={TASK: {"assertions": asserted, "prompt": prompts}},
+        printed=[] if document is None else list(_printed(document.results, models)),
     )
-    if document is not None:
-        log.printed = list(_printed(document.results, models))
-    return log
 
 
 def records(log: Log, scorer: str) -> Iterator[Record]:
@@ -165,14 +165,6 @@ def _components(row: _Result) -> Iterator[tuple[str, Check]]:
             name if seen[name] == 1 else f"{name} {seen[name]}",
             Check(value, passed if isinstance(passed, bool) else None),
         )
-
-
-def _assertions(rows: list[tuple[int, _Result]]) -> str:
-    return content_hash(sorted({content_hash(row.vars, _asserted(row)) for _, row in rows}))
-
-
-def _prompts(rows: list[tuple[int, _Result]]) -> str:
-    return content_hash(sorted({str(row.prompt_id or (row.prompt or {}).get("label")) for _, row in rows}))
 
 
 def _printed(results: _Results, models: dict[tuple[str, int], str]) -> Iterator[Printed]:

@@ -179,10 +179,9 @@ def _score_of(value: Any) -> Score | None:
     if not text or text.lower() in {"nan", "null", "none"}:
         return NO_SCORE
     try:
-        number = float(text)
+        return _score_of(float(text))
     except ValueError:
         return None
-    return Score(number, NUMBER, SCORED, number) if math.isfinite(number) else NO_SCORE
 
 
 def verdict_of(score: Score) -> bool | None:
