@@ -6,7 +6,7 @@ labels; one factor varied; for latency, one known cache state. Every reason agai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import PurePath
@@ -158,9 +158,8 @@ def _same_conditions(systems: Sequence[System]) -> list[str]:
     for first, second in combinations(systems, 2):
         a, b = (system.run.metrics.get("conditions", {}).get(system.model, {}) for system in (first, second))
         for task in sorted(a.keys() & b.keys()):
-            changes: list[str] = []
-            for fact in sorted({*a[task], *b[task]}):
-                _walk(fact, a[task].get(fact), b[task].get(fact), changes)
+            facts = sorted({*a[task], *b[task]})
+            changes = [change for fact in facts for change in _walk(fact, a[task].get(fact), b[task].get(fact))]
             if changes:
                 what = f"{task}: " if task else ""
                 pair = f"{first.name} and {second.name}"
@@ -180,13 +179,10 @@ def _rules_of_one(first: System, second: System) -> str:
 
 def _changes(first: System, second: System) -> str:
     """The settings that differ, as `name: A's value, B's value`; input files and gates change no judgement."""
-    changes: list[str] = []
     inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
     a, b = first.run.manifest.config, second.run.manifest.config
-    for key in sorted({*a, *b} - {"gates"}):
-        if not (_is_input(a.get(key), inputs) or _is_input(b.get(key), inputs)):
-            _walk(key, a.get(key), b.get(key), changes)
-    return _first(changes)
+    keys = [key for key in sorted({*a, *b} - {"gates"}) if not any(_is_input(side.get(key), inputs) for side in (a, b))]
+    return _first([change for key in keys for change in _walk(key, a.get(key), b.get(key))])
 
 
 def _first(changes: list[str]) -> str:
@@ -200,12 +196,12 @@ def _is_input(value: Any, inputs: set[str]) -> bool:
     return bool(names) and all(isinstance(name, str) and PurePath(name).name in inputs for name in names)
 
 
-def _walk(path: str, a: Any, b: Any, changes: list[str]) -> None:
+def _walk(path: str, a: Any, b: Any) -> Iterator[str]:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in sorted({*a, *b}, key=str):
-            _walk(f"{path}.{key}", a.get(key), b.get(key), changes)
+            yield from _walk(f"{path}.{key}", a.get(key), b.get(key))
     elif a != b:
-        changes.append(f"{path}: {_brief(a)}, {_brief(b)}")
+        yield f"{path}: {_brief(a)}, {_brief(b)}"
 
 
 def _brief(value: Any) -> str:

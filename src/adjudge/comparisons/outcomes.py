@@ -100,8 +100,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """One number a row (1 and 0 for yes and no), NaN where there is none."""
         column = plain(rows.column(self.column))
         if self.same_as is not None:
-            texts = (column.cast(pa.string()), plain(rows.column(self.same_as)).cast(pa.string()))
-            column = pc.equal(*texts)
+            column = pc.equal(column.cast(pa.string()), plain(rows.column(self.same_as)).cast(pa.string()))
         if self.equals is not None:
             wanted = [self.equals] if isinstance(self.equals, str) else self.equals
             column = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), pc.is_in(column, pa.array(wanted)))

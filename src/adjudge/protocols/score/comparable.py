@@ -70,13 +70,11 @@ def factors(facts: Facts, models: Iterable[str]) -> dict[str, dict[str, Any]]:
     of_models: dict[str, dict[str, Any]] = {}
     for model in models:
         by_task = facts.get(model, {})
-        conditions: dict[str, Any] = {"model": model}
+        conditions = of_models[model] = {"model": model}
         for name in FACTORS:
             values = {task: stated[name] for task, stated in by_task.items() if name in stated}
             if values:
                 value = next(iter(values.values())) if len(values) == 1 else values
-                conditions[name] = (
-                    value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
-                )
-        of_models[model] = conditions
+                in_json = msgspec.json.encode(value, order="deterministic").decode()
+                conditions[name] = value if isinstance(value, str) else in_json
     return of_models

@@ -161,14 +161,13 @@ def _trials(block: Block) -> dict[str, Estimate]:
     passed = block.of_rows(block.attempts.passed)
     passes = np.bincount(place, weights=passed).astype(np.int64)
     repeated = attempts_of > 1
-    estimates = {}
-    if why:
-        estimates["flip_rate"] = Estimate.null(why, method="wilson")
-    elif not repeated.any():
-        estimates["flip_rate"] = Estimate.null("no item was tried several times", method="wilson")
-    else:
-        flipped = (passes > 0) & (passes < attempts_of)
-        estimates["flip_rate"] = wilson(int(flipped[repeated].sum()), int(repeated.sum()))
+    flipped = repeated & (passes > 0) & (passes < attempts_of)
+    why_no_rate = why or (None if repeated.any() else "no item was tried several times")
+    estimates = {
+        "flip_rate": Estimate.null(why_no_rate, method="wilson")
+        if why_no_rate
+        else wilson(int(flipped.sum()), int(repeated.sum()))
+    }
     for k in block.config.k or [k for k in USUAL_K if k <= int(attempts_of.max())]:
         ways: tuple[tuple[str, Callable[..., Estimate]], ...] = (
             (f"pass_at_{k}", pass_at_k),

@@ -218,12 +218,12 @@ def _buckets(attempts: Attempts, rows: Ints) -> dict[str, int]:
 
 def _without_models(fixed: Facts) -> dict[str, list[Any]]:
     """The conditions by task alone: a baseline holds whichever model was under them."""
-    estimates: dict[str, list[Any]] = {}
+    by_task: dict[str, list[Any]] = {}
     for tasks in fixed.values():
-        for task, rows in tasks.items():
-            if rows not in estimates.setdefault(task, []):
-                estimates[task].append(rows)
-    return estimates
+        for task, stated in tasks.items():
+            if stated not in by_task.setdefault(task, []):
+                by_task[task].append(stated)
+    return by_task
 
 
 def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float | None]) -> list[str]:

@@ -158,10 +158,9 @@ def _slices(meta: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
 
 def _decoded(text: str) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(text)
+        return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _numbers(column: pa.Array) -> Any:

@@ -114,17 +114,15 @@ def of_ranking(
         [place.rank, place.name, place.score, " ".join(place.letters), int(keys.size)]
         for place in ranking(models, means, adjusted)
     ]
-    return (
-        Section(
-            name="ranking",
-            title="Ranking by mean score",
-            columns=["rank", "model", Column("mean score"), "tie group", "attempts"],
-            rows=table,
-            note="Models that share a letter were not told apart by paired tests at 5 % (Holm), on the attempts that all made.",
-            terminal=_MOST_RANKED,
-        ),
-        [],
+    section = Section(
+        name="ranking",
+        title="Ranking by mean score",
+        columns=["rank", "model", Column("mean score"), "tie group", "attempts"],
+        rows=table,
+        note="Models that share a letter were not told apart by paired tests at 5 % (Holm), on the attempts that all made.",
+        terminal=_MOST_RANKED,
     )
+    return section, []
 
 
 def _unlike(models: Sequence[str], conditions: Mapping[str, Any]) -> str | None:

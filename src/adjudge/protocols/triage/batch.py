@@ -140,10 +140,8 @@ class ReadBatch:
     batch: TriageBatch
     samples: pa.Array
     groups: Texts
-    prompts: pa.DictionaryArray
-    models: pa.DictionaryArray
-    run_configs: pa.DictionaryArray
-    slices: tuple[pa.DictionaryArray, ...]
+    facts: dict[str, pa.DictionaryArray]
+    slices: dict[str, pa.DictionaryArray]
     outputs: pa.Table
 
     def configurations(self) -> Texts:
@@ -164,7 +162,7 @@ class Columns:
     def read(self, rows: Rows) -> ReadBatch:
         """The columns of some rows."""
         table = rows.table
-        prompts, models = (Texts.of(table.column(name)) for name in ("prompts", "models"))
+        facts = {name: Texts.of(table.column(name)) for name in ("prompts", "models", "run_config")}
         answer = table.column("answer").fill_null(MISSING).to_numpy()
         label = self._labels(rows)
         confidence, states = self._confidences(rows)
@@ -178,7 +176,7 @@ class Columns:
             tool_count=table.column("tool_count").fill_null(0).to_numpy(),
             tool_seconds=table.column("tool_seconds").fill_null(0.0).to_numpy(),
             temperature=floats(table, "temperature"),
-            carries=_carries(table, models),
+            carries=_carries(table, facts["models"]),
             notes=_notes(table, answer),
         )
         _refuse_two_labels(label, rows, self.classes)
@@ -186,9 +184,7 @@ class Columns:
             batch,
             table.column("key").combine_chunks(),
             Texts.of(table.column("group")),
-            prompts.column(),
-            models.column(),
-            Texts.of(table.column("run_config")).column(),
+            {name: texts.column() for name, texts in facts.items()},
             self._slices(rows, batch),
             _outputs(rows),
         )
@@ -244,10 +240,10 @@ class Columns:
             raise rows.error(row, f"confidence {text} is no number between 0 and 1.{more}", hint)
         return confidence, states
 
-    def _slices(self, rows: Rows, batch: TriageBatch) -> tuple[pa.DictionaryArray, ...]:
+    def _slices(self, rows: Rows, batch: TriageBatch) -> dict[str, pa.DictionaryArray]:
         """The value of every slice: what the record's `meta` says, or else the manifest's."""
         if not self.config.slices:
-            return ()
+            return {}
         texts = Texts.of(rows.table.column("slices"))
         values, place = [_decoded(text) for text in texts.distinct], texts.place
         keys = {key for value in values for key in value.pop(META_KEYS, ())}
@@ -265,10 +261,10 @@ class Columns:
             ]
         self._refuse_objects(rows, values, place)
         batch.meta_keys = frozenset(keys)
-        return tuple(
-            Texts([value.get(str(number)) for value in values], place).column()
-            for number in range(len(self.config.slices))
-        )
+        return {
+            name: Texts([value.get(str(number)) for value in values], place).column()
+            for number, name in enumerate(self.config.slices)
+        }
 
     def _refuse_objects(self, rows: Rows, values: Sequence[dict[str, Any]], place: NDArray[Any]) -> None:
         """A slice is cut by single values; an object or a list at its key is an InputError."""

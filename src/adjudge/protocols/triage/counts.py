@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.protocols.triage.batch import (
@@ -32,6 +31,7 @@ from adjudge.protocols.triage.batch import (
     Texts,
     TriageBatch,
 )
+from adjudge.protocols.triage.matching import same_as_before
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.digests import MODULUS, digest_sum
 from adjudge.stats import exact, selective
@@ -156,7 +156,7 @@ class Partial:
 def partial(samples: pa.Table, batch: TriageBatch, classes: Classes, slices: Sequence[str]) -> Partial:
     """What one batch adds; the records of a sample stand together and are all there."""
     ids = samples.column("sample").combine_chunks()
-    first = np.append(True, np.asarray(pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False), bool))
+    first = np.append(True, ~same_as_before(ids))
     sample = np.cumsum(first) - 1
     trial = samples.column("trial").to_numpy()
     added = Partial(samples=int(sample[-1]) + 1 if sample.size else 0, meta_keys=batch.meta_keys)

@@ -54,25 +54,17 @@ class TriagePlan(BatchPlan):
     def inputs(self) -> Sequence[Input]:
         """Every run's results, the manifest and the calibration, as columns."""
         settings, of_result = self.settings, tree_of(Result)
-        roles = [
-            Input(
-                role(run),
-                tuple(files),
-                None,
-                EXPECTED,
-                limited=True,
-                keys=of_result,
-                read=ResultRows(settings, name).read,
-            )
-            for run, (files, name) in enumerate(zip(settings.results, settings.run_names(), strict=True))
-        ]
+        roles = []
+        for run, (files, name) in enumerate(zip(settings.results, settings.run_names(), strict=True)):
+            read = ResultRows(settings, name).read
+            roles.append(Input(role(run), tuple(files), None, EXPECTED, limited=True, read=read, keys=of_result))
         if settings.manifest:
             read, keys = ManifestRows(settings).read, tree_of(ManifestRow)
             roles.append(Input("manifest", tuple(settings.manifest), None, EXPECTED_IN_MANIFEST, read=read, keys=keys))
         if settings.calibration:
             # Thresholds are chosen when the plan is made; here its samples are held against the others.
-            files = tuple(settings.calibration)
-            roles.append(Input("calibration", files, None, EXPECTED, read=read_ids, keys=of_result, matched=False))
+            paths = tuple(settings.calibration)
+            roles.append(Input("calibration", paths, None, EXPECTED, read=read_ids, keys=of_result, matched=False))
         return roles
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
@@ -80,7 +72,7 @@ class TriagePlan(BatchPlan):
         for rows in batches(partition, self.settings):
             read = self._columns.read(rows)
             evidence = self.graph.evaluate(read.batch)
-            samples = stored.table(read, evidence, self.classes, self.settings.slices)
+            samples = stored.table(read, evidence, self.classes)
             yield Judged(samples, evidence, read.outputs, read.batch)
 
     def restore(self, samples: pa.Table) -> TriageBatch:

@@ -54,15 +54,12 @@ def schema(slices: Sequence[str]) -> pa.Schema:
             ("tool_seconds", pa.float64()),
             ("temperature", pa.float64()),
             ("carries", pa.uint8()),
-            ("prompts", WORD),
-            ("models", WORD),
-            ("run_config", WORD),
-            *((name, WORD) for name in slices),
+            *((name, WORD) for name in ("prompts", "models", "run_config", *slices)),
         ]
     )
 
 
-def table(read: ReadBatch, evidence: Evidence, classes: Classes, slices: Sequence[str]) -> pa.Table:
+def table(read: ReadBatch, evidence: Evidence, classes: Classes) -> pa.Table:
     """The rows of one batch."""
     batch = read.batch
     columns = {
@@ -80,12 +77,10 @@ def table(read: ReadBatch, evidence: Evidence, classes: Classes, slices: Sequenc
         "tool_seconds": pa.array(batch.tool_seconds),
         "temperature": pa.array(batch.temperature, from_pandas=True),
         "carries": pa.array(batch.carries),
-        "prompts": read.prompts,
-        "models": read.models,
-        "run_config": read.run_configs,
-        **dict(zip(slices, read.slices, strict=True)),
+        **read.facts,
+        **read.slices,
     }
-    return pa.table(columns, schema=schema(slices))
+    return pa.table(columns, schema=schema(tuple(read.slices)))
 
 
 def decided(batch: TriageBatch, evidence: Evidence) -> dict[str, pa.Array]:

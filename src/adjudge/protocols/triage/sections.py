@@ -295,13 +295,11 @@ def _facts(configurations: Mapping[str, Block]) -> Section:
         provenance = block["provenance"]
         for what in ("models", "temperatures", "prompts", "run_configs"):
             listed = [entry for entry in provenance.get(what, ()) if entry["value"] is not None]
-            rows += [
-                [name, what.replace("_", " "), str(entry["value"]), entry["records"]]
-                for entry in listed[:_VALUES_SHOWN]
-            ]
+            title = what.replace("_", " ")
+            rows += [[name, title, str(entry["value"]), entry["records"]] for entry in listed[:_VALUES_SHOWN]]
             rest = (provenance["prompts_distinct"] if what == "prompts" else len(listed)) - _VALUES_SHOWN
             if rest > 0:
-                rows.append([name, what.replace("_", " "), f"and {rest:,} more", None])
+                rows.append([name, title, f"and {rest:,} more", None])
     return Section(
         name="recorded",
         title="Recorded models, settings and prompts",

@@ -81,7 +81,18 @@ def header(path: str) -> Log:
         tasks=[task] if task else [],
         checks=names,
         conditions={task: {"metric": thresholds, "evaluation_model": ", ".join(judges)}},
-        printed=list(_printed(run, model, task, names)),
+        printed=[
+            Printed(
+                name="mean of its scores",
+                value=sum(scores.scores) / len(scores.scores),
+                model=model,
+                task=task,
+                check=scores.metric,
+                rule="mean",
+            )
+            for scores in run.metrics_scores
+            if scores.metric in names and scores.scores
+        ],
         unscored=not names,
     )
     if not named:
@@ -137,12 +148,3 @@ def _check(metric: _Metric | None) -> Check | None:
         return None
     value = number_of(metric.score)
     return None if value is None else Check(value, metric.success)
-
-
-def _printed(run: _Run, model: str, task: str, names: list[str]) -> Iterator[Printed]:
-    for scores in run.metrics_scores:
-        if scores.metric in names and scores.scores:
-            value = sum(scores.scores) / len(scores.scores)
-            yield Printed(
-                name="mean of its scores", value=value, model=model, task=task, check=scores.metric, rule="mean"
-            )

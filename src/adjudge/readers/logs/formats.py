@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.readers.blocks import blocks
 from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
-from adjudge.readers.records import format_name
+from adjudge.readers.records import AS_IT_IS, format_name
 from adjudge.readers.sources import is_url, open_source, whole
 
 RECORDS = "records"
@@ -26,9 +27,8 @@ _EMPTY_ZIP = b"PK\x05\x06"
 
 
 class Head(NamedTuple):
-    """What a format is told by: the path, whether it is a zip, and the keys of the first JSON object."""
+    """What a format is told by: whether it is a zip, and the keys of the first JSON object."""
 
-    path: str
     is_zip: bool = False
     first: Mapping[str, Any] = {}
 
@@ -170,18 +170,18 @@ def _files(path: str) -> list[str]:
 
 def _head(path: str) -> Head:
     if path == "-" or Path(path).is_fifo():  # what is looked at there is gone
-        return Head(path)
+        return Head()
     with open_source(path) as source:
         start = source.stream.peek(_HEAD)[:_HEAD]
         if start.startswith((_ZIP, _EMPTY_ZIP)):
-            return Head(path, is_zip=True)
+            return Head(is_zip=True)
         if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
-            return Head(path)
+            return Head()
         data = source.stream.readline() if format_name(source) == "JSON Lines" else b""
         first = _object(data)
         if first is None:
             first = _object(data + whole(source))
-        return Head(path, first=first or {})
+        return Head(first=first or {})
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
@@ -215,13 +215,10 @@ def _is_promptfoo(head: Head) -> bool:
 
 def _records_header(path: str, head: Head) -> Log:
     """A file of the user's own records; the names of its scores are those of its first records."""
-    names: dict[str, None] = {}
+    names: set[str] = set()
     if "scores" in head.first:
-        from adjudge.readers.blocks import blocks
-        from adjudge.readers.records import AS_IT_IS
-
         with open_source(path) as source:
             for block in blocks(source, 0, AS_IT_IS, limit=10_000):
                 for text in block.records():
-                    names.update(dict.fromkeys(_names_of_scores(text)))
+                    names.update(_names_of_scores(text))
     return Log(format=RECORDS, title="records", files=[path], checks=sorted(names))

@@ -192,11 +192,8 @@ def _likelihoods(responses: Any) -> np.ndarray[Any, np.dtype[np.float64]] | None
         return None
     values = []
     for response in responses:
-        pair = (
-            response[0]
-            if isinstance(response, list) and len(response) == 1 and isinstance(response[0], list)
-            else response
-        )
+        is_nested = isinstance(response, list) and len(response) == 1 and isinstance(response[0], list)
+        pair = response[0] if is_nested else response
         if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]) not in {"True", "False"}:
             return None
         try:

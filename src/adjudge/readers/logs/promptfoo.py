@@ -161,10 +161,8 @@ def _components(row: _Result) -> Iterator[tuple[str, Check]]:
         seen[name] = seen.get(name, 0) + 1
         number, passed = number_of(component.get("score")), component.get("pass")
         value = number if number is not None else float(bool(passed))
-        yield (
-            name if seen[name] == 1 else f"{name} {seen[name]}",
-            Check(value, passed if isinstance(passed, bool) else None),
-        )
+        label = name if seen[name] == 1 else f"{name} {seen[name]}"
+        yield label, Check(value, passed if isinstance(passed, bool) else None)
 
 
 def _printed(results: _Results, models: dict[tuple[str, int], str]) -> Iterator[Printed]:
