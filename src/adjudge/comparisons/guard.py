@@ -163,7 +163,7 @@ def _same_conditions(systems: Sequence[System]) -> list[str]:
             if changes:
                 what = f"{task}: " if task else ""
                 pair = f"{first.name} and {second.name}"
-                reasons.append(f"{pair} were made under different conditions ({what}{_first(changes)})")
+                reasons.append(f"{pair} were made under different conditions ({what}{_first_few(changes)})")
     return reasons
 
 
@@ -182,10 +182,10 @@ def _changes(first: System, second: System) -> str:
     inputs = {item.name for system in (first, second) for item in system.run.manifest.inputs}
     a, b = first.run.manifest.config, second.run.manifest.config
     keys = [key for key in sorted({*a, *b} - {"gates"}) if not any(_is_input(side.get(key), inputs) for side in (a, b))]
-    return _first([change for key in keys for change in _walk(key, a.get(key), b.get(key))])
+    return _first_few([change for key in keys for change in _walk(key, a.get(key), b.get(key))])
 
 
-def _first(changes: list[str]) -> str:
+def _first_few(changes: list[str]) -> str:
     """The first few of some changes, and how many more there are."""
     rest = len(changes) - _NAMED_DIFFERENCES
     return "; ".join(changes[:_NAMED_DIFFERENCES] + ([f"and {rest} more"] if rest > 0 else []))
@@ -211,10 +211,7 @@ def _brief(value: Any) -> str:
 
 def _same_data(systems: Sequence[System]) -> tuple[list[str], bool, list[str], list[str]]:
     """The keys that all share, whether that is only a part, the reasons against, and notes."""
-    shared = set(systems[0].place)
-    for system in systems[1:]:
-        shared &= set(system.place)
-    keys = sorted(shared)
+    keys = sorted(set.intersection(*(set(system.place) for system in systems)))
     reasons: list[str] = []
     notes: list[str] = []
     partial = any(len(system.place) != len(keys) for system in systems)
@@ -255,12 +252,10 @@ def _labels(first: System, second: System, keys: Sequence[str], *, whole: bool) 
             f"{pair} have different data set digests, and store no labels by which the shared samples could be held"
         ]
     a, b = first.table(names, keys), second.table(names, keys)
-    same = np.ones(len(keys), dtype=bool)
-    for name in names:
-        same &= equal_rows(a.column(name), b.column(name))
-    if same.all():
-        return []
+    same = np.all([equal_rows(a.column(name), b.column(name)) for name in names], axis=0)
     different = np.flatnonzero(~same)
+    if not different.size:
+        return []
     where = f"{different.size} of {len(keys)} shared samples, first {sample_of(keys[int(different[0])])!r}"
     return [f"{pair} carry different labels ({', '.join(names)}) on {where}"]
 

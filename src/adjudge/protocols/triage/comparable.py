@@ -121,17 +121,13 @@ def _shares_on_request(classes: Classes) -> list[Outcome]:
 
 def _of_cells(name: str, rate: Rate, classes: Classes) -> Outcome:
     """A rate by the cells that it counts, each a label with a class that was answered or a bucket without an answer."""
-
-    def words(cells: tuple[int, ...]) -> list[Any]:
-        pairs = ((classes[cell // ANSWERS], cell % ANSWERS) for cell in cells)
-        return [
-            _where(label=label, bucket=_BUCKETS[answer])
-            if answer in _BUCKETS
-            else _where(label=label, answer=classes[answer])
-            for label, answer in pairs
-        ]
-
-    return {**_ratio(name, words(rate.hits), words(rate.base)), "on_request": True}
+    ends = {code: {"answer": name} for code, name in enumerate(classes)}
+    ends |= {code: {"bucket": bucket} for code, bucket in _BUCKETS.items()}
+    hits, base = (
+        [_where(label=classes[cell // ANSWERS], **ends[cell % ANSWERS]) for cell in cells]
+        for cells in (rate.hits, rate.base)
+    )
+    return {**_ratio(name, hits, base), "on_request": True}
 
 
 def _where(**words: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from adjudge.protocols.base import Named
 from adjudge.protocols.triage.batch import CACHE_STATES, COMPONENTS
 from adjudge.protocols.triage.counts import Configuration
-from adjudge.protocols.triage.numbers import Draw, value_alone
+from adjudge.protocols.triage.measure import Draw, value_alone
 from adjudge.stats import bootstrap, exact
 from adjudge.stats.proportions import quantile, quantile_values
 

@@ -76,11 +76,9 @@ def notes(whole: Partial, config: TriageConfig, every: Ints, configurations: dic
             f"the classes are far from balanced ({of_p} {p}, {of_n} {n}) and no --prevalence is given: "
             "precision and accuracy hold for this mix only"
         )
-    left_out = 0
-    for name in sorted(whole.configurations):
-        of_one = _of_one(name, whole.configurations[name])
-        texts += of_one if name in configurations else []
-        left_out += len(of_one) if name not in configurations else 0
+    on_single = {name: _of_one(name, counted) for name, counted in sorted(whole.configurations.items())}
+    texts += [text for name, of_one in on_single.items() if name in configurations for text in of_one]
+    left_out = sum(len(of_one) for name, of_one in on_single.items() if name not in configurations)
     if len(whole.configurations) > len(configurations):
         what = (
             "sections, charts, resampled intervals, the key `configurations` of metrics.json and notes on single ones"

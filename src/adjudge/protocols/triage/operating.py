@@ -16,7 +16,7 @@ from adjudge.protocols.triage.batch import GIVEN, NEGATIVE, POSITIVE, Columns, F
 from adjudge.protocols.triage.config import Costs, TriageConfig
 from adjudge.protocols.triage.counts import Ints, Scores
 from adjudge.protocols.triage.matching import batches, role, same_as_before
-from adjudge.protocols.triage.numbers import share_of
+from adjudge.protocols.triage.measure import share_of
 from adjudge.protocols.triage.rows import ResultRows
 from adjudge.protocols.triage.words import Classes
 from adjudge.readers.blocks import Block, blocks

@@ -31,9 +31,9 @@ from adjudge.protocols.triage.counts import (
 )
 from adjudge.protocols.triage.facts import factors, refuse_mixtures
 from adjudge.protocols.triage.latency import latency, latency_estimates
+from adjudge.protocols.triage.measure import Draw, Numbers, share_of
 from adjudge.protocols.triage.metrics import CELLS_OF, FN, FP, TN, TP, aliases, cell
 from adjudge.protocols.triage.notes import judged, notes
-from adjudge.protocols.triage.numbers import Draw, Numbers, share_of
 from adjudge.protocols.triage.operating import apply
 from adjudge.protocols.triage.sections import sections
 from adjudge.readers.sources import refuse_many_slices
