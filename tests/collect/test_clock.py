@@ -10,10 +10,9 @@ import pytest
 from adjudge.collect.clock import Clock, SimulatedClock
 from adjudge.collect.dataset import Dataset
 from adjudge.collect.output import Output
-from adjudge.collect.request import Reply
 from adjudge.collect.runner import Runner
 from adjudge.collect.settings import Settings
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import Reply, Subject
 from adjudge.provenance.redact import Redactor
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -20,8 +20,8 @@ from adjudge.collect.asking import Asker
 from adjudge.collect.cache import Cache, Entry
 from adjudge.collect.chat import ChatSubject, public_url
 from adjudge.collect.clock import Clock
-from adjudge.collect.request import Prompt, Reply, Request, Unanswered
 from adjudge.collect.settings import Settings
+from adjudge.collect.subject import Prompt, Reply, Request, Unanswered
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import digest
 from adjudge.provenance.redact import Redactor, secrets_of_environment

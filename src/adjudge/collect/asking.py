@@ -7,9 +7,8 @@ import random
 from typing import NamedTuple
 
 from adjudge.collect.clock import Clock
-from adjudge.collect.request import Reply, Request, Unanswered
 from adjudge.collect.settings import Settings
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import Reply, Request, Subject, Unanswered
 
 
 class Asked(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.collect.request import Reply
+from adjudge.collect.subject import Reply
 from adjudge.errors import OutputError
 from adjudge.provenance.canonical import digest
 from adjudge.provenance.redact import Redactor

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from adjudge.collect.request import MAX_ANSWER, Image, Reply, Request, ToolUse, Unanswered, reply_of
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import MAX_ANSWER, Image, Reply, Request, Subject, ToolUse, Unanswered, reply_of
 from adjudge.collect.tools import Tool
 from adjudge.errors import ConfigError
 
@@ -89,7 +88,7 @@ class ChatSubject(Subject):
         *,
         base_url: str | None,
         key: str | None = None,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[str] = (),
         json_mode: bool = False,
         max_tokens: int | None = None,
         json_schema: dict[str, Any] | None = None,
@@ -112,7 +111,7 @@ class ChatSubject(Subject):
         self._name, self.model = name, model or name
         self.base_url = public_url(base_url)
         self._loopback = _is_loopback(parts.hostname or "")
-        self._key, self._tools = key, {tool.name: tool for tool in tools}
+        self._key, self._tools = key, {tool.name: tool for tool in map(Tool, tools)}
         self._json_mode, self._max_tokens, self._json_schema = json_mode, max_tokens, json_schema
         self._clients: list[Any] = []
         self._idle: list[Any] = []
@@ -226,11 +225,9 @@ class ChatSubject(Subject):
         reply.response, reply.usage, reply.tool_details = choice.message.content, usage or None, used
         reply.finish_reason = choice.finish_reason
         reply.models = {"agent": served, **({} if request.image is None else {"vision": served}), **reply.models}
-        reply.timings = {
-            **reply.timings,
-            "model_seconds": spent,
-            **({"tool_seconds": sum(use.seconds for use in used)} if used else {}),
-        }
+        reply.timings = {**reply.timings, "model_seconds": spent}
+        if used:
+            reply.timings["tool_seconds"] = sum(use.seconds for use in used)
         # Here they are the server's own: a completion was given, and its id is not the sample's.
         server_said = {"id": reply.id, "error": reply.error, "error_type": reply.error_type}
         reply.more |= {name: value for name, value in server_said.items() if value is not None}
@@ -238,22 +235,20 @@ class ChatSubject(Subject):
         return reply
 
     def _body(self, request: Request, messages: list[dict[str, Any]]) -> bytes:
-        body: dict[str, Any] = {"model": self._name, "messages": messages}
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if request.seed is not None:
-            body["seed"] = request.seed
-        if self._max_tokens is not None:
-            body["max_tokens"] = self._max_tokens
-        if "reasoning_effort" in request.settings:
-            body["reasoning_effort"] = request.settings["reasoning_effort"]
+        form: dict[str, Any] | None = {"type": "json_object"} if self._json_mode else None
         if self._json_schema is not None:
-            body["response_format"] = {"type": "json_schema", "json_schema": self._json_schema}
-        elif self._json_mode:
-            body["response_format"] = {"type": "json_object"}
-        if request.use_tools:
-            body["tools"] = [tool.definition for tool in self._tools.values()]
-        return msgspec.json.encode(body)
+            form = {"type": "json_schema", "json_schema": self._json_schema}
+        body = {
+            "model": self._name,
+            "messages": messages,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_tokens": self._max_tokens,
+            "reasoning_effort": request.settings.get("reasoning_effort"),
+            "response_format": form,
+            "tools": [tool.definition for tool in self._tools.values()] if request.use_tools else None,
+        }
+        return msgspec.json.encode({name: value for name, value in body.items() if value is not None})
 
     async def _post(self, client: Any, body: bytes) -> _Completion:
         httpx = http_library(self._name)

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from adjudge.collect.request import MAX_ANSWER, Reply, Request, Unanswered, reply_from
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import MAX_ANSWER, Reply, Request, Subject, Unanswered, reply_from
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import file_digest
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from adjudge.collect.request import Image
+from adjudge.collect.subject import Image
 from adjudge.errors import ConfigError, InputError
 from adjudge.readers.records import records
 from adjudge.readers.sources import open_source
@@ -65,10 +66,10 @@ class Dataset:
         self.count = len(seen) if limit is None else min(limit, len(seen))
 
     def __iter__(self) -> Iterator[Sample]:
-        for number, text in enumerate(self._texts()):
-            if number == self.count:
-                return
-            yield _sample(text)
+        for text in islice(self._texts(), self.count):
+            row: dict[str, Any] = msgspec.json.decode(text)
+            shown = {key: value for key, value in row.items() if key not in HIDDEN}
+            yield Sample(str(row["id"]), shown, row.get("label"), row.get("meta"), "label" in row)
 
     def _texts(self) -> Iterator[bytes]:
         if self._lines is not None:
@@ -103,9 +104,3 @@ def _id(text: bytes, path: str, line: int) -> str:
         raise InputError(f"{error}; expected a record with a text or a number as `id`", file=path, line=line) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"is not JSON: {error}", file=path, line=line) from None
-
-
-def _sample(text: bytes) -> Sample:
-    row: dict[str, Any] = msgspec.json.decode(text)
-    shown = {key: value for key, value in row.items() if key not in HIDDEN}
-    return Sample(str(row["id"]), shown, row.get("label"), row.get("meta"), "label" in row)

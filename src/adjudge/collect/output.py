@@ -8,12 +8,11 @@ import io
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from adjudge.collect.request import mode_name
+from adjudge.collect.subject import mode_name
 from adjudge.errors import ConfigError, InputError, OutputError
 from adjudge.provenance.redact import Redactor
 
@@ -83,18 +82,20 @@ class Output:
         end = 0
         for number, line in enumerate(_whole_lines(self.path), 1):
             end += len(line)
-            record = _read(line, self.path, number)
+            try:
+                record = _done.decode(line)
+            except msgspec.DecodeError as error:
+                text, hint = f"is no record of a collection: {error};", "choose another --output"
+                raise InputError(text, file=str(self.path), line=number, hint=hint) from None
             if record.error_type == "cancelled" or (retry_errors and record.error is not None):
                 asked_again.add(number)
                 continue
             key = (record.id, record.model, record.use_tools, record.trial)
             if key in self.done:
-                raise InputError(
-                    f"id {key[0]!r} of {key[1]}, {mode_name(use_tools=key[2])}, trial {key[3]}, stands here a second time",
-                    file=str(self.path),
-                    line=number,
-                )
-            _refuse_other(record, configs.get(record.model), self.path, number)
+                question = f"id {key[0]!r} of {key[1]}, {mode_name(use_tools=key[2])}, trial {key[3]},"
+                raise InputError(f"{question} stands here a second time", file=str(self.path), line=number)
+            if record.model in configs:
+                _refuse_other(record.run_config, configs[record.model], f"{self.path}:{number}")
             self.done.add(key)
             self.latencies[key[:3]] = max(record.latency_seconds or 0.0, self.latencies.get(key[:3], 0.0))
         self._stream.truncate(end)  # a last line that was cut short by a crash
@@ -129,10 +130,7 @@ class Output:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        del kind, error, trace
+    def __exit__(self, *exception: object) -> None:
         with contextlib.suppress(OSError):  # a device or a pipe has nothing to sync
             os.fsync(self._stream.fileno())
         self._stream.close()
@@ -150,27 +148,11 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
         yield from (line for line in stream if line.endswith(b"\n"))
 
 
-def _read(line: bytes, path: Path, number: int) -> _Done:
-    try:
-        return _done.decode(line)
-    except msgspec.DecodeError as error:
-        raise InputError(
-            f"is no record of a collection: {error};", file=str(path), line=number, hint="choose another --output"
-        ) from None
-
-
-def _refuse_other(record: _Done, config: Mapping[str, Any] | None, path: Path, number: int) -> None:
+def _refuse_other(recorded: Mapping[str, Any], config: Mapping[str, Any], place: str) -> None:
     """A record that was made with other settings would stand beside new ones as if they were the same."""
-    if config is None:
-        return
-    other = [
-        name
-        for name in sorted({*config, *record.run_config} - _MAY_DIFFER)
-        if config.get(name) != record.run_config.get(name)
-    ]
-    if other:
-        name = other[0]
-        raise ConfigError(
-            f"{path}:{number}: was collected with another {name} ({record.run_config.get(name)!r}, now "
-            f"{config.get(name)!r}); resume with the same settings, or choose another --output"
-        )
+    for name in sorted({*config, *recorded} - _MAY_DIFFER):
+        if config.get(name) != recorded.get(name):
+            raise ConfigError(
+                f"{place}: was collected with another {name} ({recorded.get(name)!r}, now {config.get(name)!r}); "
+                "resume with the same settings, or choose another --output"
+            )

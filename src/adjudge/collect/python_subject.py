@@ -8,11 +8,11 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from adjudge.collect.request import Reply, Request, Unanswered, reply_from
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import Reply, Request, Subject, Unanswered, reply_from
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import file_digest
 
@@ -55,32 +55,19 @@ async def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> A
     """Call a plain or async function; a plain one runs in a thread of its own, which is left behind when cancelled."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 -- an object may have an async __call__
         return await function(*arguments, **named)
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(value)
-        else:
-            done.set_exception(error)
+    outcome: Future[Any] = Future()
+    outcome.set_running_or_notify_cancel()  # after a timeout the thread still sets it, though nobody waits
 
     def work() -> None:
-        value: Any = None
-        failed: BaseException | None = None
         try:
-            value = function(*arguments, **named)
+            outcome.set_result(function(*arguments, **named))
         except StopIteration as error:  # a future cannot carry it
-            failed = RuntimeError(f"StopIteration: {error}")
+            outcome.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:  # noqa: BLE001 -- whatever it is, it belongs to the caller
-            failed = error
-        # After a timeout the loop may be gone; nobody waits for this value then.
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, value, failed)
+            outcome.set_exception(error)
 
     threading.Thread(target=work, daemon=True, name="subject").start()
-    value = await done
+    value = await asyncio.wrap_future(outcome)
     return await value if inspect.isawaitable(value) else value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.collect.request import Reply, Unanswered
+from adjudge.collect.subject import Reply, Unanswered
 from adjudge.readers.extract import Extractor
 
 SUDDEN = 10.0
@@ -72,11 +72,9 @@ def with_the_rest(record: dict[str, Any], reply: Reply | None, failed: Unanswere
         more |= reply.more
         record["cache"] = {**(reply.cache or {}), **record["cache"]}
         hashes = record["prompt_hashes"]
-        other_hashes = {
-            name: text for name, text in reply.prompt_hashes.items() if hashes.get(name) not in {None, text}
-        }
-        record["prompt_hashes"] = {**hashes, **reply.prompt_hashes, **{name: hashes[name] for name in other_hashes}}
-        more |= {"prompt_hashes": other_hashes} if other_hashes else {}
+        others = {name: text for name, text in reply.prompt_hashes.items() if hashes.get(name) not in {None, text}}
+        record["prompt_hashes"] = {**hashes, **reply.prompt_hashes, **{name: hashes[name] for name in others}}
+        more |= {"prompt_hashes": others} if others else {}
     free = {name: value for name, value in more.items() if name not in record and name != "reply"}
     clashing = {name: value for name, value in more.items() if name not in free}
     return {**record, **free, **({"reply": clashing} if clashing else {})}

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.collect.request import Reply, Request, ToolUse, Unanswered, mode_name
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import Reply, Request, Subject, ToolUse, Unanswered, mode_name
 from adjudge.errors import ConfigError, InputError
 from adjudge.readers.records import records
 from adjudge.readers.sources import open_source
@@ -54,24 +53,23 @@ class ReplaySubject(Subject):
         models: set[str] = set()
         with open_source(path) as source:
             for line, text in records(source):
-                old = _decode(text, path, line)
+                try:
+                    old = msgspec.json.decode(text, type=_Old)
+                except msgspec.DecodeError as error:
+                    raise InputError(f"is no record of a collection: {error}", file=path, line=line) from None
                 named = old.model or Path(path).stem
                 if wanted and named != wanted:
                     continue
                 models.add(named)
                 key = (str(old.id), bool(old.use_tools), old.trial)
                 if key in self._rows and len(models) == 1:
-                    raise InputError(
-                        f"id {key[0]!r}, {mode_name(use_tools=key[1])}, trial {key[2]} stands here a second time",
-                        file=path,
-                        line=line,
-                    )
+                    raise InputError(f"{_in_words(key)} stands here a second time", file=path, line=line)
                 self._rows[key] = text
             self._sha256 = source.sha256
         if len(models) > 1:
+            listed = ", ".join(sorted(models)[:10])
             raise ConfigError(
-                f"subject file:{path} holds {len(models)} models; say which: file:{path}#MODEL, with one of "
-                + ", ".join(sorted(models)[:10])
+                f"subject file:{path} holds {len(models)} models; say which: file:{path}#MODEL, with one of {listed}"
             )
         if not models:
             raise ConfigError(f"subject file:{path} holds no record of model {wanted!r}")
@@ -93,11 +91,7 @@ class ReplaySubject(Subject):
         """The old answer, or the old failure."""
         text = self._rows.get(_key(request))
         if text is None:
-            key = _key(request)
-            raise Unanswered(
-                "invalid",
-                f"{self._name} has no record of id {key[0]!r}, {mode_name(use_tools=key[1])}, trial {key[2]}",
-            )
+            raise Unanswered("invalid", f"{self._name} has no record of {_in_words(_key(request))}")
         old = msgspec.json.decode(text, type=_Old)
         if old.error is not None:
             kinds = ("timeout", "http", "refused", "invalid", "cancelled")
@@ -119,8 +113,5 @@ def _key(request: Request) -> _Key:
     return request.id, request.use_tools, request.trial
 
 
-def _decode(text: bytes, path: str, line: int) -> _Old:
-    try:
-        return msgspec.json.decode(text, type=_Old)
-    except msgspec.DecodeError as error:
-        raise InputError(f"is no record of a collection: {error}", file=path, line=line) from None
+def _in_words(key: _Key) -> str:
+    return f"id {key[0]!r}, {mode_name(use_tools=key[1])}, trial {key[2]}"

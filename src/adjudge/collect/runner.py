@@ -26,9 +26,8 @@ from adjudge.collect.dataset import Dataset, Sample
 from adjudge.collect.output import Key, Output
 from adjudge.collect.record import SUDDEN, answer_keys, answered_or_errored, cache_hit, with_the_rest
 from adjudge.collect.replay import ReplaySubject
-from adjudge.collect.request import Image, Prompt, Request, Unanswered
 from adjudge.collect.settings import Settings
-from adjudge.collect.subject import Subject
+from adjudge.collect.subject import Image, Prompt, Request, Subject, Unanswered
 from adjudge.collect.templates import Template, plain_prompt, prompt_hashes
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import digest
@@ -142,10 +141,9 @@ class Runner:
     def _try_prompt(self) -> None:
         """Render the first sample before anything is asked, so that a wrong template costs nothing."""
         first = _Question(next(iter(self._dataset)), self._dataset, self._template)
+        needy = [subject.model for subject in self._subjects if subject.needs_prompt]
         for use_tools in self._settings.modes:
-            prompt = first.prompt(use_tools=use_tools)
-            needy = [subject.model for subject in self._subjects if subject.needs_prompt]
-            if prompt is None and needy:
+            if first.prompt(use_tools=use_tools) is None and needy:
                 raise ConfigError(
                     f"{needy[0]} needs a prompt: give --prompt FILE.j2, or put `prompt`, `question` or `text` in the samples"
                 )
@@ -229,13 +227,18 @@ class Runner:
             prompt = request.prompt
             payload = digest(job.subject.payload(request))
             if self._cache is not None and not job.subject.replays:
-                key = self._key(job, request, payload)
+                key = cache_key(
+                    subject=self._identity[job.subject.model],
+                    prompt=prompt_hashes(prompt),
+                    payload=payload,
+                    parameters={**self._settings.parameters(job.use_tools, job.trial), "model": job.subject.model},
+                    trial=job.trial,
+                )
                 entry = self._cache.get(key)
-            asked = (
-                Asked(entry.reply, None, 0, 0.0, 0.0)
-                if entry is not None
-                else await self._asker.ask(job.subject, request)
-            )
+            if entry is None:
+                asked = await self._asker.ask(job.subject, request)
+            else:
+                asked = Asked(entry.reply, None, 0, 0.0, 0.0)
             if isinstance(job.subject, ReplaySubject):
                 recorded = job.subject.recorded(request)
         except Unanswered as error:
@@ -251,9 +254,8 @@ class Runner:
             latency, recorded = total, entry.recorded
             timings = {"cache_seconds": total, "total_seconds": total}
         elif reply is not None and key is not None and self._cache is not None:
-            self._cache.put(
-                key, Entry(reply=reply, recorded={"latency_seconds": latency, "timings": timings, "timestamp": stamp})
-            )
+            measured = {"latency_seconds": latency, "timings": timings, "timestamp": stamp}
+            self._cache.put(key, Entry(reply=reply, recorded=measured))
         hit = True if entry is not None or job.subject.replays else cache_hit(reply)
         record = {
             "id": job.sample.id,
@@ -305,15 +307,6 @@ class Runner:
             seed=self._settings.request_seed(job.trial),
             model=job.subject.model,
             settings=self._settings.settings,
-        )
-
-    def _key(self, job: _Job, request: Request, payload: str) -> str:
-        return cache_key(
-            subject=self._identity[job.subject.model],
-            prompt=prompt_hashes(request.prompt),
-            payload=payload,
-            parameters={**self._settings.parameters(job.use_tools, job.trial), "model": job.subject.model},
-            trial=job.trial,
         )
 
 

@@ -28,13 +28,9 @@ class Settings:
     """What subjects are told beside the question, such as `vision_model`; recorded with every answer."""
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("trials", self.trials, 1),
-            ("workers", self.workers, 1),
-            ("retries", self.retries, 0),
-        ):
-            if value < least:
-                raise ConfigError(f"--{name} is {value}, expected {least} or more")
+        for name, least in (("trials", 1), ("workers", 1), ("retries", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"--{name} is {getattr(self, name)}, expected {least} or more")
         if not (self.timeout > 0 and math.isfinite(self.timeout)):
             raise ConfigError(f"--timeout is {self.timeout}, expected a number of seconds above 0")
         if self.temperature is not None and not (self.temperature >= 0 and math.isfinite(self.temperature)):
@@ -45,7 +41,7 @@ class Settings:
     def parameters(self, use_tools: bool, trial: int) -> dict[str, Any]:
         """What shapes an answer, for the cache key."""
         asked = {"temperature": self.temperature, "seed": self.request_seed(trial), "use_tools": use_tools}
-        return {**asked, **({"settings": self.settings} if self.settings else {})}
+        return asked | ({"settings": self.settings} if self.settings else {})
 
     def request_seed(self, trial: int) -> int | None:
         """The seed that a request carries: another one each trial."""

@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from adjudge.collect.chat import ChatSubject
 from adjudge.collect.command import CommandSubject
 from adjudge.collect.python_subject import PythonSubject
 from adjudge.collect.replay import ReplaySubject
 from adjudge.collect.subject import Subject
-from adjudge.collect.tools import Tool
 from adjudge.errors import ConfigError
 
 _NAMED = re.compile(r"([^:=]+)=(.+)", re.DOTALL)
 _KINDS = "python:module:callable, cmd:PROGRAM …, openai:MODEL, file:old.jsonl"
 
 
-def subject_of(
-    text: str,
-    *,
-    base_url: str | None = None,
-    key: str | None = None,
-    tools: Sequence[str] = (),
-    json_mode: bool = False,
-    max_tokens: int | None = None,
-) -> Subject:
-    """The subject of `[NAME=]KIND:REST`; NAME is the model on its records."""
+def subject_of(text: str, *, base_url: str | None = None, **of_chat: Any) -> Subject:
+    """The subject of `[NAME=]KIND:REST`; NAME is the model on its records. `of_chat` is what a chat model takes beside."""
     named = _NAMED.fullmatch(text)
     name, rest = (named[1], named[2]) if named else (None, text)
+    kinds: dict[str, Callable[..., Subject]] = {
+        "python": PythonSubject,
+        "cmd": CommandSubject,
+        "openai": partial(ChatSubject, base_url=base_url, **of_chat),
+        "file": ReplaySubject,
+    }
     kind, colon, what = rest.partition(":")
-    if colon and kind == "python":
-        return PythonSubject(what, name)
-    if colon and kind == "cmd":
-        return CommandSubject(what, name)
-    if colon and kind == "file":
-        return ReplaySubject(what, name)
-    if colon and kind == "openai":
-        return ChatSubject(
-            what,
-            name,
-            base_url=base_url,
-            key=key,
-            tools=[Tool(reference) for reference in tools],
-            json_mode=json_mode,
-            max_tokens=max_tokens,
-        )
+    if colon and kind in kinds:
+        return kinds[kind](what, name)
     raise ConfigError(f"--subject {text!r} is not one of {_KINDS}")

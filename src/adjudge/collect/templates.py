@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adjudge.collect.request import Prompt
+from adjudge.collect.subject import Prompt
 from adjudge.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,10 +82,8 @@ def shipped_template(package: str, name: str) -> Template | None:
 
 def plain_prompt(sample: dict[str, Any]) -> Prompt | None:
     """The question that stands in the sample itself."""
-    for field in ASKED_FOR:
-        if isinstance(sample.get(field), str):
-            return Prompt(user=sample[field])
-    return None
+    text = next((sample[field] for field in ASKED_FOR if isinstance(sample.get(field), str)), None)
+    return None if text is None else Prompt(user=text)
 
 
 def prompt_hashes(prompt: Prompt | None) -> dict[str, str | None]:

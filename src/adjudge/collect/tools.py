@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from adjudge.collect.python_subject import call, load_callable, source_digest
-from adjudge.collect.request import ToolUse
+from adjudge.collect.subject import ToolUse
 from adjudge.errors import ConfigError
 
 
