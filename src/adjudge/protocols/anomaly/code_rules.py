@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adjudge.protocols.anomaly.code_values import (
     CURVES,
@@ -12,13 +12,13 @@ from adjudge.protocols.anomaly.code_values import (
     FILTERS,
     LABEL_WORDS,
     NOTHING,
+    STATISTICS,
     Value,
     constants,
     dotted,
     frame_statistic,
     is_comparison,
     is_label,
-    is_statistic,
     joined,
     names_in,
     scales,
@@ -29,7 +29,7 @@ _TRANSFORMERS = ("Scaler", "PCA", "Imputer", "Encoder", "Normalizer", "Transform
 _TRANSFORMER_WORDS = frozenset({"scaler", "pca", "imputer", "encoder", "normalizer", "selector"})
 _CALIBRATORS = frozenset({"IsotonicRegression", "CalibratedClassifierCV"})
 _CALIBRATOR_WORDS = frozenset({"calibrator", "calibration", "calib", "calibrated", "isotonic", "platt", "conformal"})
-_SHUFFLERS = frozenset({"ShuffleSplit", "StratifiedShuffleSplit"})
+_SHUFFLERS = frozenset({"ShuffleSplit", "StratifiedShuffleSplit", "random_split"})
 _FOLDS = frozenset({"KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold"})
 _GROUP_WORDS = frozenset((
     "flight", "flights", "group", "groups", "id", "ids", "subject", "subjects", "session", "sessions",
@@ -50,7 +50,10 @@ _OUTCOME_WORDS = frozenset((
     "score", "scores", "error", "errors", "err", "residual", "residuals", "loss", "losses", "prediction", "predictions",
     "pred", "preds", "acc", "auc", "latency", "metric", "rank", "ranks", "prob", "proba", "importance", "importances",
 ))  # fmt: skip
+_DICTS = frozenset({"dict", "load", "loads", "safe_load"})
 _FRAME_WORDS = frozenset(["df", "data", "frame", "dataset", "flights", "flight", "train", "test", "rows", "log"])
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class CodeFinding(NamedTuple):
@@ -75,7 +78,7 @@ class Scope:
     """One function body or module body being read."""
 
     names: dict[str, Value]
-    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
+    functions: dict[str, Function]
     depth: int = 0
     returned: list[Value] = field(default_factory=list)
     control: list[Value] = field(default_factory=list)
@@ -95,8 +98,7 @@ class LeakRules:
         for fit in scope.fits:
             lines = [scope.split_roots[root] for root in fit.roots if root in scope.split_roots]
             if lines and (fit.transforms or fit.line < min(lines)):
-                why = f"fitted on rows that line {min(lines)} splits into train and test; split first, fit on train"
-                self.findings.append(CodeFinding("code.fit_before_split", fit.line, why))
+                self._fitted_before(fit.line, min(lines))
 
     def fit(
         self, name: str, node: ast.Call, receiver: Value, positional: list[Value], named: dict[str, Value], scope: Scope
@@ -105,14 +107,13 @@ class LeakRules:
         rows = positional[0] if positional else next((named[key] for key in ("X", "x", "data") if key in named), None)
         others = [*positional[1:], *(value for key, value in named.items() if key not in {"X", "x", "data"})]
         seen = rows.splits if rows is not None else frozenset()
-        if TEST in seen:
-            mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "test"
-            self.leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
-        elif VAL in seen and not (receiver.made_by in _CALIBRATORS or _named_by(node, _CALIBRATOR_WORDS)):
-            mixed = " and ".join(sorted(seen)) if len(seen) > 1 else "validation"
-            self.leak("code.fit_on_test", node, f"{name} sees rows of {mixed}; fit on train alone")
+        calibrates = receiver.made_by in _CALIBRATORS or _named_by(node, _CALIBRATOR_WORDS)
+        if TEST in seen or (VAL in seen and not calibrates):
+            mixed = "validation" if seen == {VAL} else " and ".join(sorted(seen))
+            self.leak("code.fit_on_test", node.lineno, f"{name} sees rows of {mixed}; fit on train alone")
         elif any(TEST in value.splits for value in others):
-            self.leak("code.fit_on_test", node, f"{name} is given rows of test; early stopping belongs to validation")
+            why = f"{name} is given rows of test; early stopping belongs to validation"
+            self.leak("code.fit_on_test", node.lineno, why)
         transforms = name in {"fit_transform", "fit_resample"} or receiver.made_by.endswith(_TRANSFORMERS)
         transforms = transforms or _named_by(node, _TRANSFORMER_WORDS)
         fitted: frozenset[int] = frozenset()
@@ -125,17 +126,14 @@ class LeakRules:
 
     def train_test_split(self, node: ast.Call, positional: list[Value], scope: Scope) -> Value:
         """A shuffling split of a time series, or one after a fit; the halves."""
-        keywords = {item.arg: item.value for item in node.keywords}
-        shuffle = keywords.get("shuffle")
-        ordered = isinstance(shuffle, ast.Constant) and shuffle.value is False
         names = set().union(*(words(key) for item in node.args if (key := dotted(item))))
-        if not ordered and not names & _GROUP_WORDS:
-            self.leak("code.shuffled_split", node, "train_test_split shuffles rows of a time series; split by flight")
+        if _constant_argument(node, "shuffle") is not False and not names & _GROUP_WORDS:
+            why = "train_test_split shuffles rows of a time series; split by flight"
+            self.leak("code.shuffled_split", node.lineno, why)
         first = positional[0] if positional else NOTHING
         for value in positional:
             for line in sorted(value.fitted):
-                why = f"fitted on rows that line {node.lineno} splits into train and test; split first, fit on train"
-                self.findings.append(CodeFinding("code.fit_before_split", line, why))
+                self._fitted_before(line, node.lineno)
             for root in value.roots:
                 scope.split_roots.setdefault(root, node.lineno)
         parts = [Value(value.splits or frozenset({half})) for value in positional for half in (TRAIN, TEST)]
@@ -143,31 +141,23 @@ class LeakRules:
 
     def shuffle(self, name: str, node: ast.Call, receiver: Value) -> None:
         """Folds and samples that shuffle rows of a time series."""
-        keywords = {item.arg: item.value for item in node.keywords}
-        shuffle = keywords.get("shuffle")
-        shuffles = isinstance(shuffle, ast.Constant) and shuffle.value is True
-        if name in _SHUFFLERS or (name in _FOLDS and shuffles):
-            self.leak("code.shuffled_split", node, f"{name} shuffles rows of a time series; split by flight")
-        if name == "random_split":
-            self.leak("code.shuffled_split", node, "random_split shuffles rows of a time series; split by flight")
-        frac = keywords.get("frac", keywords.get("fraction"))
-        if name == "sample" and isinstance(frac, ast.Constant) and frac.value == 1 and not receiver.splits:
-            subject = words(dotted(node.func.value) or "") if isinstance(node.func, ast.Attribute) else ()
-            if not set(subject) & _GROUP_WORDS:
-                self.leak("code.shuffled_split", node, "sample of all rows shuffles a time series")
+        if name in _SHUFFLERS or (name in _FOLDS and _constant_argument(node, "shuffle") is True):
+            why = f"{name} shuffles rows of a time series; split by flight"
+            self.leak("code.shuffled_split", node.lineno, why)
+        every = 1 in {_constant_argument(node, "frac"), _constant_argument(node, "fraction")}
+        if name == "sample" and every and not receiver.splits and not _named_by(node, _GROUP_WORDS):
+            self.leak("code.shuffled_split", node.lineno, "sample of all rows shuffles a time series")
 
-    def scaled(self, node: ast.AST, rows: Value, statistic: Value, scope: Scope) -> frozenset[int]:
+    def scaled(self, node: ast.expr, rows: Value, statistic: Value, scope: Scope) -> frozenset[int]:
         """Rows that are scaled or filled by a statistic: of test it is a leak; of all rows, if they are split elsewhere."""
         if (LABEL_WORDS | _OUTCOME_WORDS) & names_in(node) or not (rows.splits or rows.roots):
             return frozenset()
-        line = getattr(node, "lineno", 0)
         if TEST in statistic.splits:
-            self.leak(
-                "code.fit_on_test", node, "rows are scaled by a mean, spread or extreme of test; take those of train"
-            )
+            why = "rows are scaled by a mean, spread or extreme of test; take those of train"
+            self.leak("code.fit_on_test", node.lineno, why)
         elif not statistic.splits and statistic.roots & rows.roots:
-            scope.fits.append(Fit(line, statistic.roots & rows.roots, transforms=True))
-            return frozenset({line})
+            scope.fits.append(Fit(node.lineno, statistic.roots & rows.roots, transforms=True))
+            return frozenset({node.lineno})
         return frozenset()
 
     def permuted(self, name: str, node: ast.Call, positional: list[Value]) -> frozenset[int]:
@@ -182,7 +172,7 @@ class LeakRules:
         """Rows that are named as a split after they were brought into a random order."""
         for shuffled in sorted(value.shuffled):
             why = f"rows of a time series are shuffled, then line {line} splits them; split by flight"
-            self.findings.append(CodeFinding("code.shuffled_split", shuffled, why))
+            self.leak("code.shuffled_split", shuffled, why)
 
     def columns_of_call(self, name: str, node: ast.Call) -> None:
         """Banned columns that a call selects: `select`, `pl.col`, `usecols`."""
@@ -192,7 +182,7 @@ class LeakRules:
             for text, item in constants(argument):
                 reason = banned(text)
                 if reason is not None and id(item) not in self.exempt:
-                    self.leak("code.banned_column", item, f"column {text!r} is selected: {reason}")
+                    self.leak("code.banned_column", item.lineno, f"column {text!r} is selected: {reason}")
 
     def keywords(self, node: ast.Call, named: dict[str, Value]) -> None:
         """An argument that sets a threshold or a contamination from test rows."""
@@ -201,7 +191,8 @@ class LeakRules:
             if item.arg is None or TEST not in value.splits:
                 continue
             if item.arg == "contamination" or (is_threshold(item.arg) and value.quantile):
-                self.leak("code.threshold_from_test", node, f"{item.arg} is set from test rows; use clean validation")
+                why = f"{item.arg} is set from test rows; use clean validation"
+                self.leak("code.threshold_from_test", node.lineno, why)
 
     def threshold(self, name: str, value: Value, node: ast.expr, line: int, scope: Scope) -> None:
         """A threshold that is chosen with test rows."""
@@ -210,7 +201,7 @@ class LeakRules:
         chosen = any(TEST in condition.splits for condition in scope.control)
         if TEST in value.splits or chosen:
             why = f"{name} is chosen with test rows; set it on clean validation scores"
-            self.findings.append(CodeFinding("code.threshold_from_test", line, why))
+            self.leak("code.threshold_from_test", line, why)
 
     def feature_list(self, name: str, node: ast.expr) -> None:
         """A banned column in a list of features."""
@@ -220,27 +211,33 @@ class LeakRules:
         for text, item in constants(node):
             reason = banned(text)
             if reason is not None:
-                self.leak("code.banned_column", item, f"{text!r} is in the feature list: {reason}")
+                self.leak("code.banned_column", item.lineno, f"{text!r} is in the feature list: {reason}")
 
-    def column(self, name: str, node: ast.AST, *, base: Value = NOTHING, attribute: bool = False) -> None:
-        """A banned column that is selected; the key of a dictionary is none."""
+    def column(self, name: str, node: ast.Subscript | ast.Attribute, base: Value = NOTHING) -> None:
+        """A banned column that is selected, as a key or as an attribute of a frame; the key of a dictionary is none."""
         reason = banned(name)
-        if reason is None or id(node) in self.exempt or not isinstance(getattr(node, "ctx", None), ast.Load):
+        if reason is None or id(node) in self.exempt or not isinstance(node.ctx, ast.Load):
             return
-        owner = names_in(node.value) if isinstance(node, ast.Subscript) else set()
-        if base.made_by in {"dict", "load", "loads", "safe_load"} or (
-            owner & _TABLE_WORDS and not owner & _FRAME_WORDS
-        ):
-            return
-        if attribute:
-            frame = dotted(node.value) if isinstance(node, ast.Attribute) else None
-            if frame is None or not _FRAME_WORDS & set(words(frame)):
-                return
-        self.leak("code.banned_column", node, f"column {name!r} is selected: {reason}")
+        if isinstance(node, ast.Subscript):
+            owner = names_in(node.value)
+            selected = base.made_by not in _DICTS and (not owner & _TABLE_WORDS or bool(owner & _FRAME_WORDS))
+        else:
+            selected = bool(_FRAME_WORDS & set(words(dotted(node.value) or "")))
+        if selected:
+            self.leak("code.banned_column", node.lineno, f"column {name!r} is selected: {reason}")
 
-    def leak(self, code: str, node: ast.AST, why: str) -> None:
-        """Note a leak at a node."""
-        self.findings.append(CodeFinding(code, getattr(node, "lineno", 0), why))
+    def _fitted_before(self, line: int, split_line: int) -> None:
+        why = f"fitted on rows that line {split_line} splits into train and test; split first, fit on train"
+        self.leak("code.fit_before_split", line, why)
+
+    def leak(self, code: str, line: int, why: str) -> None:
+        """Note a leak on a line."""
+        self.findings.append(CodeFinding(code, line, why))
+
+
+def _constant_argument(node: ast.Call, name: str) -> Any:
+    """The constant that a keyword argument is, None for any other."""
+    return next((i.value.value for i in node.keywords if i.arg == name and isinstance(i.value, ast.Constant)), None)
 
 
 def _named_by(node: ast.Call, wanted: frozenset[str]) -> bool:
@@ -264,7 +261,7 @@ def known_call(
         plain = Value(arguments.splits, arguments.roots)
         return replace(plain, parts=(plain, plain, replace(plain, quantile=TEST in arguments.splits)))
     if name in FILLS and receiver.roots:
-        strategy = any(item.arg in {"strategy", "method"} and is_statistic(item.value) for item in node.keywords)
+        strategy = bool(STATISTICS & {_constant_argument(node, "strategy"), _constant_argument(node, "method")})
         filled = replace(receiver, made_by=name, parts=None)
         if arguments.statistic or strategy:
             statistic = arguments if arguments.statistic else receiver

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from adjudge.protocols.anomaly.code_rules import CodeFinding, LeakRules, Scope, known_call, shuffled_in_place
+from adjudge.protocols.anomaly.code_rules import CodeFinding, Function, LeakRules, Scope, known_call, shuffled_in_place
 from adjudge.protocols.anomaly.code_values import (
     CROSS_VALIDATIONS,
     FITS,
@@ -28,8 +28,6 @@ from adjudge.protocols.anomaly.code_values import (
     dotted,
     is_label,
     joined,
-    stem,
-    target_names,
 )
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, splits_of, words
 
@@ -54,32 +52,30 @@ class _Reader:
         self._active: list[ast.AST] = []
 
     def read_module(self, tree: ast.Module) -> None:
-        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+        functions = {node.name: node for node in tree.body if isinstance(node, Function)}
         scope = Scope({}, functions)
         self._block(tree.body, scope)
         self.rules.whole_fits(scope)
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, Function):
                 self._function(node, scope)
             elif isinstance(node, ast.ClassDef):
                 self._class(node, scope)
 
     def _class(self, node: ast.ClassDef, outer: Scope) -> None:
         names = dict(outer.names)
-        methods = [item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
+        methods = [item for item in node.body if isinstance(item, Function)]
         for _ in range(2):  # attributes set by a later method are known in the second pass
             for method in methods:
                 scope = self._function(method, replace(outer, names=names))
                 names |= {key: value for key, value in scope.names.items() if key.startswith("self.")}
 
-    def _function(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, outer: Scope, bound: dict[str, Value] | None = None
-    ) -> Scope:
+    def _function(self, node: Function, outer: Scope, bound: dict[str, Value] | None = None) -> Scope:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         names = dict(outer.names)
         for argument in arguments:
             names[argument.arg] = (bound or {}).get(argument.arg) or self._named(argument.arg)
-        inner = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)}
+        inner = {item.name: item for item in node.body if isinstance(item, Function)}
         scope = Scope(names, {**outer.functions, **inner}, outer.depth + 1)
         self._active.append(node)
         self._block(node.body, scope)
@@ -122,8 +118,8 @@ class _Reader:
                 self._block(node.orelse, scope)
                 scope.control.pop()
                 for name, value in if_names.items():
-                    other = scope.names.get(name)
-                    scope.names[name] = value if other in {None, value} else value | (other or NOTHING)
+                    other = scope.names.get(name, value)
+                    scope.names[name] = value if other == value else value | other
             case ast.For() | ast.AsyncFor():
                 value = self._value(node.iter, scope)
                 if value.made_by in GROUPED:
@@ -152,14 +148,10 @@ class _Reader:
                 self._value(node.subject, scope)
                 for match_case in node.cases:
                     self._block(match_case.body, scope)
-            case _:
-                pass
 
     def _loop_target(self, target: ast.expr, value: Value, scope: Scope) -> None:
-        for name in target_names(target):
-            named = self._named(name)
-            if words(name) == ("val",):
-                named = NOTHING
+        for name in (item.id for item in ast.walk(target) if isinstance(item, ast.Name)):
+            named = NOTHING if words(name) == ("val",) else self._named(name)
             scope.names[name] = named if named.splits else replace(value, parts=None)
 
     def _assign(self, target: ast.expr, value: Value, node: ast.expr, scope: Scope) -> None:
@@ -203,7 +195,7 @@ class _Reader:
 
     def _value(self, node: ast.AST | None, scope: Scope) -> Value:
         match node:
-            case None:
+            case None | ast.JoinedStr():
                 return NOTHING
             case ast.Constant():
                 return Value(strings=frozenset({node.value})) if isinstance(node.value, str) else NOTHING
@@ -225,9 +217,8 @@ class _Reader:
             case ast.Compare():
                 sides = [self._value(item, scope) for item in (node.left, *node.comparators)]
                 if any(side.quantile for side in sides):
-                    self.rules.leak(
-                        "code.threshold_from_test", node, "the scores are compared with a quantile of test rows"
-                    )
+                    why = "the scores are compared with a quantile of test rows"
+                    self.rules.leak("code.threshold_from_test", node.lineno, why)
                 return Value(joined(sides).splits)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node, scope)
@@ -241,8 +232,6 @@ class _Reader:
                 return value
             case ast.Starred() | ast.Await():
                 return self._value(node.value, scope)
-            case ast.JoinedStr():
-                return NOTHING
             case _:
                 return replace(joined([self._value(item, scope) for item in ast.iter_child_nodes(node)]), parts=None)
 
@@ -251,7 +240,7 @@ class _Reader:
         if key is not None and key in scope.names:
             return scope.names[key]
         base = self._value(node.value, scope)
-        self.rules.column(node.attr, node, attribute=True)
+        self.rules.column(node.attr, node)
         named_splits = splits_of(node.attr)
         if named_splits and not base.splits:
             return Value(named_splits, frozenset({key or node.attr}))
@@ -262,7 +251,7 @@ class _Reader:
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         base, index = self._value(node.value, scope), self._value(node.slice, scope)
         for text in sorted(index.strings):
-            self.rules.column(text, node, base=base)
+            self.rules.column(text, node, base)
         named_splits = frozenset().union(*(splits_of(text) for text in index.strings)) | index.splits
         if named_splits and not base.splits:
             for root in base.roots:
@@ -319,13 +308,14 @@ class _Reader:
         if name in CROSS_VALIDATIONS and everything.fitted:
             for line in sorted(everything.fitted):
                 why = f"fitted on all rows before the cross-validation of line {node.lineno}; put it into a Pipeline"
-                self.rules.findings.append(CodeFinding("code.fit_before_split", line, why))
+                self.rules.leak("code.fit_before_split", line, why)
         if isinstance(node.func, ast.Name) and name in scope.functions and scope.depth < _DEPTH:
             function = scope.functions[name]
             if function not in self._active:
                 return self._local_call(function, positional, named, scope)
         if name in READERS:
-            named_splits = frozenset().union(*(splits_of(stem(text)) for text in everything.strings))
+            stems = (text.rpartition("/")[2].partition(".")[0] for text in everything.strings)
+            named_splits = frozenset().union(*map(splits_of, stems))
             return Value(named_splits or everything.splits, frozenset({f"{name}:{node.lineno}"}))
         quantile = name in QUANTILES and TEST in (receiver | everything).splits
         source = receiver if receiver.splits or receiver.roots else NOTHING
@@ -338,11 +328,11 @@ class _Reader:
             strings=everything.strings if name in {"list", "set", "tuple", "sorted"} else frozenset(),
         )
         result = replace(result, made_by=name, quantile=quantile, statistic=statistic, parts=None)
-        return replace(result, shuffled=result.shuffled | shuffled) if shuffled else result
+        return replace(result, shuffled=result.shuffled | shuffled)
 
     def _local_call(
         self,
-        function: ast.FunctionDef | ast.AsyncFunctionDef,
+        function: Function,
         positional: list[Value],
         named: dict[str, Value],
         scope: Scope,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from adjudge.protocols.anomaly.words import words
 
@@ -62,10 +64,7 @@ NOTHING = Value()
 
 def joined(values: Sequence[Value]) -> Value:
     """All that is known of several values together."""
-    result = NOTHING
-    for value in values:
-        result |= value
-    return result
+    return reduce(or_, values, NOTHING)
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -83,21 +82,9 @@ def called(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def target_names(node: ast.expr) -> Iterator[str]:
-    """The names that a target binds."""
-    for item in ast.walk(node):
-        if isinstance(item, ast.Name):
-            yield item.id
-
-
 def is_label(name: str) -> bool:
     """Whether a variable of this name holds labels."""
     return bool(LABEL_WORDS & set(words(name.rpartition(".")[2])))
-
-
-def stem(text: str) -> str:
-    """The name of a file without folder and ending."""
-    return text.rpartition("/")[2].partition(".")[0]
 
 
 def concatenates(node: ast.expr) -> bool:
@@ -109,8 +96,7 @@ def concatenates(node: ast.expr) -> bool:
 
 def names_in(node: ast.AST) -> set[str]:
     """The words of every name inside an expression."""
-    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
-    names |= {item.attr for item in ast.walk(node) if isinstance(item, ast.Attribute)}
+    names = (called(item) for item in ast.walk(node) if isinstance(item, ast.Name | ast.Attribute))
     return {word for name in names for word in words(name)}
 
 
@@ -148,11 +134,6 @@ def constants(node: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
     elif isinstance(node, ast.BinOp):
         yield from constants(node.left)
         yield from constants(node.right)
-
-
-def is_statistic(node: ast.expr) -> bool:
-    """Whether a constant names a mean, spread or extreme."""
-    return isinstance(node, ast.Constant) and node.value in STATISTICS
 
 
 def scales(node: ast.expr) -> bool:
