@@ -22,6 +22,7 @@ from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.config import AnomalyConfig, DetectorConfig
 from adjudge.protocols.anomaly.detectors import detector, fingerprint
 from adjudge.protocols.anomaly.folds import folds_of
+from adjudge.protocols.anomaly.judge import Scoring
 from adjudge.protocols.anomaly.leakage import column_checks, data_record, feature_names, split_checks
 from adjudge.protocols.anomaly.rows import SPLITS, Flight, Splits, read_flights
 from adjudge.protocols.anomaly.trial import Failed, Scaler, Trial, normal_rows, probe
@@ -30,18 +31,7 @@ from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 Parts = Mapping[str, Sequence[Flight]]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One detector's scores of all sequences, also by fold where asked, the checks on the way, and what the run keeps."""
-
-    name: str
-    table: ScoreTable
-    folds: list[tuple[str, ScoreTable]]
-    checks: list[Check]
-    record: dict[str, Any]
-
-
-def score_flights(settings: AnomalyConfig, splits: Splits, catalog: Catalog | None) -> list[Outcome]:
+def score_flights(settings: AnomalyConfig, splits: Splits, catalog: Catalog | None) -> list[Scoring]:
     """For each detector: fit on clean train, score clean validation, clean test and every attack on test."""
     read = read_flights(Path(settings.data or ""), settings)
     flights, label = read.flights, settings.label_column
@@ -75,7 +65,7 @@ class _Bench:
     catalog: Catalog | None
     flights: list[Flight]
 
-    def judge(self, chosen: DetectorConfig, parts: Parts, checks: Sequence[Check], record: dict[str, Any]) -> Outcome:
+    def judge(self, chosen: DetectorConfig, parts: Parts, checks: Sequence[Check], record: dict[str, Any]) -> Scoring:
         """One detector over the splits and, where asked, over every fold; a failure ends it and nobody else."""
         before = {flight.id: flight.digest() for split in (TRAIN, VAL) for flight in parts[split]}
         scaler = self._scaler(parts)
@@ -110,7 +100,7 @@ class _Bench:
             "clean_digests": before,
             "injections": injections,
         }
-        return Outcome(chosen.label, table, folds, [*checks, scaled, *probes, kept, sound], detector_record)
+        return Scoring(chosen.label, table, folds, [*checks, scaled, *probes, kept, sound], detector_record)
 
     def _trial(self, chosen: DetectorConfig, parts: Parts, scaler: Scaler, *, with_val: bool = True) -> Trial:
         tried = detector(chosen.detector, chosen.options, self.settings.seed)

@@ -57,12 +57,10 @@ class Decisions:
         """Some of the sequences, numbered anew."""
         number = np.full(self.tp.size, -1, dtype=np.intp)
         number[places] = np.arange(places.size)
-        chosen = number[self.stretches.sequence] >= 0
-        stretches = Windows(
-            self.stretches.sequence[chosen], self.stretches.detected[chosen], self.stretches.latency_ms[chosen]
-        )
+        sequence, detected, latency_ms = self.stretches
+        chosen = number[sequence] >= 0
         parts = {item.name: getattr(self, item.name)[places] for item in fields(self) if item.name != "stretches"}
-        return Decisions(**parts, stretches=stretches._replace(sequence=number[stretches.sequence]))
+        return Decisions(**parts, stretches=Windows(number[sequence[chosen]], detected[chosen], latency_ms[chosen]))
 
 
 def decide(table: ScoreTable, threshold: float | None, consecutive: int) -> Decisions:
@@ -119,14 +117,20 @@ def _per_sequence(owner: NDArray[np.intp], counts: Ints, n: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What was found of one detector. `recorded` was found while it ran; `checks` is every rule of the contract."""
+class Scoring:
+    """One detector's scores of all sequences, also by fold where asked, the checks on the way, and what the run keeps."""
 
     name: str
     table: ScoreTable
     folds: list[tuple[str, ScoreTable]]
     recorded: list[Check]
     record: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Judgement(Scoring):
+    """What was found of one detector. `recorded` was found while it ran; `checks` is every rule of the contract."""
+
     checks: dict[str, Check]
     calibration: Calibration
     decisions: Decisions
@@ -134,29 +138,22 @@ class Judgement:
     test: NDArray[np.intp]
 
     @classmethod
-    def of(
-        cls,
-        name: str,
-        table: ScoreTable,
-        recorded: list[Check],
-        record: dict[str, Any],
-        settings: AnomalyConfig,
-        attacks: Attacks,
-        folds: list[tuple[str, ScoreTable]],
-    ) -> Judgement:
+    def of(cls, scoring: Scoring, settings: AnomalyConfig, attacks: Attacks) -> Judgement:
         """Judge the scores under the configuration and, where there is a catalog, its attacks."""
+        table, recorded = scoring.table, scoring.recorded
         broken = bool(np.isnan(table.score).any())
         calibration = calibrate(table, settings.target_fpr, settings.threshold, usable=not broken)
-        of_scores = score_checks(table, calibration, settings, attacks)
         sound = Check("detector.scores")
         if broken and not any(check.code == sound.code and check.leak for check in recorded):
             sound.fail("some scores are no number")
-        by_code = merged([*recorded, *of_scores, sound])
+        by_code = merged([*recorded, *score_checks(table, calibration, settings, attacks), sound])
         checks = {code: by_code.get(code) or Check.unknown(code, "not checked") for code in TITLES}
         n = check_consecutive(settings.n_consecutive)[1]
         decisions = decide(table, calibration.threshold, n)
         test = np.array(table.of_split(TEST), dtype=np.intp)
-        return cls(name, table, folds, recorded, record, checks, calibration, decisions, n, test)
+        return cls(
+            **vars(scoring), checks=checks, calibration=calibration, decisions=decisions, n_consecutive=n, test=test
+        )
 
     @property
     def broken(self) -> bool:
@@ -182,10 +179,8 @@ class Judgement:
             return ["errored" if self.broken else "invalid"] * self.test.size
         part = self.decisions.take(self.test)
         attacked = np.where(part.detected, "detected", np.where(part.windows_detected > 0, "partly_detected", "missed"))
-        verdicts: list[str] = np.where(
-            part.attacked, attacked, np.where(part.events > 0, "false_alarm", "quiet")
-        ).tolist()
-        return verdicts
+        clean = np.where(part.events > 0, "false_alarm", "quiet")
+        return [str(verdict) for verdict in np.where(part.attacked, attacked, clean)]
 
     def buckets(self) -> dict[str, int]:
         """How many sequences of test ended where."""

@@ -8,15 +8,15 @@ beside them agree too. Columns that only rise or only fall (clocks, counters) sa
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly.batch import changes
 from adjudge.protocols.anomaly.rows import Flight
 
 _DECIMALS = 6
@@ -28,6 +28,7 @@ _BLOCK = 64
 _NEAR, _FAR = 64, 400
 _TELLING = 0.1
 _AGREEING = 0.25
+Rows = NDArray[np.int64]
 
 
 class Shared(NamedTuple):
@@ -49,9 +50,10 @@ class Overlap:
 
 
 class _Tokens(NamedTuple):
+    """What cells say, each with its row, counted over all flights."""
+
     token: NDArray[np.uint64]
-    flight: NDArray[np.int32]
-    row: NDArray[np.int32]
+    row: NDArray[np.int64]
 
 
 def overlap(flights: Sequence[Flight], ignored: Iterable[str] = ()) -> Overlap:
@@ -63,23 +65,22 @@ def overlap(flights: Sequence[Flight], ignored: Iterable[str] = ()) -> Overlap:
     clocks = [name for name in names if all(_runs_one_way(flight.columns.get(name)) for flight in flights)]
     features = [name for name in names if name not in clocks]
     spread = {name: _spread(flights, name) for name in features}
-    total = sum(flight.n for flight in flights)
-    every = -(-total // _MOST_ROWS)
-    parts, telling = [], np.zeros(len(flights))
+    begin = np.cumsum([0, *(flight.n for flight in flights)])
+    every = -(-int(begin[-1]) // _MOST_ROWS)
+    used = [_rows_used(flight.n, every).size for flight in flights]
+    parts, coarse = [], []
     for index, flight in enumerate(flights):
-        tokens = _tokens(flight, index, features, spread, every)
-        parts.append(tokens)
-        telling[index] = np.unique(tokens.row).size / max(1, _rows_used(flight.n, every).size)
-    matches = _matches(parts, [flight.n for flight in flights], fewest=2 if len(features) > 1 else 1)
+        tokens = _tokens(flight, features, spread, every)
+        parts.append(tokens._replace(row=tokens.row + begin[index]))
+        if np.unique(tokens.row).size / max(1, used[index]) < _TELLING:
+            coarse.append(flight.id)
     pairs = []
-    for (a, b), rows_a, rows_b in _by_pair(matches, len(flights)):
+    for a, b, rows_a, rows_b in _by_pair(*_matches(parts, int(begin[-1]), fewest=2 if len(features) > 1 else 1), begin):
         good = _supported(rows_a, rows_b)
         for one, other, rows in ((a, b, rows_a), (b, a, rows_b)):
-            used = _rows_used(flights[one].n, every).size
-            share = np.unique(rows[good]).size / used
+            share = np.unique(rows[good]).size / used[one]
             if share > 0:
                 pairs.append(Shared(flights[one].id, flights[other].id, share))
-    coarse = [flight.id for flight, told in zip(flights, telling, strict=True) if told < _TELLING]
     return Overlap(pairs, coarse, clocks, every > 1)
 
 
@@ -104,8 +105,8 @@ def _rows_used(n: int, every: int) -> NDArray[np.int64]:
     return rows if every == 1 else rows[(rows // _BLOCK) % every == 0]
 
 
-def _tokens(flight: Flight, index: int, features: Sequence[str], spread: dict[str, float], every: int) -> _Tokens:
-    """The tokens of a flight that stand in it once."""
+def _tokens(flight: Flight, features: Sequence[str], spread: dict[str, float], every: int) -> _Tokens:
+    """The tokens of a flight that stand in it once, each with its row in the flight."""
     rows = _rows_used(flight.n, every)
     present = [name for name in features if name in flight.columns and np.isfinite(flight.columns[name]).any()]
     present = sorted(present, key=lambda name: -np.unique(flight.columns[name][rows]).size)[:_MOST_COLUMNS]
@@ -118,25 +119,22 @@ def _tokens(flight: Flight, index: int, features: Sequence[str], spread: dict[st
         tokens.append(_mixed(exact.view(np.uint64), 0)[good])
         places.append(rows[good])
         scale = spread[name] / _STEPS
-        steps[name] = (np.rint(np.where(good, values, 0.0) / scale) if scale > 0 else np.zeros(values.size), good)
+        whole = np.rint(np.where(good, values, 0.0) / scale) if scale > 0 else np.zeros(values.size)
+        steps[name] = (whole.astype(np.int64).view(np.uint64), good)
     ordered = sorted(present)
     for one, other in zip(ordered, ordered[1:] + ordered[:1], strict=True) if len(ordered) > 1 else ():
         (a, good_a), (b, good_b) = steps[one], steps[other]
         good = good_a & good_b
         salt = zlib.crc32(f"{one}\0{other}".encode())
-        tokens.append(
-            _mixed(_mixed(a.astype(np.int64).view(np.uint64), salt) + b.astype(np.int64).view(np.uint64), 1)[good]
-        )
+        tokens.append(_mixed(_mixed(a, salt) + b, 1)[good])
         places.append(rows[good])
     if not tokens:
-        return _Tokens(np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+        return _Tokens(np.zeros(0, np.uint64), np.zeros(0, np.int64))
     token, place = np.concatenate(tokens), np.concatenate(places)
     order = np.argsort(token)
-    token, place = token[order], place[order]
-    same = token[1:] == token[:-1]
-    single = ~np.concatenate([[False], same]) & ~np.concatenate([same, [False]])
-    token, place = token[single], place[single]
-    return _Tokens(token, np.full(token.size, index, np.int32), place.astype(np.int32))
+    begins = np.append(changes(token[order]), True)
+    single = order[begins[:-1] & begins[1:]]
+    return _Tokens(token[single], place[single])
 
 
 def _mixed(bits: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
@@ -147,46 +145,34 @@ def _mixed(bits: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
     return np.asarray(x ^ (x >> np.uint64(31)), dtype=np.uint64)
 
 
-def _matches(parts: Sequence[_Tokens], sizes: Sequence[int], *, fewest: int) -> NDArray[np.int64]:
-    """(flight, row, other flight, its row) wherever enough tokens agree; tokens of many flights say nothing."""
-    tokens = _Tokens(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    begin = np.cumsum([0, *sizes])
-    of_row = np.bincount(begin[tokens.flight] + tokens.row, minlength=begin[-1])
-    order = np.lexsort((tokens.row, tokens.flight, tokens.token))
-    token, flight, row = (column[order] for column in tokens)
-    start = np.flatnonzero(np.concatenate([[True], token[1:] != token[:-1]])) if token.size else np.zeros(0, np.int64)
-    size = np.diff(np.append(start, token.size))
+def _matches(parts: Sequence[_Tokens], rows: int, *, fewest: int) -> tuple[Rows, Rows]:
+    """Of `rows` in all the pairs of which enough tokens agree, in order; tokens of many flights say nothing."""
+    token, row = (np.concatenate(column) for column in zip(*parts, strict=True))
+    tokens_of_row = np.bincount(row, minlength=rows)
+    order = np.lexsort((row, token))
+    token, row = token[order], row[order]
+    size = np.diff(np.append(np.flatnonzero(changes(token)), token.size))
     alive = np.repeat((size > 1) & (size <= _MOST_FLIGHTS), size)
-    token, flight, row = token[alive], flight[alive], row[alive]
-    pieces = []
+    token, row = token[alive], row[alive]
+    pairs = [np.zeros(0, np.int64)]
     for step in range(1, _MOST_FLIGHTS):
-        if token.size <= step:
-            break
         equal = np.flatnonzero(token[step:] == token[:-step])
-        if not equal.size:
-            break
-        pieces.append(np.column_stack([flight[equal], row[equal], flight[equal + step], row[equal + step]]))
-    if not pieces:
-        return np.zeros((0, 4), dtype=np.int64)
-    every = np.concatenate(pieces).astype(np.int64)
-    every = every[np.lexsort(every.T[::-1])]
-    first = np.flatnonzero(np.concatenate([[True], (every[1:] != every[:-1]).any(axis=1)]))
-    counts = np.diff(np.append(first, len(every)))
-    matched = every[first]
-    total = np.minimum(*(of_row[begin[matched[:, k]] + matched[:, k + 1]] for k in (0, 2)))
-    return matched[counts >= np.maximum(fewest, _AGREEING * total)]
+        pairs.append(row[equal] * rows + row[equal + step])
+    pair, agreeing = np.unique(np.concatenate(pairs), return_counts=True)
+    one, other = np.divmod(pair, rows)
+    total = np.minimum(tokens_of_row[one], tokens_of_row[other])
+    enough = agreeing >= np.maximum(fewest, _AGREEING * total)
+    return one[enough], other[enough]
 
 
-def _by_pair(
-    matches: NDArray[np.int64], flights: int
-) -> Iterable[tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int64]]]:
-    key = matches[:, 0] * flights + matches[:, 2]
-    order = np.lexsort((matches[:, 1], key))
-    matches, key = matches[order], key[order]
-    edges = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1], [True]])) if key.size else np.zeros(0, int)
-    for begin, end in pairwise(edges):
-        part = matches[begin:end]
-        yield (int(part[0, 0]), int(part[0, 2])), part[:, 1], part[:, 3]
+def _by_pair(one: Rows, other: Rows, begin: Rows) -> Iterator[tuple[int, int, Rows, Rows]]:
+    """The matches of every two flights: which these are, and the rows of each."""
+    a, b = (np.searchsorted(begin, rows, side="right") - 1 for rows in (one, other))
+    key = a * begin.size + b
+    order = np.argsort(key, kind="stable")
+    keys, first = np.unique(key[order], return_index=True)
+    for pair, places in zip(keys.tolist(), np.split(order, first)[1:], strict=True):
+        yield *divmod(pair, begin.size), one[places], other[places]
 
 
 def _supported(rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

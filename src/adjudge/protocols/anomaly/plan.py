@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import pyarrow as pa
 from adjudge.errors import ConfigError, InputError, RunError
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.anomaly import reproduce
-from adjudge.protocols.anomaly.batch import Part, ScoreTable
+from adjudge.protocols.anomaly.batch import Part
 from adjudge.protocols.anomaly.catalog import Catalog, parse_catalog, read_catalog
 from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.code_files import code_check, scan_paths
 from adjudge.protocols.anomaly.config import parse
 from adjudge.protocols.anomaly.contract import check_consecutive, check_scored_splits, elsewhere_checks, missing_reasons
-from adjudge.protocols.anomaly.judge import Judgement
+from adjudge.protocols.anomaly.judge import Judgement, Scoring
 from adjudge.protocols.anomaly.results import measured_of, per_attack_csv, result
 from adjudge.protocols.anomaly.rows import parse_splits, read_splits
 from adjudge.protocols.anomaly.samples import (
@@ -87,15 +88,16 @@ class AnomalyPlan(RulePlan):
 
             path, role = Path(settings.scores), "scores"
             table, notes = read_scores(path, self.splits, settings)
-            record = {"declared": [list(pair) for pair in table.declared], "notes": notes, **code_record}
-            checks = [*check_scored_splits(table, self.splits, settings.overlap_bound), *elsewhere_checks(), code]
-            self._use(settings.judged()[0].label, table, checks, record, [])
+            record = {"declared": [list(pair) for pair in table.declared], "notes": notes}
+            checks = [*check_scored_splits(table, self.splits, settings.overlap_bound), *elsewhere_checks()]
+            scored = [Scoring(settings.judged()[0].label, table, [], checks, record)]
         else:
             from adjudge.protocols.anomaly.harness import score_flights
 
             path, role = Path(settings.data or ""), "data"
-            for scored in score_flights(settings, self.splits, self.catalog):
-                self._use(scored.name, scored.table, [*scored.checks, code], scored.record | code_record, scored.folds)
+            scored = score_flights(settings, self.splits, self.catalog)
+        for each in scored:
+            self._use(replace(each, recorded=[*each.recorded, code], record=each.record | code_record))
         files = [path] if path.is_file() else sorted(item for item in path.rglob("*") if item.is_file())
         self.read = [
             InputFile(role=role, name=file.name, bytes=file.stat().st_size, sha256=file_digest(file)) for file in files
@@ -136,7 +138,8 @@ class AnomalyPlan(RulePlan):
                 raise RunError(f"{folder / SCORES}: holds no scores of detector {model} over the splits")
             table = tables.pop(None)
             table.declared = [(flight, split) for flight, split in record.get("declared") or ()]
-            self._use(model, table, recorded, record, [(str(fold), each) for fold, each in tables.items()])
+            folds = [(str(fold), each) for fold, each in tables.items()]
+            self._use(Scoring(model, table, folds, recorded, record))
             missing = missing_reasons(recorded, record, table, self.splits, self.settings)
             problems += [f"{REPORT}: {text}" for text in missing]
         if [item.name for item in self.judgements] != [item.label for item in self.settings.judged()]:
@@ -149,12 +152,11 @@ class AnomalyPlan(RulePlan):
         problems = [f"evidence: {text}" for text in again.evidence.differences(evidence)]
         if samples.num_rows != again.samples.num_rows:
             return [*problems, f"samples.parquet: the sequences are not those of {SCORES}"]
-        differ = (
-            name
+        return problems + [
+            f"samples.parquet: column {name} is not what {SCORES} gives"
             for name in again.samples.column_names
             if samples.column(name).to_pylist() != again.samples.column(name).to_pylist()
-        )
-        return problems + [f"samples.parquet: column {name} is not what {SCORES} gives" for name in differ]
+        ]
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """There are no texts of a model, but the alarms in words."""
@@ -215,12 +217,8 @@ class AnomalyPlan(RulePlan):
             return content
         items = self.judgements[0].table.sequences
         listed = {(item.attack, item.magnitude, item.seed) for item in items if item.attack is not None}
-        keys = ("attack", "magnitude", "seed")
-        return {
-            "from_scores": [
-                dict(zip(keys, each, strict=True)) for each in sorted(listed, key=lambda i: tuple(map(str, i)))
-            ]
-        }
+        ordered = sorted(listed, key=lambda each: tuple(map(str, each)))
+        return {"from_scores": [dict(zip(("attack", "magnitude", "seed"), each, strict=True)) for each in ordered]}
 
     def _reports(self, folder: Path) -> dict[str, tuple[list[Check], dict[str, Any]]]:
         try:
@@ -233,16 +231,9 @@ class AnomalyPlan(RulePlan):
         except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{folder / REPORT} cannot be used: {type(error).__name__}") from None
 
-    def _use(
-        self,
-        name: str,
-        table: ScoreTable,
-        recorded: list[Check],
-        record: dict[str, Any],
-        folds: list[tuple[str, ScoreTable]],
-    ) -> None:
+    def _use(self, scoring: Scoring) -> None:
         attacks = None if self.catalog is None else self.catalog.attacks
-        self.judgements.append(Judgement.of(name, table, recorded, record, self.settings, attacks, folds))
+        self.judgements.append(Judgement.of(scoring, self.settings, attacks))
 
 
 plan = AnomalyPlan
