@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.protocols.anomaly.batch import ScoreTable
-from adjudge.protocols.anomaly.judge import Decisions, alarm_rows
+from adjudge.protocols.anomaly.judge import alarm_rows
 from adjudge.protocols.anomaly.metrics import Measures
-from adjudge.protocols.anomaly.words import TEST
 from adjudge.protocols.common.plan import Spec, chart
 from adjudge.stats.resampling import weights
 
@@ -23,30 +21,23 @@ _POINTS = 600
 _RED = "#c53030"
 
 
-class Drawing(NamedTuple):
-    """What the charts show beside the measures.
+Point = tuple[float | None, float | None]
+
+
+def charts(
+    measures: Measures, top: Mapping[str, Any], point: Point, sizes: Mapping[str, str], model: str | None
+) -> list[Spec]:
+    """All charts for which there are numbers, of a detector whose keys of metrics.json are `top`.
 
     `point` is (FPR, recall) at the frozen threshold; `sizes` names the parameter that is an attack's magnitude; `model`
     is the detector's name where there are several.
     """
-
-    point: tuple[float | None, float | None]
-    sizes: Mapping[str, str]
-    worst: str | None
-    n_consecutive: int
-    watermark: str | None
-    model: str | None
-
-
-def charts(measures: Measures, per_attack: Sequence[dict[str, Any]], drawing: Drawing) -> list[Spec]:
-    """All charts for which there are numbers."""
-    table, decisions = measures.table, measures.decisions
-    point, sizes, worst, n_consecutive, watermark, model = drawing
+    n_consecutive, watermark = top["calibration"]["n_consecutive"], top.get("watermark")
     shown = {
         "roc": _roc(measures, point, n_consecutive),
-        "recall_by_magnitude": _recall(per_attack, sizes),
-        "latency": _latency(table, decisions),
-        "worst_attack": _timeline(table, decisions, worst, measures.threshold, n_consecutive),
+        "recall_by_magnitude": _recall(top["per_attack"], sizes),
+        "latency": _latency(measures),
+        "worst_attack": _timeline(measures, top["worst_attack"], n_consecutive),
     }
     drawn = []
     for name, content in shown.items():
@@ -72,7 +63,7 @@ class _Content(NamedTuple):
     values: dict[str, Any]
 
 
-def _roc(measures: Measures, point: tuple[float | None, float | None], n_consecutive: int) -> _Content | None:
+def _roc(measures: Measures, point: Point, n_consecutive: int) -> _Content | None:
     rows = measures.sorted.whole
     if rows.one_class:
         return None
@@ -110,11 +101,11 @@ def _recall(per_attack: Sequence[dict[str, Any]], sizes: Mapping[str, str]) -> _
     return _Content("Recall against magnitude", under, {"rows": values})
 
 
-def _latency(table: ScoreTable, decisions: Decisions) -> _Content | None:
-    test = set(table.of_split(TEST))
-    windows = [window for window in zip(*decisions.stretches, strict=True) if window[0] in test]
+def _latency(measures: Measures) -> _Content | None:
+    test = set(measures.test.tolist())
+    windows = [window for window in zip(*measures.decisions.stretches, strict=True) if window[0] in test]
     values = [
-        {"latency": float(latency) / 1000.0, "attack": table.sequences[index].attack}
+        {"latency": float(latency) / 1000.0, "attack": measures.table.sequences[index].attack}
         for index, detected, latency in windows
         if detected
     ]
@@ -125,15 +116,13 @@ def _latency(table: ScoreTable, decisions: Decisions) -> _Content | None:
     return _Content(f"Latency of {len(values)} detected attacks", under, {"rows": values})
 
 
-def _timeline(
-    table: ScoreTable, decisions: Decisions, worst: str | None, threshold: float | None, n_consecutive: int
-) -> _Content | None:
-    chosen = [
-        index for index in table.of_split(TEST) if table.sequences[index].attack == worst and decisions.attacked[index]
-    ]
-    if worst is None or not chosen:
+def _timeline(measures: Measures, worst: str | None, n_consecutive: int) -> _Content | None:
+    table, decisions, threshold = measures.table, measures.decisions, measures.threshold
+    of_worst = [i for i in measures.test.tolist() if table.sequences[i].attack == worst and decisions.attacked[i]]
+    if worst is None or not of_worst:
         return None
-    index = min(chosen, key=lambda i: (decisions.tp[i] / (decisions.tp[i] + decisions.fn[i]), i))
+    recalls = {i: decisions.tp[i] / (decisions.tp[i] + decisions.fn[i]) for i in of_worst}
+    index = min(recalls, key=lambda i: (recalls[i], i))
     item, rows = table.sequences[index], table.rows(index)
     time, score, label = table.time[rows] - table.time[rows][0], table.score[rows], table.attacked[rows]
     step = -(-score.size // _POINTS)
@@ -147,8 +136,7 @@ def _timeline(
         alarms = _stretches(time, alarm_rows(score, threshold, n_consecutive))
         under.append(f"Dashed: the frozen threshold. Red at the foot: alarm, {n_consecutive} exceedances in a row.")
     size = "" if item.magnitude is None else f" of size {item.magnitude:g}"
-    recall = decisions.tp[index] / (decisions.tp[index] + decisions.fn[index])
-    title = f"Worst attack: {item.attack}{size} on flight {item.flight}, recall {recall:.0%}"
+    title = f"Worst attack: {item.attack}{size} on flight {item.flight}, recall {recalls[index]:.0%}"
     drawn = {"attacked": _stretches(time, label), "scores": values, "alarms": alarms}
     return _Content(title, under, {**drawn, "threshold": None if threshold is None else [{"score": threshold}]})
 

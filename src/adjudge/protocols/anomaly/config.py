@@ -64,6 +64,11 @@ class AnomalyConfig(DataOptions, msgspec.Struct, kw_only=True, forbid_unknown_fi
     refit_check: bool = True
     no_scores: bool = False
 
+    @property
+    def left_out(self) -> list[str]:
+        """The primary metrics that `metrics` does not name."""
+        return [] if self.metrics is None else [name for name in PRIMARY if name not in self.metrics]
+
     def judged(self) -> list[DetectorConfig]:
         """The detectors to judge; of a scores file, the one that made it."""
         if self.detectors is not None:

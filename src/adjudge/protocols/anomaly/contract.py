@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,10 @@ from adjudge.protocols.anomaly.batch import ATTACKED, LABELLED, NORMAL, ScoreTab
 from adjudge.protocols.anomaly.batch import Sequence as Item
 from adjudge.protocols.anomaly.catalog import Attack
 from adjudge.protocols.anomaly.checks import Check
-from adjudge.protocols.anomaly.config import PRIMARY, AnomalyConfig
-from adjudge.protocols.anomaly.leakage import (
-    Content,
-    check_disjoint,
-    check_no_shuffle,
-    column_checks,
-    split_checks,
-)
+from adjudge.protocols.anomaly.config import AnomalyConfig
+from adjudge.protocols.anomaly.leakage import Content, check_disjoint, check_no_shuffle, column_checks, split_checks
 from adjudge.protocols.anomaly.overlap import overlap
-from adjudge.protocols.anomaly.rows import Flight, Splits
+from adjudge.protocols.anomaly.rows import SPLITS, Flight, Splits
 from adjudge.protocols.anomaly.rules import NO_SCORES
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 from adjudge.stats.detection import exceeded_by_at_most, needed
@@ -59,15 +53,13 @@ def calibrate(table: ScoreTable, target: float, from_outside: float | None, *, u
     """The frozen threshold: from clean validation scores, or the one given from outside; none without usable scores."""
     if not usable:
         return Calibration(None, NO_SCORES, target, 0, needed(target), None, None)
-    clean = table.clean(VAL)
-    parts = [table.score[table.rows(index)][table.label[table.rows(index)] == NORMAL] for index in clean]
-    scores = np.concatenate(parts) if parts else np.zeros(0)
+    rows = [table.rows(index) for index in table.clean(VAL)]
+    scores = np.concatenate([np.zeros(0), *(table.score[part][table.label[part] == NORMAL] for part in rows)])
     linear = float(np.percentile(scores, 100 * (1 - target))) if scores.size else None
-    threshold = (
-        from_outside if from_outside is not None else exceeded_by_at_most(scores, target) if scores.size else None
-    )
+    threshold, source = from_outside, "given from outside"
+    if from_outside is None:
+        threshold, source = exceeded_by_at_most(scores, target) if scores.size else None, FROM_VALIDATION
     achieved = exceedance(scores, threshold).value if scores.size and threshold is not None else None
-    source = FROM_VALIDATION if from_outside is None else "given from outside"
     return Calibration(threshold, source, target, int(scores.size), needed(target), linear, achieved)
 
 
@@ -100,12 +92,10 @@ def check_consecutive(setting: Any) -> tuple[Check, int]:
 def check_attacks(table: ScoreTable) -> Check:
     """`attack.test_only`."""
     check = Check("attack.test_only")
-    for split in (TRAIN, VAL):
-        for index in table.of_split(split):
-            item = table.sequences[index]
-            rows = int((table.label[table.rows(index)] == ATTACKED).sum())
-            if item.attack is not None or rows:
-                check.fail(f"flight {item.flight} of {split} is attacked ({item.attack}, {rows} rows labelled)")
+    for index in (*table.of_split(TRAIN), *table.of_split(VAL)):
+        item, rows = table.sequences[index], int((table.label[table.rows(index)] == ATTACKED).sum())
+        if item.attack is not None or rows:
+            check.fail(f"flight {item.flight} of {item.split} is attacked ({item.attack}, {rows} rows labelled)")
     return check
 
 
@@ -117,12 +107,11 @@ def check_resamples(resamples: int) -> Check:
     return check
 
 
-def check_metrics(table: ScoreTable, wanted: Sequence[str] | None, attacks: Attacks) -> Check:
+def check_metrics(table: ScoreTable, left_out: Sequence[str], attacks: Attacks) -> Check:
     """`metrics.complete`: no primary metric and no attack of the catalog is left out."""
     check = Check("metrics.complete")
-    for name in PRIMARY if wanted is not None else ():
-        if name not in (wanted or ()):
-            check.fail(f"{name} is left out")
+    for name in left_out:
+        check.fail(f"{name} is left out")
     judged = {item.attack for item in _attacked(table)}
     for name in sorted({attack.name for attack in attacks or ()} - judged):
         check.fail(f"attack {name} of the catalog was not judged")
@@ -179,13 +168,13 @@ def check_scored_splits(table: ScoreTable, splits: Splits, bound: float) -> list
     shared = overlap(varied)
     disjoint = check_disjoint(splits, Content([tuple(pair) for pair in shared.pairs], (), ()), bound=bound)
     for name, declared_split in table.declared:
-        for split in (TRAIN, VAL, TEST):
+        for split in SPLITS:
             if name in splits.of(split) and declared_split != split:
                 disjoint.fail(f"flight {name} is {declared_split!r} in the scores and {split} in splits.json")
     covers = Check("split.covers")
     present = {item.flight for item in table.sequences}
-    for item in sorted({item.flight for item in table.sequences if item.split == "unassigned"}):
-        covers.fail(f"flight {item} is in the scores and in no split")
+    for name in sorted({item.flight for item in table.sequences if item.split == "unassigned"}):
+        covers.fail(f"flight {name} is in the scores and in no split")
     for split in (VAL, TEST):
         for name in sorted(set(splits.of(split)) - present):
             covers.fail(f"flight {name} of {split} has no scores")
@@ -199,7 +188,7 @@ def score_checks(table: ScoreTable, calibration: Calibration, settings: AnomalyC
         check_threshold(calibration),
         check_consecutive(settings.n_consecutive)[0],
         check_attacks(table),
-        check_metrics(table, settings.metrics, attacks),
+        check_metrics(table, settings.left_out, attacks),
         check_resamples(settings.resamples),
         check_artifacts(table, attacks),
         check_seeds(table, attacks, injected_here=settings.scores is None),
@@ -208,10 +197,8 @@ def score_checks(table: ScoreTable, calibration: Calibration, settings: AnomalyC
 
 def elsewhere_checks() -> list[Check]:
     """What cannot be checked when only scores are at hand."""
-    codes = (
-        *("scaler.train_normal_only", "detector.train_only", "detector.causal"),
-        *("feature.banned", "feature.allowed", "feature.circular"),
-    )
+    codes = ["scaler.train_normal_only", "detector.train_only", "detector.causal"]
+    codes += ["feature.banned", "feature.allowed", "feature.circular"]
     return [Check.unknown(code, ELSEWHERE) for code in codes]
 
 
@@ -219,19 +206,12 @@ def missing_reasons(
     recorded: Sequence[Check], record: Mapping[str, Any], table: ScoreTable, splits: Splits, settings: AnomalyConfig
 ) -> list[str]:
     """Every reason that follows from the run's splits, scores and record, and that the recorded check lacks."""
-    reasons_of = {check.code: set(check.reasons) for check in recorded}
-    return [
-        f"{check.code} does not say: {reason}"
-        for check in _again(record, table, splits, settings)
-        for reason in check.reasons
-        if reason not in reasons_of.get(check.code, set())
-    ]
-
-
-def _again(record: Mapping[str, Any], table: ScoreTable, splits: Splits, settings: AnomalyConfig) -> Iterator[Check]:
     if settings.scores is not None:
-        yield from check_scored_splits(table, splits, settings.overlap_bound)
-        return
-    present = [*(record.get("flights") or ()), *(item.flight for item in table.sequences)]
-    yield from split_checks(splits, record, present, settings, folds=settings.leave_one_flight_out)
-    yield from column_checks(record, settings)
+        checks = check_scored_splits(table, splits, settings.overlap_bound)
+    else:
+        present = [*(record.get("flights") or ()), *(item.flight for item in table.sequences)]
+        checks = split_checks(splits, record, present, settings, folds=settings.leave_one_flight_out)
+        checks += column_checks(record, settings)
+    known = {(check.code, reason) for check in recorded for reason in check.reasons}
+    reasons = [(check.code, reason) for check in checks for reason in check.reasons]
+    return [f"{code} does not say: {reason}" for code, reason in reasons if (code, reason) not in known]

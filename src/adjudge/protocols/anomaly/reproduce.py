@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,21 +92,23 @@ def _row(name: str, a: float | None, b: float | None, tolerance: float) -> Diffe
 
 def changes(first: Mapping[str, Any], again: Mapping[str, Any]) -> list[Change]:
     """What the records of two runs say of altered flights, detector sources, parameters and packages."""
+    before, after = first.get("flights", {}), again.get("flights", {})
     changed = [
-        Change(f"data: flight {name} is not the one that was judged", fails=True)
-        for name in sorted({**first.get("flights", {}), **again.get("flights", {})})
-        if first.get("flights", {}).get(name) != again.get("flights", {}).get(name)
+        Change(f"data: flight {name} is not the one that was judged", fails=True) for name in _differing(before, after)
     ]
     one, other = first.get("detector") or {}, again.get("detector") or {}
     for key, word in (("sources", "source"), ("packages", "package")):
         before, after = one.get(key, {}), other.get(key, {})
-        for name in sorted({**before, **after}):
-            if before.get(name) != after.get(name):
-                shown = f" ({before.get(name)} then {after.get(name)})" if key == "packages" else ""
-                changed.append(Change(f"detector: {word} {name} is not what it was{shown}", fails=key == "sources"))
+        for name in _differing(before, after):
+            shown = f" ({before.get(name)} then {after.get(name)})" if key == "packages" else ""
+            changed.append(Change(f"detector: {word} {name} is not what it was{shown}", fails=key == "sources"))
     if one.get("parameters") != other.get("parameters"):
         changed.append(Change("detector: its parameters are not what they were", fails=True))
     return changed
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -147,7 +149,7 @@ def keep(
     }
     (folder / FILE).write_bytes(pretty(content))
     document = msgspec.json.decode((folder / METRICS).read_bytes())
-    tops = list(_tops(document))
+    tops = list(document.get("detectors", {"": document}).values())
     for top in tops:
         fill_reproduction(top, Reproduction(held(rows, changed), evaluation_only))
     if "detectors" in document:
@@ -158,15 +160,10 @@ def keep(
     return manifest
 
 
-def _tops(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from document["detectors"].values() if "detectors" in document else [document]
-
-
 def listed(manifest: Manifest, folder: Path, *names: str) -> None:
     """List files with the content they have now, and write the manifest."""
-    others = [entry for entry in manifest.files if entry.path not in names]
-    added = [
-        RunFile(path=name, bytes=(folder / name).stat().st_size, sha256=file_digest(folder / name)) for name in names
-    ]
-    manifest.files = sorted([*others, *added], key=lambda entry: entry.path)
+    entries = {entry.path: entry for entry in manifest.files}
+    for path in (folder / name for name in names):
+        entries[path.name] = RunFile(path=path.name, bytes=path.stat().st_size, sha256=file_digest(path))
+    manifest.files = [entries[name] for name in sorted(entries)]
     (folder / MANIFEST).write_bytes(pretty(manifest))

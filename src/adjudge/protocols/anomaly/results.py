@@ -9,12 +9,9 @@ from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from adjudge.protocols.anomaly import folds
-from adjudge.protocols.anomaly.charts import Drawing, charts
-from adjudge.protocols.anomaly.config import PRIMARY, AnomalyConfig
+from adjudge.protocols.anomaly.charts import charts
+from adjudge.protocols.anomaly.config import AnomalyConfig
 from adjudge.protocols.anomaly.controls import controls
 from adjudge.protocols.anomaly.judge import Decisions, Judgement
 from adjudge.protocols.anomaly.metrics import Measures, slices
@@ -76,7 +73,6 @@ def result(
         return numbers
     _add_numbers(numbers, judgement, settings, f", model={judgement.name}" if several else "", sizes)
     if failed:
-        numbers.top["watermark"] = WATERMARK
         numbers.notes.insert(0, WATERMARK)
     else:
         hold_complete(numbers.top, numbers.metrics, numbers.top["per_attack"])
@@ -106,10 +102,10 @@ def _add_numbers(
         key=lambda row: (row["recall"], row["attack"]),
     )
     worst, best = (ranked[0]["attack"], ranked[-1]["attack"]) if ranked else (None, None)
-    numbers.metrics = _flat(numbers.estimates, whole, decisions, test)
-    for name in PRIMARY if settings.metrics is not None else ():
-        if name not in (settings.metrics or ()):
-            numbers.metrics.pop(name, None)
+    of_test = {name: estimate for name, where, estimate in numbers.estimates if where == whole}
+    numbers.metrics = _flat(of_test, decisions.take(test))
+    for name in settings.left_out:
+        numbers.metrics.pop(name, None)
     numbers.top["calibration"] |= {
         "test_exceedance": exceeded.estimate.to_dict(),
         "test_fpr": numbers.metrics.get("fpr"),
@@ -129,13 +125,11 @@ def _add_numbers(
     numbers.notes += [
         f"control {item['name']} failed: {item['why']}" for item in numbers.top["controls"] if item["outcome"] == "fail"
     ]
-    by_name = {name: estimate for name, where, estimate in numbers.estimates if where == whole}
-    warning = _not_carried(judgement, exceeded.estimate, by_name["fpr"])
-    numbers.top["calibration"]["not_carried_over"] = warning
+    numbers.top["calibration"]["not_carried_over"] = _not_carried(judgement, exceeded.estimate, of_test["fpr"])
+    if judgement.violations:
+        numbers.top["watermark"] = WATERMARK
     point = (numbers.metrics.get("fpr"), numbers.metrics.get("recall"))
-    watermark, model = WATERMARK if judgement.violations else None, judgement.name if suffix else None
-    drawing = Drawing(point, sizes, worst, judgement.n_consecutive, watermark, model)
-    numbers.charts = charts(measures, rows, drawing)
+    numbers.charts = charts(measures, numbers.top, point, sizes, judgement.name if suffix else None)
 
 
 def _not_carried(judgement: Judgement, exceeded: Estimate, fpr: Estimate) -> str | None:
@@ -144,22 +138,16 @@ def _not_carried(judgement: Judgement, exceeded: Estimate, fpr: Estimate) -> str
     Clearly: the interval over flights lies above the target, and the share is at least twice the target.
     """
     known = judgement.calibration
-    clear = [
-        estimate
+    clear = any(
+        estimate.value is not None
+        and estimate.value >= 2 * known.target_fpr
+        and (estimate.low is None or estimate.low > known.target_fpr)
         for estimate in (exceeded, fpr)
-        if estimate.value is not None and estimate.value >= 2 * known.target_fpr
-        if estimate.low is None or estimate.low > known.target_fpr
-    ]
+    )
     if not clear or known.validation_fpr is None:
         return None
-    shown = [
-        f"{100 * estimate.value:.3g} % of {what}"
-        for estimate, what in (
-            (exceeded, "clean test rows exceed the threshold"),
-            (fpr, "normal test rows are under alarm"),
-        )
-        if estimate.value is not None
-    ]
+    stated = ((exceeded, "clean test rows exceed the threshold"), (fpr, "normal test rows are under alarm"))
+    shown = [f"{100 * each.value:.3g} % of {what}" for each, what in stated if each.value is not None]
     return (
         f"the calibration did not carry over: {' and '.join(shown)}; {100 * known.validation_fpr:.3g} % of clean "
         f"validation rows exceed it, the target is {100 * known.target_fpr:g} %"
@@ -189,17 +177,13 @@ def _few_flights(judgement: Judgement) -> list[str]:
     return [f"only {m} test flights: the flight bootstrap has {draws} distinct resamples, so intervals are rough"]
 
 
-def _flat(estimates: Sequence[Named], whole: str, decisions: Decisions, test: NDArray[np.intp]) -> dict[str, Any]:
+def _flat(estimates: Mapping[str, Estimate], decisions: Decisions) -> dict[str, Any]:
     """The flat metrics over all of test; latency is one table of its own."""
     flat: dict[str, Any] = {"detection_latency_ms": {}}
-    for name, where, estimate in estimates:
+    for name, estimate in estimates.items():
         group, _, last = name.partition(".")
-        if where == whole and last:
-            flat[group][last] = estimate.value
-        elif where == whole:
-            flat[name] = estimate.value
-    part = decisions.take(test)
-    return flat | {name: int(getattr(part, name).sum()) for name in ("tp", "tn", "fp", "fn")}
+        (flat[group] if last else flat)[last or name] = estimate.value
+    return flat | {name: int(getattr(decisions, name).sum()) for name in ("tp", "tn", "fp", "fn")}
 
 
 def _cells(estimates: Sequence[Named]) -> dict[str, Any]:

@@ -29,12 +29,10 @@ def reviewer_sections(results: Results, sizes: Mapping[str, str], *, several: bo
     sections = [_calibration(shown), _demanded(shown), _attacks(shown, sizes), _controls(shown)]
     if any(judged.folds for judged, _ in shown):
         sections.append(_folds(shown))
-    return sections if several else [_without_detector(section) for section in sections]
-
-
-def _without_detector(section: Section) -> Section:
-    """A table of one detector without the column that names it."""
-    return replace(section, columns=list(section.columns)[1:], rows=[row[1:] for row in section.rows])
+    if several:
+        return sections
+    # A table of one detector needs no column that names it.
+    return [replace(each, columns=list(each.columns)[1:], rows=[row[1:] for row in each.rows]) for each in sections]
 
 
 def _estimates(judged: Judgement, each: Result) -> dict[tuple[str, str], Estimate]:
@@ -145,10 +143,10 @@ def _controls(results: Results) -> Section:
 
 
 def _folds(results: Results) -> Section:
-    rows: list[list[Cell]] = []
-    for judged, each in results:
-        over = each.top.get("leave_one_flight_out", {"over_folds": {}})["over_folds"]
-        for name, row in over.items():
-            rows.append([judged.name, name, row["folds"], row["mean"], row["variance"]])
+    rows: list[list[Cell]] = [
+        [judged.name, name, row["folds"], row["mean"], row["variance"]]
+        for judged, each in results
+        for name, row in each.top.get("leave_one_flight_out", {"over_folds": {}})["over_folds"].items()
+    ]
     columns = ["Detector", "Measure", "Folds", "Mean", "Variance"]
     return Section("folds", "Leave one flight out", columns, rows, place="more", note="Variance with n - 1.")
