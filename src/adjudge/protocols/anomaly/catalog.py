@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -176,19 +176,17 @@ def _unfold(name: str, entry: Any, where: str, seed_of_all: Any) -> list[Attack]
         duration = None
     if duration is not None and (not isinstance(duration, int | float) or duration <= 0):
         raise ConfigError(f"{where}: duration is {duration!r}, expected seconds above 0 or null for the end")
+    duration_s = None if duration is None else float(duration)
     swept = {key: _values(key, value, where) for key, value in parameters.items()}
-    attacks = []
-    for values in product(*swept.values()):
-        chosen = dict(zip(swept, values, strict=True))
-        for seed in _seeds(entry, where, seed_of_all):
-            attack = Attack(
-                name, kind, chosen, seed, onset_range, onset_s, None if duration is None else float(duration)
-            )
-            if attack.magnitude is None:
-                raise ConfigError(
-                    f"{where}: no parameter gives the attack a size; set one of {', '.join(PARAMETERS[kind])}"
-                )
-            attacks.append(attack)
+    seeds = _seeds(entry, where, seed_of_all)
+    attacks = [
+        Attack(name, kind, dict(zip(swept, values, strict=True)), seed, onset_range, onset_s, duration_s)
+        for values in product(*swept.values())
+        for seed in seeds
+    ]
+    if any(attack.magnitude is None for attack in attacks):
+        known = ", ".join(PARAMETERS[kind])
+        raise ConfigError(f"{where}: no parameter gives the attack a size; set one of {known}")
     return attacks
 
 
@@ -197,20 +195,9 @@ def _values(key: str, value: Any, where: str) -> list[Any]:
     values = value if isinstance(value, list) and not (key == "direction" and _is_vector(value)) else [value]
     if not values:
         raise ConfigError(f"{where}: {key} is an empty list")
+    good, expected = _EXPECTED.get(key, (_is_number, "a number"))
     for item in values:
-        if key == "direction":
-            good = item in ("x", "y", "z", "random") or _is_vector(item)
-            expected = "x, y, z, random or three numbers"
-        elif key == "channels":
-            good, expected = item in ("position", "velocity", "both"), "position, velocity or both"
-        elif key == "n_cycles":
-            good, expected = isinstance(item, int) and item >= 1, "a whole number from 1"
-        elif key in {"correlation_factor", "ar_coefficient"}:
-            good, expected = _is_number(item) and abs(item) <= 1, "a number from -1 to 1"
-        else:
-            good = _is_number(item) and (item >= 0 or key not in _NOT_NEGATIVE)
-            expected = "a number from 0" if key in _NOT_NEGATIVE else "a number"
-        if not good:
+        if not good(item):
             raise ConfigError(f"{where}: {key} is {item!r}, expected {expected}")
     return values
 
@@ -252,11 +239,7 @@ def _seeds(entry: Mapping[str, Any], where: str, seed_of_all: Any) -> Sequence[i
     seeds = entry.get("seeds", [entry.get("seed", seed_of_all)])
     if seeds == [None]:
         return [None]
-    if (
-        not isinstance(seeds, list)
-        or not seeds
-        or not all(isinstance(seed, int) and 0 <= seed < 2**63 for seed in seeds)
-    ):
+    if not (isinstance(seeds, list) and seeds and all(isinstance(seed, int) and 0 <= seed < 2**63 for seed in seeds)):
         raise ConfigError(f"{where}: seeds are {seeds!r}, expected whole numbers from 0 and below 2**63")
     return seeds
 
@@ -267,3 +250,17 @@ def _is_number(value: Any) -> bool:
 
 def _is_vector(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(map(_is_number, value)) and any(value)
+
+
+_CORRELATION = (lambda value: _is_number(value) and abs(value) <= 1, "a number from -1 to 1")
+_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(_NOT_NEGATIVE, (lambda value: _is_number(value) and value >= 0, "a number from 0")),
+    **dict.fromkeys(("correlation_factor", "ar_coefficient"), _CORRELATION),
+    "direction": (
+        lambda value: value in ("x", "y", "z", "random") or _is_vector(value),
+        "x, y, z, random or three numbers",
+    ),
+    "channels": (lambda value: value in ("position", "velocity", "both"), "position, velocity or both"),
+    "n_cycles": (lambda value: isinstance(value, int) and value >= 1, "a whole number from 1"),
+}
+"""What the value of a parameter must be; a number where nothing is said."""

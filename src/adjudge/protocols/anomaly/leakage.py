@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly.attacks import ACCELERATION, GYRO, POSITION, VELOCITY
 from adjudge.protocols.anomaly.checks import FAIL, NOT_APPLICABLE, PASS, Check
 from adjudge.protocols.anomaly.code_files import CodeReport, code_check, scan_paths
 from adjudge.protocols.anomaly.overlap import overlap
 from adjudge.protocols.anomaly.rows import OVERLAP_BOUND, SPLITS, DataOptions, Flight, Splits, read_flights, read_splits
 from adjudge.protocols.anomaly.words import TRAIN, banned
 
-_RAW = tuple(f"gps_{axis}" for axis in ("x", "y", "z", "vx", "vy", "vz")) + tuple(
-    f"imu_{axis}" for axis in ("ax", "ay", "az", "wx", "wy", "wz")
-)
+_RAW = frozenset({*POSITION, *VELOCITY, *ACCELERATION, *GYRO})
 _ATTITUDE = ("roll", "pitch", "yaw")
 _CONSTANT = 1e-12
 _FEWEST_ROWS = 20
@@ -172,12 +171,9 @@ def check_allowed(features: Sequence[str], options: DataOptions) -> Check:
     for name in features:
         known_as = options.sensors.get(name, name)
         declared = name in options.sources or (known_as in _ATTITUDE and options.imu_only)
-        if declared or known_as in _RAW or banned(known_as) is not None:
-            continue
-        if known_as in _ATTITUDE:
-            check.fail(f"{name}: attitude is allowed only with `imu_only: true`")
-        else:
-            check.fail(f"{name}: its source is not declared")
+        if not declared and known_as not in _RAW and banned(known_as) is None:
+            attitude = "attitude is allowed only with `imu_only: true`"
+            check.fail(f"{name}: {attitude if known_as in _ATTITUDE else 'its source is not declared'}")
     return check
 
 
@@ -208,13 +204,9 @@ def correlations(
     flights: Sequence[Flight], features: Sequence[str], options: DataOptions
 ) -> tuple[list[Correlation] | None, list[str]]:
     """Both correlations within flights of every pair to test, None where there is none; and notes."""
-    against = [
-        name
-        for name in (options.target_column, options.label_column)
-        if name and flights and name in flights[0].columns
-    ]
-    gps = [name for name in features if name.startswith("gps_")]
-    imu = [name for name in features if name.startswith("imu_")]
+    columns = flights[0].columns if flights else {}
+    against = [name for name in (options.target_column, options.label_column) if name and name in columns]
+    gps, imu = ([name for name in features if name.startswith(group)] for group in ("gps_", "imu_"))
     pairs = [*product(features, against), *product(gps, imu)]
     if not pairs:
         return None, []
@@ -304,12 +296,11 @@ def feature_names(flights: Sequence[Flight], options: DataOptions) -> list[str]:
 def _ranks(values: Floats) -> Floats:
     from scipy.stats import rankdata
 
-    ranks: Floats = np.asarray(rankdata(values), dtype=np.float64)
-    ranks -= ranks.mean()
-    return ranks
+    ranks = np.asarray(rankdata(values), dtype=np.float64)
+    return np.asarray(ranks - ranks.mean())
 
 
-_MARKS = {PASS: "ok     ", FAIL: "LEAK   ", NOT_APPLICABLE: "unknown"}
+_MARKS = {PASS: "ok", FAIL: "LEAK", NOT_APPLICABLE: "unknown"}
 _INDENT = " " * 10
 
 
@@ -345,11 +336,9 @@ class LeakageReport:
         """The report for people."""
         shown = []
         for check in self.checks:
-            mark = "warn   " if check.outcome == FAIL and check.warning else _MARKS[check.outcome]
-            if check.moot:
-                mark = "n/a    "
-            shown.append(f"{mark} {check.code}")
-            shown += [f"{_INDENT}{text}" for text in (*check.reasons, *check.notes)]
+            warned = check.outcome == FAIL and check.warning
+            mark = "n/a" if check.moot else "warn" if warned else _MARKS[check.outcome]
+            shown += [f"{mark:<7} {check.code}", *(f"{_INDENT}{text}" for text in (*check.reasons, *check.notes))]
         shown += [f"note    {text}" for text in self.notes]
         counted = f"{self.leaks} leak{'' if self.leaks == 1 else 's'} found" if self.leaks else "no leak found"
         unknown = f"; unknown: {', '.join(self.unknown)}" if self.unknown else ""

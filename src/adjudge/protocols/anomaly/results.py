@@ -12,10 +12,9 @@ from typing import Any
 from adjudge.protocols.anomaly import folds
 from adjudge.protocols.anomaly.charts import charts
 from adjudge.protocols.anomaly.config import AnomalyConfig
-from adjudge.protocols.anomaly.controls import controls
 from adjudge.protocols.anomaly.judge import Decisions, Judgement
 from adjudge.protocols.anomaly.metrics import Measures, slices
-from adjudge.protocols.anomaly.negative import hold_complete, minimum_magnitudes, negative_results
+from adjudge.protocols.anomaly.negative import controls, hold_complete, minimum_magnitudes, negative_results
 from adjudge.protocols.anomaly.reviewer import reviewer_sections
 from adjudge.protocols.anomaly.stamp import Reproduction, checklist, combined, open_items, stamp
 from adjudge.protocols.base import Measured, Named
@@ -93,7 +92,7 @@ def _add_numbers(
         numbers.estimates += estimates
         row = {"attack": attack, "magnitude": magnitude, "sequences": int(decisions.attacked[chosen].sum())}
         rows.append(row | _cells(estimates))
-    smallest = minimum_magnitudes(table, decisions, sizes)
+    smallest = minimum_magnitudes(measures, sizes)
     shifted, shifted_estimates = measures.shifted(settings.shift_column, suffix)
     exceeded = measures.exceedance(whole)
     numbers.estimates += [*shifted_estimates, exceeded]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +30,8 @@ _CLEAN = frozenset({"", "none", "clean", "normal", "nan", "null"})
 _EXPECTED = "expected flight, t, score, label and, where known, split, attack, magnitude, seed"
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """Rows from `start` to `end` that stand together in the file and belong to one sequence."""
-
-    item: Sequence
-    start: int
-    end: int
+_Stretch = tuple[Sequence, slice]
+"""Rows that stand together in the file and belong to one sequence."""
 
 
 def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[ScoreTable, list[str]]:
@@ -91,7 +85,7 @@ def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[Score
             None if np.isnan(seed) else int(seed),
             condition=conditions[int(condition_code[start])] if condition_code[start] >= 0 else None,
         )
-        stretches.append(_Stretch(item, start, end))
+        stretches.append((item, slice(start, end)))
     scores = ScoreTable.of(_sequences(stretches, time, score, label, notes))
     scores.declared = sorted(declared)
     return scores, notes
@@ -105,19 +99,16 @@ def _sequences(
     An attack that is named on attacked rows alone belongs to the flight whose other rows name none: they are one
     sequence. Of several such attacks on one flight each is judged by itself, the rows of the others left out.
     """
-    by_flight: dict[str, list[_Stretch]] = {}
-    for stretch in stretches:
-        by_flight.setdefault(stretch.item.flight, []).append(stretch)
+    by_flight: dict[str, dict[Sequence, list[slice]]] = {}
+    for item, stretch in stretches:
+        by_flight.setdefault(item.flight, {}).setdefault(item, []).append(stretch)
     joined = 0
-    for members in by_flight.values():
-        groups: dict[Sequence, list[_Stretch]] = {}
-        for stretch in members:
-            groups.setdefault(stretch.item, []).append(stretch)
+    for groups in by_flight.values():
         named = [item for item in groups if item.attack is not None]
-        rows = {item: np.concatenate([np.arange(s.start, s.end) for s in group]) for item, group in groups.items()}
+        rows = {item: np.r_[*parts] for item, parts in groups.items()}
         if _one_timeline(rows, named, time, label):
             joined += 1
-            every = np.concatenate([np.arange(s.start, s.end) for s in members])
+            every = np.sort(np.concatenate([*rows.values()]))
             for item in named:
                 truth = label[every]
                 for other in (name for name in named if name != item):
