@@ -204,15 +204,11 @@ class SortedRows:
         code = self.code if label is None else (self.code & ~1) | label
         score, wanted = self.score, np.unique(self.groups[chosen])
         if wanted.size < np.unique(self.groups[self.test]).size:
-            kept = self.group == wanted[0]
-            for group in wanted[1:]:
-                kept |= self.group == group
-            rows = np.flatnonzero(kept)
+            rows = np.flatnonzero(np.isin(self.group, wanted))
             score, code = score[rows], code[rows]
         flights = np.unique(self.flights[chosen])
         if flights.size <= self.flights.max(initial=-1):
-            codes = np.zeros(2 * (int(self.flights.max()) + 1), dtype=np.int32)
-            codes[2 * flights] = 2 * np.arange(flights.size)
-            codes[2 * flights + 1] = 2 * np.arange(flights.size) + 1
-            code = codes[code]
+            codes = np.zeros((int(self.flights.max()) + 1, 2), dtype=np.int32)
+            codes[flights] = np.arange(2 * flights.size).reshape(-1, 2)
+            code = codes.ravel()[code]
         return RankedRows.sorted(score, code, flights.size, distinct=self.distinct)

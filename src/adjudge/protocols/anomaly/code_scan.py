@@ -72,9 +72,8 @@ class _Reader:
 
     def _function(self, node: Function, outer: Scope, bound: dict[str, Value] | None = None) -> Scope:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        names = dict(outer.names)
-        for argument in arguments:
-            names[argument.arg] = (bound or {}).get(argument.arg) or self._named(argument.arg)
+        bound = bound or {}
+        names = outer.names | {item.arg: bound.get(item.arg) or self._named(item.arg) for item in arguments}
         inner = {item.name: item for item in node.body if isinstance(item, Function)}
         scope = Scope(names, {**outer.functions, **inner}, outer.depth + 1)
         self._active.append(node)
@@ -330,19 +329,11 @@ class _Reader:
         result = replace(result, made_by=name, quantile=quantile, statistic=statistic, parts=None)
         return replace(result, shuffled=result.shuffled | shuffled)
 
-    def _local_call(
-        self,
-        function: Function,
-        positional: list[Value],
-        named: dict[str, Value],
-        scope: Scope,
-    ) -> Value:
+    def _local_call(self, function: Function, positional: list[Value], named: dict[str, Value], scope: Scope) -> Value:
         parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
         bound = dict(zip(parameters, positional, strict=False)) | named
-        optional = [
-            *parameters[len(parameters) - len(function.args.defaults) :],
-            *(k.arg for k in function.args.kwonlyargs),
-        ]
+        optional = parameters[len(parameters) - len(function.args.defaults) :]
+        optional += [item.arg for item in function.args.kwonlyargs]
         left = {name: NOTHING for name in optional if name not in bound}
         # An argument of unknown origin leaves the parameter's own name to speak.
         bound = {key: value for key, value in bound.items() if value.splits or value.strings or value.fitted}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -51,8 +50,7 @@ class Flight:
     def digest(self) -> str:
         """SHA-256 over names, times and values, to show that rows were left as they were."""
         total = hashlib.sha256()
-        for name in ("", *sorted(self.columns)):
-            values = self.time if name == "" else self.columns[name]
+        for name, values in [("", self.time), *sorted(self.columns.items())]:
             total.update(f"{name}:{values.size};".encode())
             total.update(np.ascontiguousarray(values + 0.0, dtype="<f8").tobytes())
         return total.hexdigest()
@@ -183,19 +181,17 @@ def seconds(column: pa.ChunkedArray, options: DataOptions, path: Path, code: Cod
             return np.asarray(stamps.to_numpy(), dtype=np.float64) / 1e6
         values = numbers(column, name, path)
     except pa.ArrowInvalid:
-        raise InputError(
-            f"column {name!r} holds text that is no time (expected seconds or ISO timestamps)", file=str(path)
-        ) from None
+        text = f"column {name!r} holds text that is no time (expected seconds or ISO timestamps)"
+        raise InputError(text, file=str(path)) from None
     if options.time_unit is not None:
-        return values if options.time_unit == "s" else values / UNITS[options.time_unit]
+        return values / UNITS[options.time_unit]
     steps = np.diff(values)[np.diff(code) == 0]
     step = float(np.median(steps)) if steps.size else 0.0
     whole = bool((np.mod(values, 1.0) == 0).all())
     span = step * values.size / max(1, int(code.max(initial=0)) + 1)
     if whole and 2 <= step <= UNITS["ms"] and span > _LONG_S:
-        notes.append(
-            f"{name!r} was taken for milliseconds: whole numbers in steps of {step:g} (--time-unit s if they are seconds)"
-        )
+        told = f"whole numbers in steps of {step:g} (--time-unit s if they are seconds)"
+        notes.append(f"{name!r} was taken for milliseconds: {told}")
         return values / UNITS["ms"]
     return values
 
@@ -226,10 +222,8 @@ def labels(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.int8]:
 def _fill_forward(values: Floats) -> int:
     """Repeat the last value in blank cells, in place; a blank start stays. How many were filled."""
     blank = np.isnan(values)
-    source = np.maximum.accumulate(np.where(blank, -1, np.arange(values.size)))
-    fillable = blank & (source >= 0)
-    values[fillable] = values[source[fillable]]
-    return int(fillable.sum())
+    values[:] = pc.fill_null_forward(pa.array(values, from_pandas=True)).to_numpy(zero_copy_only=False)
+    return int((blank & ~np.isnan(values)).sum())
 
 
 _ENDINGS = frozenset({".csv", ".tsv", ".txt", ".parquet", ".pq"})
@@ -320,10 +314,6 @@ def _read_csv(path: Path, notes: list[str]) -> pa.Table:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
         head, first = stream.readline(1 << 20), stream.readline(1 << 20)
     delimiter = max(",;\t|", key=head.count) if head.strip() else ","
-    names = next(csv.reader([head], delimiter=delimiter), [])
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise InputError(f"has the column {twice[0]!r} more than once; rename or remove one", file=str(path))
     convert = arrow_csv.ConvertOptions(strings_can_be_null=False)
     if delimiter != ",":
         decimal = "," if "," in first and "." not in first else "."
@@ -331,18 +321,13 @@ def _read_csv(path: Path, notes: list[str]) -> pa.Table:
         told = f"was read with the delimiter {_DELIMITERS[delimiter]}"
         notes.append(told + (" and a decimal comma" if decimal == "," else ""))
     table = arrow_csv.read_csv(path, parse_options=arrow_csv.ParseOptions(delimiter=delimiter), convert_options=convert)
-    bytes_of = [field.name for field in table.schema if pa.types.is_binary(field.type)]
-    if bytes_of:
-        line = _first_no_text(table.column(bytes_of[0])) + 2
-        hint = "Save the file as UTF-8."
-        raise InputError(f"column {bytes_of[0]!r} holds text that is not UTF-8.", file=str(path), line=line, hint=hint)
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if pa.types.is_binary(field.type):
+            cells = enumerate(column.fill_null(b"").to_pylist(), start=2)
+            line = next(line for line, cell in cells if cell.decode(errors="replace").encode() != cell)
+            text, hint = f"column {field.name!r} holds text that is not UTF-8.", "Save the file as UTF-8."
+            raise InputError(text, file=str(path), line=line, hint=hint)
     return table
-
-
-def _first_no_text(column: pa.ChunkedArray) -> int:
-    """The row of the first cell that is not UTF-8."""
-    cells = (cell.decode(errors="replace").encode() == cell for cell in column.fill_null(b"").to_pylist())
-    return next(row for row, is_text in enumerate(cells) if not is_text)
 
 
 SPLITS = (TRAIN, VAL, TEST)
@@ -374,27 +359,22 @@ def read_splits(path: Path) -> Splits:
 def parse_splits(data: object, where: str) -> Splits:
     """Splits from decoded JSON."""
     if not isinstance(data, dict):
-        raise InputError(
-            f"expected an object with train_flights, val_flights, test_flights, found {type(data).__name__}", file=where
-        )
-    ids_of_split: dict[str, tuple[str, ...]] = {}
+        expected = "an object with train_flights, val_flights, test_flights"
+        raise InputError(f"expected {expected}, found {type(data).__name__}", file=where)
+    ids_of_splits: list[tuple[str, ...]] = []
     notes = []
-    known = set()
     for split in SPLITS:
         keys = [key for key in (f"{split}_flights", split, f"{split}_ids") if key in data]
         if not keys:
-            raise InputError(
-                f"has no key '{split}_flights' (it has {', '.join(map(str, data)) or 'none'}).",
-                file=where,
-                hint=f"'{split}' and '{split}_ids' are accepted too.",
-            )
+            text = f"has no key '{split}_flights' (it has {', '.join(map(str, data)) or 'none'})."
+            raise InputError(text, file=where, hint=f"'{split}' and '{split}_ids' are accepted too.")
         if len(keys) > 1:
             raise InputError(f"has both {keys[0]!r} and {keys[1]!r}; keep one", file=where)
-        known.add(keys[0])
         if keys[0] != f"{split}_flights":
             notes.append(f"{keys[0]!r} was read as '{split}_flights'")
         ids = data[keys[0]]
         if not isinstance(ids, list) or not all(isinstance(item, str | int | float) for item in ids):
             raise InputError(f"{keys[0]!r} is no list of flight ids", file=where)
-        ids_of_split[split] = tuple(normal_id(item) for item in ids)
-    return Splits(ids_of_split[TRAIN], ids_of_split[VAL], ids_of_split[TEST], tuple(notes))
+        ids_of_splits.append(tuple(normal_id(item) for item in ids))
+    train, val, test = ids_of_splits
+    return Splits(train, val, test, tuple(notes))

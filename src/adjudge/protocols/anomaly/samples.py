@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +64,16 @@ def load_scores(path: Path) -> list[Part]:
     table = pq.read_table(path)
     time, score, label = (np.asarray(table.column(name).to_numpy()) for name in ("t", "score", "label"))
     changed = np.zeros(table.num_rows, dtype=bool)
-    changed[:1] = True
-    outer = changed.copy()
     for name in ("model", "fold", *_ITEM):
-        moved = _changes(table.column(name))
-        changed |= moved
-        if name in {"model", "fold"}:
-            outer |= moved
+        changed |= _changes(table.column(name))
     begin = np.flatnonzero(changed)
     first = table.drop_columns(["t", "score", "label"]).take(pa.array(begin)).to_pylist()
-    edges = np.append(begin, time.size)
-    ends = [*np.flatnonzero(outer[begin])[1:].tolist(), begin.size] if begin.size else []
-    parts, start = [], 0
-    for end in ends:
-        rows = slice(int(edges[start]), int(edges[end]))
-        items = [batch.Sequence(**{name: row[name] for name in _ITEM}) for row in first[start:end]]
-        table_of_part = ScoreTable(
-            items, edges[start : end + 1] - edges[start], time[rows], score[rows], label[rows], []
-        )
-        parts.append(Part(first[start]["model"], first[start]["fold"], table_of_part))
-        start = end
+    edges, parts, end = np.append(begin, time.size), [], 0
+    for (model, fold), sequences in groupby(first, key=itemgetter("model", "fold")):
+        items = [batch.Sequence(**{name: row[name] for name in _ITEM}) for row in sequences]
+        start, end = end, end + len(items)
+        rows, own_edges = slice(int(edges[start]), int(edges[end])), edges[start : end + 1] - edges[start]
+        parts.append(Part(model, fold, ScoreTable(items, own_edges, time[rows], score[rows], label[rows], [])))
     return parts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 TRAIN, VAL, TEST = "train", "val", "test"
 
@@ -29,20 +29,21 @@ THRESHOLD_WORDS = frozenset({"threshold", "thresh", "thr", "cutoff", "tau"})
 
 _FUSED_ALTITUDE = "barometric altitude is fused with GPS in the flight controller"
 _FUSED_HEADING = "magnetic heading is fused with the IMU"
-_ALTITUDES = frozenset({"alt", "altitude", "height", "hgt", "elevation"})
-_HEADINGS = frozenset({"heading", "hdg", "yaw"})
-_PAIRS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
-    (frozenset({"baro", "barometer", "barometric", "pressure"}), _ALTITUDES, _FUSED_ALTITUDE),
-    (frozenset({"mag", "magnetic", "magnetometer", "compass"}), _HEADINGS, _FUSED_HEADING),
-    (frozenset({"ground"}), frozenset({"truth"}), "it is a label"),
-)
+_ALTITUDES = ("alt", "altitude", "height", "hgt", "elevation")
+_HEADINGS = ("heading", "hdg", "yaw")
+_PAIRS = {
+    **dict.fromkeys(product(("baro", "barometer", "barometric", "pressure"), _ALTITUDES), _FUSED_ALTITUDE),
+    **dict.fromkeys(product(("mag", "magnetic", "magnetometer", "compass"), _HEADINGS), _FUSED_HEADING),
+    ("ground", "truth"): "it is a label",
+}
 _SINGLE = {
     **dict.fromkeys(("derived", "deriv"), "it is derived from the target"),
     **dict.fromkeys(("fused", "fusion"), "it is the output of a fusion"),
     **dict.fromkeys(("filtered", "filt"), "it is the output of a filter"),
     **dict.fromkeys(("ekf", "ukf", "kalman"), "it is the output of a Kalman filter"),
-    **dict.fromkeys(("gt", "groundtruth"), "it is a label"),
+    "gt": "it is a label",
 }
+_FUSED = {one + other: reason for (one, other), reason in _PAIRS.items()}
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -56,16 +57,11 @@ def banned(name: str) -> str | None:
     `EKFstate` is known like `ekf_state`, and `BaroAltitude` like `alt_baro`.
     """
     for parts in {words(name), words(_CAPITALS.sub(r"\1_\2", name))}:
-        for part in parts:
-            if part in _SINGLE:
-                return _SINGLE[part]
-        for one, other in pairwise(parts):
-            for first, second, reason in _PAIRS:
-                if (one in first and other in second) or (other in first and one in second):
-                    return reason
-        for first, second, reason in _PAIRS:
-            if any(part in {a + b for a in first for b in second} for part in parts):
-                return reason
+        single = [_SINGLE.get(part) for part in parts]
+        pairs = [_PAIRS.get((one, other)) or _PAIRS.get((other, one)) for one, other in pairwise(parts)]
+        reason = next(filter(None, [*single, *pairs, *map(_FUSED.get, parts)]), None)
+        if reason is not None:
+            return reason
     return None
 
 
