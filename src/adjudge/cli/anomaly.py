@@ -9,6 +9,7 @@ import click
 
 from adjudge.cli.common import (
     PATH,
+    RUN_FLAGS,
     configuration,
     evaluate_and_show,
     pairs,
@@ -74,20 +75,15 @@ def anomaly(ctx: click.Context, /, **flags: Any) -> int | None:
     return _evaluate(settings, run_flags)
 
 
-def _say_beforehand(settings: dict[str, Any]) -> None:
-    """Say how many attacks a catalog unfolds to where they are many, before hours are spent on them."""
-    from adjudge.protocols.anomaly.catalog import MANY, read_catalog
-
-    catalog = settings.get("catalog")
-    if isinstance(catalog, str) and len(read_catalog(Path(catalog)).attacks) >= MANY:
-        say(f"{catalog}: {read_catalog(Path(catalog)).notes[0]}")
-
-
 def _evaluate(settings: dict[str, Any], run_flags: dict[str, Any]) -> int:
+    from adjudge.protocols.anomaly.catalog import MANY, read_catalog
     from adjudge.runs.run import Run
 
-    if not run_flags["quiet"]:
-        _say_beforehand(settings)
+    file = settings.get("catalog")
+    if not run_flags["quiet"] and isinstance(file, str):
+        read = read_catalog(Path(file))
+        if len(read.attacks) >= MANY:  # before hours are spent on them
+            say(f"{file}: {read.notes[0]}")
     folders: list[Path] = []
     code = evaluate_and_show("anomaly", settings, run_flags, on_run=folders.append)
     metrics = Run(folders[0]).metrics
@@ -284,20 +280,15 @@ def checklist(config_file: str, code: tuple[str, ...], out: Path, force: bool, t
     from adjudge.runs.run import Run
 
     settings = configuration(config_file, {"code": code})
-    flags = dict.fromkeys(("limit", "workers", "cluster")) | {
-        "gates": (),
-        "as_json": False,
-        "quiet": True,
-        "report": True,
-    }
-    exit_code = _evaluate(settings, {**flags, "out": out, "force": force})
+    flags = {**dict.fromkeys(RUN_FLAGS), "out": out, "force": force, "gates": (), "quiet": True, "report": True}
+    exit_code = _evaluate(settings, flags)
     if exit_code == 0:
         _reproduced(out, 0.02, None, trust_code=trust_code, quiet=True)
-    lines = [(item, line) for item in contracts(Run(out)) for line in item["checklist"]]
-    for item, line in lines:
-        name = f"{item['name']}: " if item["name"] else ""
+    named = [(f"{item['name']}: " if item["name"] else "", item) for item in contracts(Run(out))]
+    lines = [(name, line) for name, item in named for line in item["checklist"]]
+    for name, line in lines:
         command = f" ({line['closed_by']})" if line["closed_by"] else ""
         say(f"{line['outcome']:<8}{name}{line['line']}{command}", err=False)
-    for item in contracts(Run(out)):
-        say(f"{item['name']}: {item['sentence']}" if item["name"] else item["sentence"], err=False)
+    for name, item in named:
+        say(f"{name}{item['sentence']}", err=False)
     return exit_code or (0 if all(line["outcome"] == "pass" for _, line in lines) else 1)

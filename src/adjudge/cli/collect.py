@@ -112,9 +112,8 @@ def collect(config_file: str | None, **flags: Any) -> int:
         settings=_told(chosen),
     )
     spelled = [secret for text in _listed(chosen["subjects"]) for secret in secrets_in(text)]
-    redactor = Redactor(
-        [*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url")), *spelled]
-    )
+    of_server = [*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url"))]
+    redactor = Redactor([*of_server, *spelled])
     template = _template(chosen.get("prompt"))
     subjects = [
         subject_of(
@@ -146,15 +145,13 @@ def collect(config_file: str | None, **flags: Any) -> int:
             cache=cache,
             configs=configs,
             on_progress=None if update is None else lambda tally: update(tally.done, tally.total, _spent(tally)),
-            on_interrupt=_say_stopping,
+            on_interrupt=lambda now: say(f"\nfinishing the {now.in_flight} in flight; interrupt again to cancel them"),
             bucket=_buckets_of_triage(),
         ).run()
     written = tally.done - tally.earlier
     if tally.interrupted:
-        say(
-            f"interrupted: {earlier + written} of {tally.total} records are in {output}; "
-            "run the same command with --resume to go on",
-        )
+        place = f"{earlier + written} of {tally.total} records are in {output}"
+        say(f"interrupted: {place}; run the same command with --resume to go on")
         return 128 + tally.interrupted
     if not quiet:
         say(_summary(tally, written, output))
@@ -210,8 +207,8 @@ def _summary(tally: Tally, written: int, output: Path) -> str:
     if tally.earlier:
         text += f"; {tally.earlier} were there before"
     if tally.possibly_cached:
-        faster = "answers came ten times faster than another to the same question and do not say why"
-        text += f"\n{tally.possibly_cached} {faster}: possibly cached"
+        sudden = "came ten times faster than another to the same question and do not say why: possibly cached"
+        text += f"\n{tally.possibly_cached} answers {sudden}"
     return text
 
 
@@ -254,10 +251,6 @@ def _buckets_of_triage() -> Callable[[Mapping[str, Any]], str]:
         return "unparsed" if meaning is None else "abstained" if meaning == UNCERTAIN else "answered"
 
     return bucket
-
-
-def _say_stopping(tally: Tally) -> None:
-    say(f"\nfinishing the {tally.in_flight} in flight; interrupt again to cancel them")
 
 
 def _spent(tally: Tally) -> str:

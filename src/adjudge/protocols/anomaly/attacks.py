@@ -104,9 +104,8 @@ def inject(flight: Flight, attack: Attack) -> Injected:
         for names, offset in offsets.items():
             present = [name for name in names if name in columns]
             if not present:
-                raise InputError(
-                    f"attack {attack.name} changes {', '.join(names)}, and flight {flight.id} has none of them"
-                )
+                changed = ", ".join(names)
+                raise InputError(f"attack {attack.name} changes {changed}, and flight {flight.id} has none of them")
             for name in present:
                 columns[name][start:end] += offset[:, names.index(name)]
     record = attack.content() | {
@@ -191,9 +190,8 @@ def _replay(flight: Flight, columns: dict[str, Floats], start: int, end: int, wi
     delay = float(window.parameters.get("delay_s", window.parameters["replay_duration_s"]))
     source = int(np.searchsorted(flight.time, flight.time[start] - delay - 1e-9))
     if flight.time[start] - delay < flight.time[0] - 1e-9 or delay <= 0:
-        raise InputError(
-            f"flight {flight.id}: a replay of {delay:g} s before the onset would begin before the flight (or not before)"
-        )
+        why = "would begin before the flight (or not before)"
+        raise InputError(f"flight {flight.id}: a replay of {delay:g} s before the onset {why}")
     names = [name for name in (*POSITION, *VELOCITY) if name in columns]
     if not names:
         raise InputError(f"flight {flight.id} has no gps columns to replay")
@@ -204,10 +202,8 @@ def _replay(flight: Flight, columns: dict[str, Floats], start: int, end: int, wi
 def _direction(window: _Window) -> Floats:
     random = _unit(window.random.standard_normal(3))
     direction = window.parameters.get("direction", "x")
-    if direction == "random":
-        return random
     if isinstance(direction, str):
-        return np.asarray(np.eye(3)["xyz".index(direction)], dtype=np.float64)
+        return random if direction == "random" else np.eye(3)["xyz".index(direction)]
     return _unit(np.array(direction, dtype=np.float64))
 
 
@@ -227,12 +223,11 @@ def write_attacked(flights: Sequence[Flight], attacks: Sequence[Attack], path: P
         raise OutputError(f"{path} exists already; choose another --output, or --force to replace it")
     if not flights or not attacks:
         raise InputError("there is no flight to attack" if attacks else "the catalog holds no attack")
-    names = [name for name in flights[0].columns if name != "label"]
     faults = "label" in flights[0].columns
-    kinds = {"flight": pa.string(), "t": pa.float64(), **dict.fromkeys(names, pa.float64()), "label": pa.int8()}
+    numbers = ("t", *(name for name in flights[0].columns if name != "label"))
+    kinds = {"flight": pa.string(), **dict.fromkeys(numbers, pa.float64()), "label": pa.int8()}
     kinds |= {"fault": pa.int8()} if faults else {}
-    kinds |= {"attack": pa.string(), "magnitude": pa.float64(), "seed": pa.int64()}
-    schema = pa.schema(list(kinds.items()))
+    schema = pa.schema(kinds | {"attack": pa.string(), "magnitude": pa.float64(), "seed": pa.int64()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for attack in attacks:
             for flight in flights:
@@ -244,10 +239,9 @@ def write_attacked(flights: Sequence[Flight], attacks: Sequence[Attack], path: P
                     "t": flight.time,
                     "label": (done.label | fault).astype(np.int8),
                     "fault": fault.astype(np.int8),
-                    **{name: [getattr(attack, key)] * flight.n for name, key in _WRITTEN.items()},
+                    "attack": [attack.name] * flight.n,
+                    "magnitude": [attack.magnitude] * flight.n,
+                    "seed": [attack.seed] * flight.n,
                 }
-                writer.write_table(pa.table([pa.array(values[name], kinds[name]) for name in kinds], schema=schema))
+                writer.write_table(pa.table(values, schema=schema))
     return len(flights) * len(attacks)
-
-
-_WRITTEN = {"attack": "name", "magnitude": "magnitude", "seed": "seed"}

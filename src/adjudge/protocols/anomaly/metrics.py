@@ -30,11 +30,12 @@ NO_THRESHOLD = "there is no threshold: no clean validation scores"
 EXCEEDED = "clean_exceedance"
 """The share of clean test rows over the threshold, before the N rule."""
 _NO_CLEAN = "no clean test flight"
-_BOOTSTRAP = "bootstrap over flights"
+_BOOTSTRAP, _ORDER = "bootstrap over flights", "order statistics"
 _ONE_CLASS = "only one class is there"
 _NO_ATTACK = "no attacked row"
 _NO_ALARM = "no alarm"
 _NO_SEQUENCE = "no attacked sequence"
+_UNDETECTED = "no attack is detected"
 
 
 def _rank(name: str, title: str, formula: str, *, null: str = _ONE_CLASS, **more: Any) -> Metric:
@@ -66,14 +67,8 @@ METRICS = (
     _rate("precision", "attacked rows under alarm ÷ rows under alarm", _NO_ALARM, headline=True),
     _rate("f1", "2·TP ÷ (2·TP + FP + FN) over rows", "no attacked row and no alarm", headline=True),
     _rate("fpr", "clean rows under alarm ÷ clean rows", "no clean row", better="lower", headline=True),
-    _time(
-        "median",
-        "median time from onset to alarm of the detected attacks",
-        "order statistics",
-        "no attack is detected",
-        headline=True,
-    ),
-    _time("p95", "95th percentile of the same times", "order statistics", "no attack is detected"),
+    _time("median", "median time from onset to alarm of the detected attacks", _ORDER, _UNDETECTED, headline=True),
+    _time("p95", "95th percentile of the same times", _ORDER, _UNDETECTED),
     _time(
         "restricted_mean",
         "mean time until the alarm or the end of the window, misses censored (Kaplan–Meier)",
@@ -114,6 +109,7 @@ METRICS = (
 )
 
 _NULL = {metric.name: metric.null for metric in METRICS}
+_FALSE_ALARMS = frozenset({"fpr", "false_alarms_per_hour"})
 _DECIDED = ("recall", "precision", "fpr", "f1", "event_recall", "event_precision", "false_alarms_per_hour")
 
 Estimates = list[tuple[str, Estimate]]
@@ -160,11 +156,7 @@ class Measures:
         for condition in tested:
             chosen = np.array([i for i in clean if str(items[i].condition) == condition], dtype=np.intp)
             where = f"{column}={condition}{suffix}"
-            alarms = {
-                name: estimate
-                for name, estimate in self._decided(where, chosen)
-                if name in {"fpr", "false_alarms_per_hour"}
-            }
+            alarms = {name: each for name, each in self._decided(where, chosen) if name in _FALSE_ALARMS}
             estimates += [Named(name, where, estimate) for name, estimate in alarms.items()]
             rows.append(
                 {"condition": condition, "shifted": condition not in calibrated, "flights": int(chosen.size)}
@@ -241,9 +233,8 @@ class Measures:
         clean = ~part.attacked
         f1 = Estimate.null("no sequences", level=self.level)
         if m:
-            counts, why = np.column_stack([tp, fp, fn]), "no attacked row and no alarm"
-            shared: dict[str, Any] = {"n": int((tp + fn).sum()), "unit": "flight", "why_null": why, **self.options}
-            f1 = bootstrap.statistic_of_counts(counts, _f1, stream=f"f1/{where}", **shared)
+            named: dict[str, Any] = {"unit": "flight", "why_null": _NULL["f1"], "stream": f"f1/{where}", **self.options}
+            f1 = bootstrap.statistic_of_counts(np.column_stack([tp, fp, fn]), _f1, n=int((tp + fn).sum()), **named)
         return [
             self._ratio("recall", where, tp, tp + fn),
             self._ratio("precision", where, tp, tp + fp),
@@ -260,21 +251,13 @@ class Measures:
         n = int(windows.detected.size)
         if not n:
             return [(LATENCY + name, Estimate.null(_NO_SEQUENCE, level=self.level)) for name in _LATENCIES]
-        if windows.detected.any():
-            times = windows.latency_ms[windows.detected]
-            estimates = [
-                (LATENCY + name, quantile(times, q, level=self.level)) for name, q in (("median", 0.5), ("p95", 0.95))
-            ]
-        else:
-            why = f"none of {n} attacks is detected"
-            estimates = [(LATENCY + name, Estimate.null(why, n=n, level=self.level)) for name in ("median", "p95")]
+        times = windows.latency_ms[windows.detected]
+        missed = Estimate.null(f"none of {n} attacks is detected", n=n, level=self.level)
+        median, p95 = (quantile(times, q, level=self.level) if times.size else missed for q in (0.5, 0.95))
         if windows.latency_ms.max() > 0:
+            stream = f"restricted_mean/{where}"
             mean = detection.restricted_mean(
-                windows.latency_ms,
-                windows.detected,
-                clusters=clusters,
-                stream=f"restricted_mean/{where}",
-                **self.options,
+                windows.latency_ms, windows.detected, clusters=clusters, stream=stream, **self.options
             )
         else:
             mean = Estimate(value=0.0, level=self.level, n=n, method="every attack is decided in its first row")
@@ -282,7 +265,7 @@ class Measures:
         hits, all_windows = (np.bincount(clusters, weights=w, minlength=m) for w in (windows.detected, np.ones(n)))
         stream = f"detected_fraction/{where}"
         share = bootstrap.ratio_of_sums(hits, all_windows, n=n, unit="flight", stream=stream, **self.options)
-        return [*estimates, (LATENCY + "restricted_mean", mean), (LATENCY + "detected_fraction", share)]
+        return [(LATENCY + name, each) for name, each in zip(_LATENCIES, (median, p95, mean, share), strict=True)]
 
 
 def _f1(sums: Floats) -> Floats:

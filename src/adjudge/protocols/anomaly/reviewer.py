@@ -45,18 +45,9 @@ def _calibration(results: Results) -> Section:
     rows: list[list[Cell]] = []
     for judged, each in results:
         known, estimates = judged.calibration, _estimates(judged, each)
-        rows.append(
-            [
-                judged.name,
-                known.threshold,
-                f"{known.n:,} clean validation rows" if known.source == FROM_VALIDATION else known.source,
-                judged.n_consecutive,
-                known.target_fpr,
-                known.validation_fpr,
-                estimates["", EXCEEDED],
-                estimates["", "fpr"],
-            ]
-        )
+        source = f"{known.n:,} clean validation rows" if known.source == FROM_VALIDATION else known.source
+        set_on: list[Cell] = [judged.name, known.threshold, source, judged.n_consecutive]
+        rows.append([*set_on, known.target_fpr, known.validation_fpr, estimates["", EXCEEDED], estimates["", "fpr"]])
     flights = len({results[0][0].table.sequences[index].flight for index in results[0][0].test})
     method = next(
         (each.estimate.method for _, result in results for each in result.estimates if each.name == "recall"), ""
@@ -65,14 +56,8 @@ def _calibration(results: Results) -> Section:
         "calibration",
         "The threshold, and how often clean rows exceed it",
         [
-            "Detector",
-            "Threshold",
-            "Set on",
-            "N",
-            Column("Target", "%"),
-            Column("Validation", "%"),
-            Column("Test", "%"),
-            Column("Test, N rule", "%"),
+            *("Detector", "Threshold", "Set on", "N"),
+            *(Column(title, "%") for title in ("Target", "Validation", "Test", "Test, N rule")),
         ],
         rows,
         note=f"Normal rows over the threshold, and on test the false positive rate under N exceedances in a row. "
@@ -102,16 +87,14 @@ def _attacks(results: Results, sizes: Mapping[str, str]) -> Section:
         single = with_recall(table)
         low, high = (pick((row["recall"] for row in single), default=None) for pick in (min, max))
         for row in table:
-            where = f"attack={row['attack']}" + (
-                "" if row["magnitude"] is None else f", magnitude={row['magnitude']:g}"
-            )
+            where, size, unit = f"attack={row['attack']}", "all", unit_of(sizes.get(row["attack"]))
+            if row["magnitude"] is not None:
+                where += f", magnitude={row['magnitude']:g}"
+                size = f"{row['magnitude']:.6g} {unit}".rstrip()
             mark = ""
             if row in single:
-                recall = row["recall"]
-                missed = "mostly missed" if recall < HALF else ""
-                mark = "worst" if recall == low else "best" if recall == high else missed
-            unit = unit_of(sizes.get(row["attack"]))
-            size = "all" if row["magnitude"] is None else f"{row['magnitude']:.6g}{' ' if unit else ''}{unit}"
+                missed = "mostly missed" if row["recall"] < HALF else ""
+                mark = "worst" if row["recall"] == low else "best" if row["recall"] == high else missed
             numbers = [estimates[where, name] for name in (*_SHARES, f"{LATENCY}median")]
             rows.append([judged.name, row["attack"], size, mark, row["sequences"], *numbers])
     return Section(
