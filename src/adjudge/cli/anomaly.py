@@ -217,16 +217,15 @@ def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: b
 
     import adjudge
     from adjudge.engine.verify import ENGINE_KEYS
-    from adjudge.protocols.anomaly import reproduce as reproduction
     from adjudge.protocols.anomaly.detectors import code_of
-    from adjudge.runs.writer import REPORT
+    from adjudge.protocols.anomaly.stamp import changes, differences, keep, located, records
 
     first = adjudge.load_run(run)
     if first.manifest.protocol != "anomaly":
         raise ConfigError(f"{run} is a run of {first.manifest.protocol}, not of anomaly")
     kept = {key: value for key, value in first.manifest.config.items() if key not in ENGINE_KEYS}
     bases = [*([root] if root is not None else []), Path.cwd(), *run.resolve().parents]
-    config, base = reproduction.located(kept, first.manifest.inputs, bases)
+    config, base = located(kept, first.manifest.inputs, bases)
     if str(base) not in sys.path:
         sys.path.insert(0, str(base))
     entries = [config.get("detector"), *(config.get("detectors") or ())]
@@ -241,16 +240,11 @@ def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: b
         raise ConfigError(f"{run} is INVALID: it has no result that could be reproduced")
     with tempfile.TemporaryDirectory() as folder:
         again = adjudge.evaluate("anomaly", config, out=Path(folder) / "again", report=False)
-        rows = reproduction.differences(first.metrics, again.metrics, tolerance)
-        both = zip(reproduction.records(run), reproduction.records(again.path), strict=True)
-        changed = list(dict.fromkeys(item for pair in both for item in reproduction.changes(*pair)))
+        rows = differences(first.metrics, again.metrics, tolerance)
+        both = zip(records(run), records(again.path), strict=True)
+        changed = list(dict.fromkeys(item for pair in both for item in changes(*pair)))
     only = config.get("scores") is not None
-    manifest = reproduction.keep(run, rows, changed, tolerance, evaluation_only=only)
-    if (run / REPORT).is_file():
-        page, manifest.digests["report_data"] = report_writer(run)
-        (run / REPORT).write_bytes(page)
-        reproduction.listed(manifest, run, REPORT)
-    holds = reproduction.held(rows, changed)
+    holds = keep(run, rows, changed, tolerance, report_writer, evaluation_only=only)
     if only and not quiet:
         say("note the detector ran elsewhere: its scores were read again, so this reproduces the evaluation only")
     for item in changed:

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from adjudge.collect.python_subject import Tool
 from adjudge.collect.subject import MAX_ANSWER, Image, Reply, Request, Subject, ToolUse, Unanswered, reply_of
-from adjudge.collect.tools import Tool
 from adjudge.errors import ConfigError
 
 TOOL_ROUNDS = 8

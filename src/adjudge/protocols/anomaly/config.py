@@ -80,26 +80,20 @@ class AnomalyConfig(DataOptions, msgspec.Struct, kw_only=True, forbid_unknown_fi
 def parse(options: Mapping[str, Any]) -> AnomalyConfig:
     """A configuration from plain data; a wrong one is a ConfigError."""
     settings = configured("anomaly", options, AnomalyConfig)
-    _check(settings)
-    return settings
-
-
-def _check(settings: AnomalyConfig) -> None:
     if (settings.scores is None) == (settings.data is None):
         raise ConfigError("give either --scores (the detector ran elsewhere) or data with a detector (--config)")
     if not 0 < settings.target_fpr < 1:
         raise ConfigError(f"target_fpr is {settings.target_fpr}, expected a share between 0 and 1 (0.01 is 1 %)")
     if not 0 <= settings.overlap_bound < 1:
         raise ConfigError(f"overlap_bound is {settings.overlap_bound}, expected a share from 0 below 1 (0.01 is 1 %)")
-    if settings.fill is not None:
-        check_choices(settings, {"fill": ("forward",)})
-    if settings.time_unit is not None:
-        check_choices(settings, {"time_unit": tuple(UNITS)})
+    allowed = {"fill": ("forward",), "time_unit": tuple(UNITS)}
+    check_choices(settings, {name: words for name, words in allowed.items() if getattr(settings, name) is not None})
     if not 1 <= settings.resamples <= MOST_RESAMPLES:
         raise ConfigError(f"resamples is {settings.resamples}, expected 1 to {MOST_RESAMPLES:,}")
     if settings.metrics is not None and (unknown := set(settings.metrics) - set(PRIMARY)):
         raise ConfigError(f"metrics: {', '.join(sorted(unknown))} is none of {', '.join(PRIMARY)}")
     _check_detectors(settings)
+    return settings
 
 
 def _check_detectors(settings: AnomalyConfig) -> None:

@@ -14,8 +14,6 @@ from adjudge.protocols.anomaly.rows import Flight
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL
 from adjudge.stats.ranking import auroc_value
 
-MEASURES = ("auroc", "recall", "precision", "f1", "fpr", "detected_fraction", "threshold")
-
 
 def folds_of(flights: Sequence[Flight], val: int) -> Iterator[tuple[str, dict[str, list[Flight]]]]:
     """The flights by id stand in a circle: each is test once, the next `val` calibrate, the others train."""
@@ -30,16 +28,16 @@ def folds_of(flights: Sequence[Flight], val: int) -> Iterator[tuple[str, dict[st
 
 def summary(folds: Sequence[tuple[str, ScoreTable]], target: float, consecutive: int) -> dict[str, Any]:
     """Every fold with its threshold and numbers; the mean and the variance (n − 1) of those that are defined."""
-    rows = [{"flight": name, **_fold(table, target, consecutive)} for name, table in folds]
+    measured = {flight: _fold(table, target, consecutive) for flight, table in folds}
     over: dict[str, Any] = {}
-    for name in MEASURES:
-        values = np.array([row[name] for row in rows if row[name] is not None], dtype=np.float64)
+    for name in next(iter(measured.values())):
+        values = np.array([row[name] for row in measured.values() if row[name] is not None], dtype=np.float64)
         over[name] = {
             "folds": int(values.size),
             "mean": float(values.mean()) if values.size else None,
             "variance": float(values.var(ddof=1)) if values.size > 1 else None,
         }
-    return {"folds": rows, "over_folds": over}
+    return {"folds": [{"flight": flight, **row} for flight, row in measured.items()], "over_folds": over}
 
 
 def _fold(table: ScoreTable, target: float, consecutive: int) -> dict[str, float | None]:

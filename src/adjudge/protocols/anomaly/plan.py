@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError, InputError, RunError
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.anomaly import reproduce
 from adjudge.protocols.anomaly.batch import Part
 from adjudge.protocols.anomaly.catalog import Catalog, parse_catalog, read_catalog
 from adjudge.protocols.anomaly.checks import Check
@@ -31,7 +30,7 @@ from adjudge.protocols.anomaly.samples import (
     write_partials,
     write_scores,
 )
-from adjudge.protocols.anomaly.stamp import Reproduction
+from adjudge.protocols.anomaly.stamp import Reproduction, recorded_reproduction
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.plan import RulePlan
 from adjudge.provenance.canonical import file_digest, pretty
@@ -127,7 +126,7 @@ class AnomalyPlan(RulePlan):
             parts = load_scores(folder / SCORES)
         except (OSError, pa.ArrowInvalid, KeyError) as error:
             raise RunError(f"{folder / SCORES} cannot be used: {error}") from None
-        self.reproduced = reproduce.outcome(folder)
+        self.reproduced = recorded_reproduction(folder)
         problems = []
         for model in dict.fromkeys(part.model for part in parts):
             if model not in reports:
