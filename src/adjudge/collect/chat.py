@@ -7,6 +7,7 @@ import ipaddress
 import mimetypes
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -69,10 +70,8 @@ def public_url(url: str) -> str:
 def http_library(asking: str) -> Any:
     """httpx, or httpx2, which has the same names, whichever is installed."""
     for name in ("httpx", "httpx2"):
-        try:
+        with suppress(ImportError):
             return import_module(name)
-        except ImportError:
-            continue
     raise ConfigError(f"{asking} needs httpx or httpx2; install one with: pip install 'adjudge[collect]'")
 
 
@@ -133,17 +132,15 @@ class ChatSubject(Subject):
     def check_modes(self, modes: tuple[bool, ...]) -> None:
         """With tools, there must be some."""
         if True in modes and not self._tools:
-            raise ConfigError(
-                f"subject openai:{self._name} in mode tools needs --tool module:function; or give --modes no-tools"
-            )
+            needed = "needs --tool module:function; or give --modes no-tools"
+            raise ConfigError(f"subject openai:{self._name} in mode tools {needed}")
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """A chat model sees pictures and forms answers itself."""
-        for name in ("vision_model", "structuring_model"):
-            if name in settings:
-                raise ConfigError(
-                    f"subject openai:{self._name} has no {name.replace('_', ' ')} of its own; leave --{name.replace('_', '-')} out"
-                )
+        for name in ("vision model", "structuring model"):
+            if name.replace(" ", "_") in settings:
+                flag = f"--{name.replace(' ', '-')}"
+                raise ConfigError(f"subject openai:{self._name} has no {name} of its own; leave {flag} out")
 
     async def open(self, workers: int) -> None:
         """A client with one connection for each worker; proxies of the environment are not used for this machine itself.

@@ -31,13 +31,11 @@ def load_callable(reference: str, *, what: str) -> Callable[..., Any]:
     try:
         value: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{what} {reference!r}: there is no module {error.name!r}; it must be installed or stand in {here}"
-        ) from None
+        missing = f"there is no module {error.name!r}; it must be installed or stand in {here}"
+        raise ConfigError(f"{what} {reference!r}: {missing}") from None
     except Exception as error:
-        raise ConfigError(
-            f"{what} {reference!r}: importing {module_name} failed: {type(error).__name__}: {error}"
-        ) from error
+        failed = f"importing {module_name} failed: {type(error).__name__}: {error}"
+        raise ConfigError(f"{what} {reference!r}: {failed}") from error
     for part in name.split("."):
         if not hasattr(value, part):
             raise ConfigError(f"{what} {reference!r}: module {module_name} has no {name!r}")

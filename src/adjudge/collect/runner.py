@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from itertools import product
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from adjudge.collect.asking import Asked, Asker
 from adjudge.collect.cache import Cache, Entry, cache_key
 from adjudge.collect.clock import Clock
 from adjudge.collect.dataset import Dataset, Sample
-from adjudge.collect.output import Key, Output
+from adjudge.collect.output import Output
 from adjudge.collect.record import SUDDEN, answer_keys, answered_or_errored, cache_hit, with_the_rest
 from adjudge.collect.replay import ReplaySubject
 from adjudge.collect.settings import Settings
@@ -182,15 +183,13 @@ class Runner:
         """Sample by sample, so that the data set is read once and an interrupted run has whole samples."""
         for sample in self._dataset:
             question = _Question(sample, self._dataset, self._template)
-            for subject in self._subjects:
-                for use_tools in self._settings.modes:
-                    for trial in range(self._settings.trials):
-                        key: Key = (sample.id, subject.model, use_tools, trial)
-                        if key in self._output.done:
-                            self._tally.done += 1
-                            self._tally.earlier += 1
-                        else:
-                            yield _Job(subject, question, use_tools, trial)
+            asked = product(self._subjects, self._settings.modes, range(self._settings.trials))
+            for subject, use_tools, trial in asked:
+                if (sample.id, subject.model, use_tools, trial) in self._output.done:
+                    self._tally.done += 1
+                    self._tally.earlier += 1
+                else:
+                    yield _Job(subject, question, use_tools, trial)
 
     async def _work(self, jobs: Iterator[_Job]) -> None:
         tally = self._tally

@@ -109,8 +109,7 @@ class _Reader:
             case ast.Expr():
                 self._value(node.value, scope)
             case ast.If():
-                condition = self._value(node.test, scope)
-                scope.control.append(condition)
+                scope.control.append(self._value(node.test, scope))
                 before = dict(scope.names)
                 self._block(node.body, scope)
                 if_names, scope.names = scope.names, before
@@ -121,8 +120,7 @@ class _Reader:
                     scope.names[name] = value if other == value else value | other
             case ast.For() | ast.AsyncFor():
                 value = self._value(node.iter, scope)
-                if value.made_by in GROUPED:
-                    value = NOTHING
+                value = NOTHING if value.made_by in GROUPED else value
                 for _ in range(2):
                     self._loop_target(node.target, value, scope)
                     self._block(node.body, scope)
@@ -180,9 +178,8 @@ class _Reader:
         self.rules.threshold(last, value, node, target.lineno, scope)
         self.rules.feature_list(last, node)
         if named_splits and not value.splits:
-            for root in value.roots:
-                if TEST in named_splits or VAL in named_splits:
-                    scope.split_roots.setdefault(root, target.lineno)
+            for root in value.roots if named_splits & {TEST, VAL} else ():
+                scope.split_roots.setdefault(root, target.lineno)
             value = self._named(last)
         elif named_splits and named_splits < value.splits and not concatenates(node):
             value = replace(value, splits=named_splits, roots=frozenset({last}))
@@ -253,10 +250,9 @@ class _Reader:
             self.rules.column(text, node, base)
         named_splits = frozenset().union(*(splits_of(text) for text in index.strings)) | index.splits
         if named_splits and not base.splits:
-            for root in base.roots:
-                if TEST in named_splits:
-                    scope.split_roots.setdefault(root, node.lineno)
-            return Value(named_splits, strings=frozenset(), quantile=base.quantile)
+            for root in base.roots if TEST in named_splits else ():
+                scope.split_roots.setdefault(root, node.lineno)
+            return Value(named_splits, quantile=base.quantile)
         if base.parts is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
             with suppress(IndexError):
                 return base.parts[node.slice.value]
@@ -308,26 +304,21 @@ class _Reader:
             for line in sorted(everything.fitted):
                 why = f"fitted on all rows before the cross-validation of line {node.lineno}; put it into a Pipeline"
                 self.rules.leak("code.fit_before_split", line, why)
-        if isinstance(node.func, ast.Name) and name in scope.functions and scope.depth < _DEPTH:
-            function = scope.functions[name]
-            if function not in self._active:
-                return self._local_call(function, positional, named, scope)
+        function = scope.functions.get(name) if isinstance(node.func, ast.Name) and scope.depth < _DEPTH else None
+        if function is not None and function not in self._active:
+            return self._local_call(function, positional, named, scope)
         if name in READERS:
             stems = (text.rpartition("/")[2].partition(".")[0] for text in everything.strings)
             named_splits = frozenset().union(*map(splits_of, stems))
             return Value(named_splits or everything.splits, frozenset({f"{name}:{node.lineno}"}))
         quantile = name in QUANTILES and TEST in (receiver | everything).splits
-        source = receiver if receiver.splits or receiver.roots else NOTHING
         # np.argmax(…) and the like: the module's name says nothing about rows.
-        if isinstance(node.func, ast.Attribute) and dotted(node.func.value) in MODULES:
-            source = NOTHING
+        of_module = isinstance(node.func, ast.Attribute) and dotted(node.func.value) in MODULES
+        source = receiver if (receiver.splits or receiver.roots) and not of_module else NOTHING
         statistic = name in STATISTICS and receiver.made_by not in GROUPED
-        result = replace(
-            source | everything,
-            strings=everything.strings if name in {"list", "set", "tuple", "sorted"} else frozenset(),
-        )
-        result = replace(result, made_by=name, quantile=quantile, statistic=statistic, parts=None)
-        return replace(result, shuffled=result.shuffled | shuffled)
+        result = source | everything | Value(shuffled=shuffled)
+        strings = everything.strings if name in {"list", "set", "tuple", "sorted"} else frozenset[str]()
+        return replace(result, strings=strings, made_by=name, quantile=quantile, statistic=statistic)
 
     def _local_call(self, function: Function, positional: list[Value], named: dict[str, Value], scope: Scope) -> Value:
         parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]

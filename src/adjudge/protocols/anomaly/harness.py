@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -113,18 +113,20 @@ class _Bench:
         rows = [normal_rows(flight, self.settings.label_column).matrix(self.features) for flight in parts[TRAIN]]
         return Scaler.of(np.concatenate(rows))
 
-    def _sequences(
-        self, parts: Parts, *, fold: bool = False
-    ) -> Iterator[tuple[Item, Flight, NDArray[np.int8], dict[str, Any] | None]]:
-        """Every sequence to score: what it is, its rows, what each of them is, and what was injected.
+    def _table(
+        self, parts: Parts, score: Callable[[Flight, str], Floats], *, fold: bool = False
+    ) -> tuple[ScoreTable, list[dict[str, Any]]]:
+        """The scores of every sequence, and what was injected into them.
 
         Rows with a known fault are neither normal nor attacked in attacked copies, nor where a fold calibrates.
         """
+        scored, injections = [], []
         for split in (VAL, TEST):
+            mark = LEFT_OUT if fold and split == VAL else ATTACKED
             for flight in parts[split]:
-                mark = LEFT_OUT if fold and split == VAL else ATTACKED
+                item = Item(flight.id, split, None, None, None, condition=flight.condition)
                 label = np.where(_faulty(flight, self.settings.label_column), mark, 0).astype(np.int8)
-                yield Item(flight.id, split, None, None, None, condition=flight.condition), flight, label, None
+                scored.append(Scored(item, flight.time, score(flight, item.id), label))
         seen: Counter[tuple[str, float | None, int | None]] = Counter()
         for attack in self.catalog.attacks if self.catalog is not None else ():
             key = (attack.name, attack.magnitude, attack.seed)
@@ -133,17 +135,9 @@ class _Bench:
                 item = Item(flight.id, TEST, *key, seen[key], flight.condition)
                 label = np.where(_faulty(flight, self.settings.label_column), LEFT_OUT, 0).astype(np.int8)
                 label[done.label] = ATTACKED
-                yield item, done.flight, label, {**done.record, "onset_range": list(attack.onset_range)}
+                scored.append(Scored(item, flight.time, score(done.flight, item.id), label))
+                injections.append({**done.record, "onset_range": list(attack.onset_range)})
             seen[key] += 1
-
-    def _table(
-        self, parts: Parts, score: Callable[[Flight, str], Floats], *, fold: bool = False
-    ) -> tuple[ScoreTable, list[dict[str, Any]]]:
-        """The scores of every sequence, and what was injected into them."""
-        scored, injections = [], []
-        for item, flight, label, injected in self._sequences(parts, fold=fold):
-            scored.append(Scored(item, flight.time, score(flight, item.id), label))
-            injections += [] if injected is None else [injected]
         return ScoreTable.of(scored), injections
 
 
@@ -162,14 +156,11 @@ def _labelled_train(flights: Sequence[Flight], label: str) -> Check:
 
 def _kept_labels(flights: Sequence[Flight], label: str, catalog: Catalog | None) -> list[str]:
     """What is done with labels that test flights bring along, where attacks are injected into copies of them."""
-    rows = {flight.id: int(_faulty(flight, label).sum()) for flight in flights}
-    labelled = [name for name, count in rows.items() if count]
+    labelled = [count for flight in flights if (count := int(_faulty(flight, label).sum()))]
     if catalog is None or not labelled:
         return []
-    counted = f"{sum(rows.values())} rows of {len(labelled)} test flights are labelled in the data"
-    return [
-        f"{counted}: judged in the flight itself (attack `labelled`), neither attacked nor normal in attacked copies"
-    ]
+    judged = "judged in the flight itself (attack `labelled`), neither attacked nor normal in attacked copies"
+    return [f"{sum(labelled)} rows of {len(labelled)} test flights are labelled in the data: {judged}"]
 
 
 def _check_cells(flights: Sequence[Flight], features: Sequence[str], settings: AnomalyConfig) -> None:

@@ -78,8 +78,9 @@ def _drawn(run: Run, part: Part, place: int, most: int) -> dict[str, Any]:
     time, score, label = table.time[rows], table.score[rows], table.label[rows]
     numbers = run.metrics["detectors"][part.model] if "detectors" in run.metrics else run.metrics
     known = numbers["calibration"]
-    alarms = alarm_rows(score, known["threshold"], known["n_consecutive"])
-    left_out = _spans(time, label == LEFT_OUT)
+    marked = {"attack": label == ATTACKED, "alarm": alarm_rows(score, known["threshold"], known["n_consecutive"])}
+    if (label == LEFT_OUT).any():
+        marked["left out"] = label == LEFT_OUT
     at, low, high = _thinned(time, score, most)
     return {
         "t": at,
@@ -87,9 +88,7 @@ def _drawn(run: Run, part: Part, place: int, most: int) -> dict[str, Any]:
         "high": high,
         "threshold": known["threshold"],
         "spans": [
-            {"label": "attack", "kind": "attack", "at": _spans(time, label == ATTACKED)},
-            {"label": "alarm", "kind": "alarm", "at": _spans(time, alarms)},
-            *([{"label": "left out", "kind": "left-out", "at": left_out}] if left_out else []),
+            {"label": name, "kind": name.replace(" ", "-"), "at": _spans(time, mask)} for name, mask in marked.items()
         ],
     }
 

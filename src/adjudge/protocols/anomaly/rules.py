@@ -44,10 +44,8 @@ def _run_rule(code: str) -> Rule:
         of_detectors = [checks[code] for checks in batch.checks]
         failed = np.array([item.outcome == "fail" for item in of_detectors])[batch.model][None]
         critical = np.array([item.leak for item in of_detectors])[batch.model][None]
-        values = [item.observed for item in of_detectors]
-        observed = None
-        if any(value is not None for value in values):
-            observed = np.array([np.nan if value is None else value for value in values])[batch.model][None]
+        values = np.array([item.observed for item in of_detectors], dtype=np.float64)
+        observed = None if np.isnan(values).all() else values[batch.model][None]
         texts = ["; ".join(item.reasons[:3])[:300] for item in of_detectors]
         details = {(0, int(i)): texts[batch.model[i]] for i in np.flatnonzero(failed[0])}
         return Finding(failed, critical, observed, details=details)

@@ -79,8 +79,8 @@ class Trial:
             raise Failed(f"{self.name} gave shape {values.shape} for flight {name}, expected ({len(matrix)},)")
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
-            text = f"{bad.size} scores that are no number for flight {name}, first row {bad[0] + 1}"
-            raise Failed(f"{self.name} gave {text}")
+            where = f"for flight {name}, first row {bad[0] + 1}"
+            raise Failed(f"{self.name} gave {bad.size} scores that are no number {where}")
         return values
 
     def _rows(self, flight: Flight) -> Floats:
@@ -108,12 +108,9 @@ def probe(trial: Trial, first: Floats, flights: Sequence[Flight], refits: Sequen
     flight = flights[0]
     checks = [*_learned(trial, first, flight, refits), _state(trial, first, flight), _causal(trial, flights)]
     # A detector whose scores change from call to call fails every later comparison for the same reason.
-    for place, check in enumerate(checks):
-        if check.leak:
-            why = f"not told: {check.code} failed"
-            checks[place + 1 :] = [Check.unknown(later.code, why) for later in checks[place + 1 :]]
-            break
-    return checks
+    told = next((place for place, check in enumerate(checks, start=1) if check.leak), len(checks))
+    why = f"not told: {checks[told - 1].code} failed"
+    return checks[:told] + [Check.unknown(later.code, why) for later in checks[told:]]
 
 
 def _learned(trial: Trial, first: Floats, flight: Flight, refits: Sequence[Callable[[], Trial]]) -> list[Check]:
