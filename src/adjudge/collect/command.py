@@ -75,9 +75,8 @@ class _Program(asyncio.SubprocessProtocol):
         self.usable = False
         if self._waiting is not None and not self._waiting.done():
             stderr_tail = bytes(self._stderr).decode("utf-8", "replace").strip()
-            self._waiting.set_exception(
-                Unanswered("invalid", f"{what}{f'; it said: {stderr_tail}' if stderr_tail else ''}")
-            )
+            told = f"; it said: {stderr_tail}" if stderr_tail else ""
+            self._waiting.set_exception(Unanswered("invalid", what + told))
 
     async def ask(self, line: bytes) -> bytes:
         """Write one line and wait for one."""

@@ -54,9 +54,8 @@ class Dataset:
                 name = _id(text, path, line)
                 mark = hashlib.blake2b(name.encode(), digest_size=12).digest()
                 if mark in seen:
-                    raise InputError(
-                        f"id {name!r} stands here a second time; first at line {seen[mark]}", file=path, line=line
-                    )
+                    twice = f"id {name!r} stands here a second time; first at line {seen[mark]}"
+                    raise InputError(twice, file=path, line=line)
                 seen[mark] = line
                 if self._lines is not None:
                     self._lines.append(text)

@@ -67,9 +67,8 @@ class _Question:
         """The prompt of a mode; ConfigError where the template asks for what the sample has not."""
         if use_tools not in self._prompts:
             shown = self.sample.shown
-            self._prompts[use_tools] = (
-                plain_prompt(shown) if self._template is None else self._template.render(shown, use_tools=use_tools)
-            )
+            template = self._template
+            self._prompts[use_tools] = template.render(shown, use_tools=use_tools) if template else plain_prompt(shown)
         return self._prompts[use_tools]
 
 
@@ -145,9 +144,8 @@ class Runner:
         needy = [subject.model for subject in self._subjects if subject.needs_prompt]
         for use_tools in self._settings.modes:
             if first.prompt(use_tools=use_tools) is None and needy:
-                raise ConfigError(
-                    f"{needy[0]} needs a prompt: give --prompt FILE.j2, or put `prompt`, `question` or `text` in the samples"
-                )
+                how = "give --prompt FILE.j2, or put `prompt`, `question` or `text` in the samples"
+                raise ConfigError(f"{needy[0]} needs a prompt: {how}")
 
     def run(self) -> Tally:
         """Collect until all is done or the user interrupts; a first signal lets what is in flight finish."""

@@ -227,9 +227,8 @@ def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], f
     elif entry.get("onset_fraction") is not None:
         raise ConfigError(f"{where}: onset_fraction is one place, and the injection is {mode}; give onset_range")
     if not (_is_number(low) and _is_number(high) and 0 <= low <= high < 1):
-        raise ConfigError(
-            f"{where}: the onset lies in [{low}, {high}], expected fractions of the flight from 0 below 1"
-        )
+        expected = "expected fractions of the flight from 0 below 1"
+        raise ConfigError(f"{where}: the onset lies in [{low}, {high}], {expected}")
     return (float(low), float(high)), None
 
 

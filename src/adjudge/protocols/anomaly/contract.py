@@ -71,10 +71,8 @@ def check_threshold(calibration: Calibration) -> Check:
     if calibration.source != FROM_VALIDATION:
         check.fail(f"the threshold {calibration.threshold:g} was given from outside")
     elif calibration.n < calibration.needed:
-        check.fail(
-            f"{calibration.n} clean validation samples; a target of {100 * calibration.target_fpr:g} % needs "
-            f"{calibration.needed}"
-        )
+        wanted = f"a target of {100 * calibration.target_fpr:g} % needs {calibration.needed}"
+        check.fail(f"{calibration.n} clean validation samples; {wanted}")
     return check
 
 

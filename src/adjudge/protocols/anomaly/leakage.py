@@ -146,11 +146,9 @@ def check_no_shuffle(times: Sequence[tuple[str, Floats]]) -> Check:
             continue
         back = np.flatnonzero(np.diff(time) <= 0)
         if back.size:
-            row = int(back[0])
-            check.fail(
-                f"flight {name}: time does not run forward at row {row + 2} "
-                f"({time[row]:.15g} then {time[row + 1]:.15g}), {back.size} times in all"
-            )
+            first, second = time[back[0] : back[0] + 2]
+            shown = f"({first:.15g} then {second:.15g}), {back.size} times in all"
+            check.fail(f"flight {name}: time does not run forward at row {back[0] + 2} {shown}")
     return check
 
 
@@ -189,9 +187,8 @@ def circular(measured: Sequence[Sequence[Any]] | None, notes: Sequence[str], thr
     check = Check(code, notes=list(notes), observed=max(abs(pair.value) for pair in tested))
     for one, other, kind, value, n in tested:
         if abs(value) > threshold:
-            check.fail(
-                f"{one} and {other}: {kind} correlation {value:.3f} within flights, allowed {threshold:g} (n={n})"
-            )
+            measured_as = f"{kind} correlation {value:.3f} within flights"
+            check.fail(f"{one} and {other}: {measured_as}, allowed {threshold:g} (n={n})")
     few = sorted({(pair.one, pair.other, pair.n) for pair in pairs if pair.n < _FEWEST_ROWS})
     if few and check.outcome != FAIL:
         one, other, n = few[0]

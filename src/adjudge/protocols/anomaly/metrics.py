@@ -158,10 +158,8 @@ class Measures:
             where = f"{column}={condition}{suffix}"
             alarms = {name: each for name, each in self._decided(where, chosen) if name in _FALSE_ALARMS}
             estimates += [Named(name, where, estimate) for name, estimate in alarms.items()]
-            rows.append(
-                {"condition": condition, "shifted": condition not in calibrated, "flights": int(chosen.size)}
-                | {name: estimate.value for name, estimate in alarms.items()}
-            )
+            row = {"condition": condition, "shifted": condition not in calibrated, "flights": int(chosen.size)}
+            rows.append(row | {name: estimate.value for name, estimate in alarms.items()})
         return {"column": column, "calibrated_on": calibrated, "conditions": rows}, estimates
 
     def exceedance(self, where: str) -> Named:

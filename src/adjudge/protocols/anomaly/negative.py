@@ -42,7 +42,7 @@ def negative_results(rows: Sequence[Row], smallest: Mapping[str, Row], shifted: 
     return {
         "attacks_judged": len({row["attack"] for row in rows}),
         "attacks_with_recall_below_half": [
-            {"attack": row["attack"], "magnitude": row["magnitude"], "recall": row["recall"]} for row in _poor(rows)
+            {name: row[name] for name in ("attack", "magnitude", "recall")} for row in _poor(rows)
         ],
         "min_detectable_magnitude": dict(smallest),
         "shifted_condition": shifted,
@@ -92,9 +92,8 @@ def hold_complete(top: Row, metrics: Row, per_attack: Sequence[Row]) -> None:
     listed = {(item["attack"], item["magnitude"]) for item in section.get("attacks_with_recall_below_half", ())}
     left_out = sorted({row["attack"] for row in _poor(per_attack) if (row["attack"], row["magnitude"]) not in listed})
     if left_out or any(key not in section for key in _KEYS):
-        raise ProtocolViolation(
-            f"metrics.complete: the negative results lack {', '.join(left_out) or 'a section'}; they cannot be left out"
-        )
+        lacking = f"the negative results lack {', '.join(left_out) or 'a section'}"
+        raise ProtocolViolation(f"metrics.complete: {lacking}; they cannot be left out")
 
 
 def controls(measures: Measures, auroc: Estimate) -> list[Row]:
@@ -121,11 +120,9 @@ def _shifted(measures: Measures, auroc: Estimate) -> Row:
     label = np.concatenate([np.roll(part, part.size // 2) for part in parts])[measures.sorted.order]
     moved = ranking.cluster_auroc(measures.sorted.slice(measures.test, label), stream=name, **measures.options)
     kept = moved.value is not None and moved.value - 0.5 > (auroc.value - 0.5) / 2
-    why = (
-        "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"
-        if kept
-        else "the AUROC falls when the windows are moved, as it must"
-    )
+    why = "the AUROC falls when the windows are moved, as it must"
+    if kept:
+        why = "the AUROC stays when the windows are moved: the scores follow the flight, not the attack"
     return _control(name, FAIL if kept else PASS, why, moved)
 
 

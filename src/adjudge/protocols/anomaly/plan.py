@@ -54,10 +54,8 @@ class AnomalyPlan(RulePlan):
         self.catalog: Catalog | None = None
         if catalog is not None:
             self.catalog = read_catalog(Path(catalog)) if isinstance(catalog, str) else parse_catalog(catalog)
-        self.config = msgspec.to_builtins(settings) | {
-            "splits": self.splits.content(),
-            "catalog": None if self.catalog is None else self.catalog.content,
-        }
+        content = None if self.catalog is None else self.catalog.content
+        self.config = msgspec.to_builtins(settings) | {"splits": self.splits.content(), "catalog": content}
         n = check_consecutive(settings.n_consecutive)[1]
         if n < 1:
             raise ConfigError(f"n_consecutive is {n}, expected 1 or more")
@@ -117,10 +115,8 @@ class AnomalyPlan(RulePlan):
     def attach(self, folder: Path) -> list[str]:
         """The scores and the recorded checks of a run; what the record should say and does not."""
         if self.settings.no_scores:
-            raise RunError(
-                f"{SCORES}: was not kept (--no-scores), so the numbers of metrics.json are not recomputable; "
-                "the digests were checked"
-            )
+            why = "so the numbers of metrics.json are not recomputable; the digests were checked"
+            raise RunError(f"{SCORES}: was not kept (--no-scores), {why}")
         reports = self._reports(folder)
         try:
             parts = load_scores(folder / SCORES)
@@ -179,16 +175,16 @@ class AnomalyPlan(RulePlan):
     def files(self, measured: Measured) -> dict[str, bytes]:
         """The files of the contract beside metrics.json."""
         tops = measured.top["detectors"] if self.several else {self.judgements[0].name: measured.top}
-        reports, calibrations, rows = {}, {}, []
-        for item in self.judgements:
-            top = tops[item.name]
-            reports[item.name] = {
+        reports = {
+            item.name: {
                 "checks": [check.to_dict() for check in item.checks.values()],
                 "recorded": [check.to_dict() for check in item.recorded],
                 "record": item.record,
             }
-            calibrations[item.name] = top["calibration"]
-            rows += [(item.name if self.several else None, row) for row in top.get("per_attack", ())]
+            for item in self.judgements
+        }
+        calibrations = {name: top["calibration"] for name, top in tops.items()}
+        rows = [(name, row) for name, top in tops.items() for row in top.get("per_attack", ())]
         watermark = next((top["watermark"] for top in tops.values() if "watermark" in top), None)
         only = self.judgements[0].name
         return {
@@ -196,7 +192,7 @@ class AnomalyPlan(RulePlan):
             CALIBRATION: pretty({"detectors": calibrations} if self.several else calibrations[only]),
             SPLITS_FILE: pretty(self.splits.content()),
             CATALOG_FILE: pretty(self._catalog_content()),
-            PER_ATTACK: per_attack_csv(rows, watermark),
+            PER_ATTACK: per_attack_csv(rows, watermark, several=self.several),
         }
 
     @property

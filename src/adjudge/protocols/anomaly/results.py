@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
+from operator import itemgetter
 from typing import Any
 
 from adjudge.protocols.anomaly import folds
@@ -96,10 +97,8 @@ def _add_numbers(
     shifted, shifted_estimates = measures.shifted(settings.shift_column, suffix)
     exceeded = measures.exceedance(whole)
     numbers.estimates += [*shifted_estimates, exceeded]
-    ranked = sorted(
-        (row for row in rows if row["magnitude"] is None and row["recall"] is not None),
-        key=lambda row: (row["recall"], row["attack"]),
-    )
+    of_attacks = [row for row in rows if row["magnitude"] is None and row["recall"] is not None]
+    ranked = sorted(of_attacks, key=itemgetter("recall", "attack"))
     worst, best = (ranked[0]["attack"], ranked[-1]["attack"]) if ranked else (None, None)
     of_test = {name: estimate for name, where, estimate in numbers.estimates if where == whole}
     numbers.metrics = _flat(of_test, decisions.take(test))
@@ -108,6 +107,7 @@ def _add_numbers(
     numbers.top["calibration"] |= {
         "test_exceedance": exceeded.estimate.to_dict(),
         "test_fpr": numbers.metrics.get("fpr"),
+        "not_carried_over": _not_carried(judgement, exceeded.estimate, of_test["fpr"]),
     }
     numbers.top |= {
         "per_attack": rows,
@@ -118,13 +118,10 @@ def _add_numbers(
         "controls": controls(measures, numbers.estimates[0].estimate),
     }
     if judgement.folds:
-        numbers.top["leave_one_flight_out"] = folds.summary(
-            judgement.folds, settings.target_fpr, judgement.n_consecutive
-        )
-    numbers.notes += [
-        f"control {item['name']} failed: {item['why']}" for item in numbers.top["controls"] if item["outcome"] == "fail"
-    ]
-    numbers.top["calibration"]["not_carried_over"] = _not_carried(judgement, exceeded.estimate, of_test["fpr"])
+        over_folds = folds.summary(judgement.folds, settings.target_fpr, judgement.n_consecutive)
+        numbers.top["leave_one_flight_out"] = over_folds
+    failed = [item for item in numbers.top["controls"] if item["outcome"] == "fail"]
+    numbers.notes += [f"control {item['name']} failed: {item['why']}" for item in failed]
     if judgement.violations:
         numbers.top["watermark"] = WATERMARK
     point = (numbers.metrics.get("fpr"), numbers.metrics.get("recall"))
@@ -147,20 +144,19 @@ def _not_carried(judgement: Judgement, exceeded: Estimate, fpr: Estimate) -> str
         return None
     stated = ((exceeded, "clean test rows exceed the threshold"), (fpr, "normal test rows are under alarm"))
     shown = [f"{100 * each.value:.3g} % of {what}" for each, what in stated if each.value is not None]
-    return (
-        f"the calibration did not carry over: {' and '.join(shown)}; {100 * known.validation_fpr:.3g} % of clean "
-        f"validation rows exceed it, the target is {100 * known.target_fpr:g} %"
-    )
+    of_validation = f"{100 * known.validation_fpr:.3g} % of clean validation rows exceed it"
+    target = f"the target is {100 * known.target_fpr:g} %"
+    return f"the calibration did not carry over: {' and '.join(shown)}; {of_validation}, {target}"
 
 
-def per_attack_csv(rows: Sequence[tuple[str | None, dict[str, Any]]], watermark: str | None) -> bytes:
-    """per_attack.csv of (detector, row); the detector is a column where it is named."""
+def per_attack_csv(rows: Sequence[tuple[str, dict[str, Any]]], watermark: str | None, *, several: bool) -> bytes:
+    """per_attack.csv of (detector, row); the detector is a column where there are several."""
     text = io.StringIO()
     if watermark:
         text.write(f"# {watermark}\n")
     writer = csv.writer(text, lineterminator="\n")
     names = list(rows[0][1]) if rows else ["attack", "magnitude", "sequences"]
-    named = any(model is not None for model, _ in rows)
+    named = several and bool(rows)
     writer.writerow((["model"] if named else []) + names)
     for model, row in rows:
         cells = ["" if row[name] is None else repr(v) if isinstance(v := row[name], float) else v for name in names]

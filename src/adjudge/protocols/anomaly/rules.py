@@ -78,6 +78,7 @@ def _quiet(batch: ContractBatch) -> Finding:
 def rules(context: Any) -> list[Rule]:
     """All rules: the contract on the run, then what the detector did on the sequence."""
     del context
+    sound = Condition(lambda batch: ~batch.broken[None], NO_SCORES)
     return [
         *(_run_rule(code) for code in TITLES),
         Rule(
@@ -88,10 +89,7 @@ def rules(context: Any) -> list[Rule]:
             failed="not detected until its end, {observed} ms after its start",
             unit="ms",
             check=_detected,
-            conditions=(
-                Condition(lambda batch: ~batch.broken[None], NO_SCORES),
-                Condition(lambda batch: batch.attacked[None], "the flight is clean"),
-            ),
+            conditions=(sound, Condition(lambda batch: batch.attacked[None], "the flight is clean")),
         ),
         Rule(
             code=QUIET,
@@ -100,10 +98,7 @@ def rules(context: Any) -> list[Rule]:
             passed="no alarm",
             failed="{observed} alarms on a clean flight",
             check=_quiet,
-            conditions=(
-                Condition(lambda batch: ~batch.broken[None], NO_SCORES),
-                Condition(lambda batch: ~batch.attacked[None], "the flight is attacked"),
-            ),
+            conditions=(sound, Condition(lambda batch: ~batch.attacked[None], "the flight is attacked")),
         ),
     ]
 

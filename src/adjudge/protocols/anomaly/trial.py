@@ -123,28 +123,23 @@ def _learned(trial: Trial, first: Floats, flight: Flight, refits: Sequence[Calla
     if _same(first, alone):
         return [seeds, train_only]
     if not _same(first, again().score(flight, flight.id)):
-        seeds.fail(
-            f"{trial.name}, made and fitted again with the same seeds, scores flight {flight.id} differently: "
-            "it draws numbers from a seed that is not recorded"
-        )
+        again_made = f"{trial.name}, made and fitted again with the same seeds, scores flight {flight.id} differently"
+        seeds.fail(f"{again_made}: it draws numbers from a seed that is not recorded")
         return [seeds, train_only]
     apart = f"fitted without the validation flights it scores {flight.id} differently, by up to {float(np.abs(first - alone).max(initial=0.0)):.3g}"
     if trial.early_stopping:
         train_only.notes.append(f"{trial.name} declares early stopping on validation; {apart}")
     else:
-        train_only.fail(
-            f"{trial.name} learns from validation: {apart} (`early_stopping = True` declares early stopping)"
-        )
+        declares = "(`early_stopping = True` declares early stopping)"
+        train_only.fail(f"{trial.name} learns from validation: {apart} {declares}")
     return [seeds, train_only]
 
 
 def _state(trial: Trial, first: Floats, flight: Flight) -> Check:
     check = Check("scaler.train_normal_only")
     if not _same(first, trial.score(flight, flight.id)):
-        check.fail(
-            f"{trial.name} scores flight {flight.id} differently after it has seen test: "
-            "it was fitted again there, not once on train"
-        )
+        changed = f"{trial.name} scores flight {flight.id} differently after it has seen test"
+        check.fail(f"{changed}: it was fitted again there, not once on train")
     return check
 
 
