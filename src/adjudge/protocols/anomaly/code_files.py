@@ -36,19 +36,12 @@ class CodeLeak(NamedTuple):
         return f"{self.file}:{self.line}" if self.cell is None else f"{self.file} cell {self.cell}:{self.line}"
 
 
-class Waiver(NamedTuple):
-    """A leak that its line allows, with the reason that stands there."""
-
-    leak: CodeLeak
-    reason: str
-
-
 @dataclass
 class CodeReport:
-    """What a scan found, what the code itself allows, and what could not be read."""
+    """What a scan found, what the code itself allows, each leak with the reason on its line, and what could not be read."""
 
     leaks: list[CodeLeak] = field(default_factory=list)
-    waived: list[Waiver] = field(default_factory=list)
+    waived: list[tuple[CodeLeak, str]] = field(default_factory=list)
     files: int = 0
     unread: list[str] = field(default_factory=list)
     skipped: int = 0
@@ -60,7 +53,7 @@ class CodeReport:
             "skipped_unit_tests": self.skipped,
             "unread": self.unread,
             "leaks": [leak._asdict() for leak in self.leaks],
-            "waived": [{**waiver.leak._asdict(), "reason": waiver.reason} for waiver in self.waived],
+            "waived": [{**leak._asdict(), "reason": reason} for leak, reason in self.waived],
         }
 
 
@@ -87,7 +80,7 @@ def code_check(report: CodeReport) -> Check:
     check = Check("code.clean")
     skipped = f", {report.skipped} unit tests left out" if report.skipped else ""
     check.notes.append(f"{report.files} files scanned{skipped}")
-    check.notes += [f"{waiver.leak.place}: {waiver.leak.code} is waived: {waiver.reason}" for waiver in report.waived]
+    check.notes += [f"{leak.place}: {leak.code} is waived: {reason}" for leak, reason in report.waived]
     for leak in report.leaks:
         check.fail(f"{leak.place}: {leak.code}: {leak.why}")
     for text in report.unread:
@@ -115,12 +108,8 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _is_unit_test(path: Path) -> bool:
-    return (
-        path.name.startswith("test_")
-        or path.name.endswith("_test.py")
-        or path.name == "conftest.py"
-        or bool({"tests", "testing"} & set(path.parts[:-1]))
-    )
+    named = path.name.startswith("test_") or path.name.endswith("_test.py") or path.name == "conftest.py"
+    return named or not {"tests", "testing"}.isdisjoint(path.parts[:-1])
 
 
 def _scan_file(path: Path, report: CodeReport) -> None:
@@ -141,7 +130,7 @@ def _scan_file(path: Path, report: CodeReport) -> None:
         if reason is None:
             report.leaks.append(leak)
         else:
-            report.waived.append(Waiver(leak, reason))
+            report.waived.append((leak, reason))
 
 
 def _notebook(document: Any) -> tuple[str, list[tuple[int, int]]]:

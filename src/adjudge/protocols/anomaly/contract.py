@@ -44,10 +44,6 @@ class Calibration:
     linear_percentile: float | None
     validation_fpr: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for calibration.json."""
-        return dict(self.__dict__)
-
 
 def calibrate(table: ScoreTable, target: float, from_outside: float | None, *, usable: bool = True) -> Calibration:
     """The frozen threshold: from clean validation scores, or the one given from outside; none without usable scores."""

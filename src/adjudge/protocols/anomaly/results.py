@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import comb
 from operator import itemgetter
 from typing import Any
@@ -60,7 +60,7 @@ def result(
             "offline": bool(judgement.record.get("offline")),
             "violations": [{"code": check.code, "reasons": check.reasons} for check in failed],
             "open_items": left_open,
-            "calibration": judgement.calibration.to_dict() | {"n_consecutive": judgement.n_consecutive},
+            "calibration": asdict(judgement.calibration) | {"n_consecutive": judgement.n_consecutive},
             "checklist": lines,
         },
         notes=[*_few_flights(judgement), *judgement.record.get("notes", ())],

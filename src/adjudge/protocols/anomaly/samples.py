@@ -47,9 +47,10 @@ def write_scores(parts: Iterable[Part], path: Path) -> None:
     with pq.ParquetWriter(path, _SCHEMA, compression="zstd", compression_level=1) as writer:
         for model, fold, table in parts:
             items = table.sequences
-            words = {"model": [model] * len(items), "fold": [fold] * len(items)}
-            words |= {name: [getattr(item, name) for item in items] for name in _ITEM}
-            columns = {name: pa.array(words[name], _plain(name)) for name in words}
+            columns = {
+                name: pa.array([word] * len(items), pa.string()) for name, word in (("model", model), ("fold", fold))
+            }
+            columns |= _columns(items)
             code = np.repeat(np.arange(len(items), dtype=np.int32), np.diff(table.edges))
             for start in range(0, code.size, _ROWS):
                 rows = slice(start, min(start + _ROWS, code.size))
@@ -82,8 +83,7 @@ def write_partials(judgements: Sequence[Judgement], path: Path) -> None:
     tables = []
     for judged in judgements:
         table, items = judged.table, judged.table.sequences
-        columns = {"model": pa.array([judged.name] * len(items), pa.string())}
-        columns |= {name: pa.array([getattr(item, name) for item in items], _plain(name)) for name in _ITEM}
+        columns = {"model": pa.array([judged.name] * len(items), pa.string()), **_columns(items)}
         columns["rows"] = pa.array(np.diff(table.edges), pa.int64())
         for part in fields(Decisions):
             if part.name != "stretches":
@@ -125,6 +125,7 @@ def judged_samples(judgements: Sequence[Judgement], graph: VerifierGraph) -> Jud
     cites = evidence.outcome == FAIL
     cites[detections] = evidence.outcome[detections] != NOT_APPLICABLE
     items = [judgements[m].table.sequences[judgements[m].test[k]] for m, k in zip(model, place[order], strict=True)]
+    described = _columns(items)
     buckets = [name for judged in judgements for name in judged.bucket_names()]
     verdicts = [name for judged in judgements for name in judged.verdicts()]
     samples = pa.table(
@@ -134,10 +135,7 @@ def judged_samples(judgements: Sequence[Judgement], graph: VerifierGraph) -> Jud
             "bucket": words([buckets[k] for k in order]),
             "verdict": words([verdicts[k] for k in order]),
             "cites": pack_citations(cites),
-            "flight": words([item.flight for item in items]),
-            "attack": words([item.attack for item in items]),
-            "magnitude": pa.array([item.magnitude for item in items], pa.float64()),
-            "seed": pa.array([item.seed for item in items], pa.int64()),
+            **{name: described[name].cast(_ITEM[name]) for name in ("flight", "attack", "magnitude", "seed")},
             **{name: pa.array(column(name)) for name in _COUNTED},
             "latency_ms": pa.array(contract.latency, from_pandas=True),
             **{name: pa.array(column(name)) for name in _ALARMS},
@@ -151,9 +149,10 @@ def alarms_in_words(samples: pa.Table) -> pa.StringArray:
     return pa.array([f"{count:g} alarms" for count in samples.column("events").to_pylist()], pa.string())
 
 
-def _plain(name: str) -> pa.DataType:
-    kind = _SCHEMA.field(name).type
-    return pa.string() if kind == WORD else kind
+def _columns(items: Sequence[batch.Sequence]) -> dict[str, pa.Array]:
+    """What the sequences are, a column an attribute, words as plain text."""
+    plain = {name: pa.string() if kind == WORD else kind for name, kind in _ITEM.items()}
+    return {name: pa.array([getattr(item, name) for item in items], kind) for name, kind in plain.items()}
 
 
 def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:
