@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from adjudge.collect.subjects import subject_of
+from adjudge.cli.collect import subject_of
 from adjudge.errors import ConfigError
 
 MINE = textwrap.dedent(

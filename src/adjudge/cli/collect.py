@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from adjudge.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
     from adjudge.collect.runner import Tally
+    from adjudge.collect.subject import Subject
     from adjudge.collect.templates import Template
 
 _DEFAULTS: dict[str, Any] = {
@@ -27,6 +30,8 @@ _DEFAULTS: dict[str, Any] = {
     "retries": 3,
     "key_env": "OPENAI_API_KEY",
 }
+_NAMED = re.compile(r"([^:=]+)=(.+)", re.DOTALL)
+_KINDS = "python:module:callable, cmd:PROGRAM …, openai:MODEL, file:old.jsonl"
 _TOLD = ("vision_model", "structuring_model", "max_iterations", "reasoning_effort")
 """Settings that subjects are told as they are."""
 
@@ -82,7 +87,6 @@ def collect(config_file: str | None, **flags: Any) -> int:
     from adjudge.collect.output import Output
     from adjudge.collect.runner import Runner, run_configs
     from adjudge.collect.settings import Settings, modes_of
-    from adjudge.collect.subjects import subject_of
     from adjudge.provenance.redact import Redactor, secrets_in, secrets_of_environment, secrets_of_url
 
     asked = configuration(config_file, flags)
@@ -161,6 +165,27 @@ def collect(config_file: str | None, **flags: Any) -> int:
         say(f"adjudge: no question was answered; `error` in {output} says why")
         return 1
     return 0
+
+
+def subject_of(text: str, *, base_url: str | None = None, **of_chat: Any) -> Subject:
+    """The subject of `[NAME=]KIND:REST`; NAME is the model on its records. `of_chat` is what a chat model takes beside."""
+    from adjudge.collect.chat import ChatSubject
+    from adjudge.collect.command import CommandSubject
+    from adjudge.collect.python_subject import PythonSubject
+    from adjudge.collect.replay import ReplaySubject
+
+    named = _NAMED.fullmatch(text)
+    name, rest = (named[1], named[2]) if named else (None, text)
+    kinds: dict[str, Callable[..., Subject]] = {
+        "python": PythonSubject,
+        "cmd": CommandSubject,
+        "openai": partial(ChatSubject, base_url=base_url, **of_chat),
+        "file": ReplaySubject,
+    }
+    kind, colon, what = rest.partition(":")
+    if colon and kind in kinds:
+        return kinds[kind](what, name)
+    raise ConfigError(f"--subject {text!r} is not one of {_KINDS}")
 
 
 def _listed(value: Any) -> list[str]:

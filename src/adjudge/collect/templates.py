@@ -88,9 +88,6 @@ def plain_prompt(sample: dict[str, Any]) -> Prompt | None:
 
 def prompt_hashes(prompt: Prompt | None) -> dict[str, str | None]:
     """SHA-256 of the system and the user prompt, null where there is none, and of what mode tools adds, if anything."""
-    texts: dict[str, str | None] = {"system": None, "user": None}
-    if prompt is not None:
-        texts = {"system": prompt.system, "user": prompt.user}
-        if prompt.tools is not None:
-            texts["tools"] = prompt.tools
+    system, user, tools = (None, None, None) if prompt is None else (prompt.system, prompt.user, prompt.tools)
+    texts = {"system": system, "user": user, **({} if tools is None else {"tools": tools})}
     return {name: None if text is None else hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -210,47 +210,45 @@ def correlations(
     notes: list[str] = []
     usable: dict[str, tuple[Floats, Floats] | None] = {}
     for name in sorted({name for pair in pairs for name in pair}):
-        blank = sum(int(np.isnan(flight.columns[name]).sum()) for flight in flights)
+        parts = [flight.columns[name] for flight in flights]
+        blank = sum(int(np.isnan(part).sum()) for part in parts)
         if blank:
             notes.append(f"{name}: {blank} rows are no number; pairs are tested on the others")
             usable[name] = None
-            continue
-        centred = np.concatenate([flight.columns[name] - flight.columns[name].mean() for flight in flights])
-        if float(np.abs(centred).max(initial=0.0)) <= _CONSTANT:
+        elif _is_constant(centred := _centred(parts)):
             notes.append(f"{name}: not tested, it is constant within every flight")
-            continue
-        usable[name] = (centred, np.concatenate([_ranks(flight.columns[name]) for flight in flights]))
+        else:
+            usable[name] = centred
     measured = []
-    for one, other in pairs:
-        if one not in usable or other not in usable:
-            continue
+    for one, other in (pair for pair in pairs if pair[0] in usable and pair[1] in usable):
         a, b = usable[one], usable[other]
         if a is None or b is None:
-            measured += _on_shared_rows(flights, one, other, notes)
-            continue
+            shared = [np.isfinite(flight.matrix((one, other))).all(axis=1) for flight in flights]
+            both = [(flight.columns, rows) for flight, rows in zip(flights, shared, strict=True) if rows.any()]
+            a, b = (_centred([columns[name][rows] for columns, rows in both]) for name in (one, other))
+            n = a[0].size
+            if n < _FEWEST_ROWS:
+                measured.append(Correlation(one, other, "Pearson", 0.0, n))
+                continue
+            if _is_constant(a) or _is_constant(b):
+                notes.append(f"{one} and {other}: not tested, one is constant on the {n} rows that have both")
+                continue
         for kind, x, y in zip(("Pearson", "Spearman"), a, b, strict=True):
             measured.append(Correlation(one, other, kind, float(np.corrcoef(x, y)[0, 1]), int(x.size)))
     return measured, notes
 
 
-def _on_shared_rows(flights: Sequence[Flight], one: str, other: str, notes: list[str]) -> list[Correlation]:
-    """Both correlations over the rows of each flight that have both values; constant ones are noted, not tested."""
-    parts = []
-    for flight in flights:
-        x, y = flight.columns[one], flight.columns[other]
-        both = np.isfinite(x) & np.isfinite(y)
-        parts.append((x[both], y[both]))
-    n = sum(x.size for x, _ in parts)
-    if n < _FEWEST_ROWS:
-        return [Correlation(one, other, "Pearson", 0.0, n)]
-    rows = []
-    for kind, centre in (("Pearson", lambda v: v - v.mean()), ("Spearman", _ranks)):
-        x, y = (np.concatenate([centre(pair[k]) for pair in parts if pair[k].size]) for k in (0, 1))
-        if min(float(np.abs(x).max()), float(np.abs(y).max())) <= _CONSTANT:
-            notes.append(f"{one} and {other}: not tested, one is constant on the {n} rows that have both")
-            return []
-        rows.append(Correlation(one, other, kind, float(np.corrcoef(x, y)[0, 1]), n))
-    return rows
+def _centred(parts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """The values of a column and their ranks, flight after flight, each less its mean within the flight."""
+    from scipy.stats import rankdata
+
+    both = (parts, [rankdata(part) for part in parts])
+    values, ranks = (np.concatenate([np.zeros(0), *(part - part.mean() for part in each)]) for each in both)
+    return values, ranks
+
+
+def _is_constant(centred: tuple[Floats, Floats]) -> bool:
+    return bool(np.abs(centred[0]).max(initial=0.0) <= _CONSTANT)
 
 
 def data_record(flights: Sequence[Flight], features: Sequence[str], options: DataOptions) -> dict[str, Any]:
@@ -288,13 +286,6 @@ def column_checks(record: Mapping[str, Any], options: DataOptions) -> list[Check
 def feature_names(flights: Sequence[Flight], options: DataOptions) -> list[str]:
     """The columns of the data that are neither flight, time, label nor target."""
     return [name for name in flights[0].columns if name not in options.special] if flights else []
-
-
-def _ranks(values: Floats) -> Floats:
-    from scipy.stats import rankdata
-
-    ranks = np.asarray(rankdata(values), dtype=np.float64)
-    return np.asarray(ranks - ranks.mean())
 
 
 _MARKS = {PASS: "ok", FAIL: "LEAK", NOT_APPLICABLE: "unknown"}

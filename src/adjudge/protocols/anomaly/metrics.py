@@ -31,6 +31,7 @@ EXCEEDED = "clean_exceedance"
 """The share of clean test rows over the threshold, before the N rule."""
 _NO_CLEAN = "no clean test flight"
 _BOOTSTRAP, _ORDER = "bootstrap over flights", "order statistics"
+_RECALL_AT = "largest recall among thresholds with a false positive rate of at most {} %"
 _ONE_CLASS = "only one class is there"
 _NO_ATTACK = "no attacked row"
 _NO_ALARM = "no alarm"
@@ -55,12 +56,7 @@ METRICS = (
         "auroc", "auroc", "share of (attacked, clean) pairs of rows in which the attacked scores higher", headline=True
     ),
     *(
-        _rate(
-            f"recall_at_{percent}pct_fpr",
-            f"largest recall among thresholds with a false positive rate of at most {percent} %",
-            _ONE_CLASS,
-            headline=True,
-        )
+        _rate(f"recall_at_{percent}pct_fpr", _RECALL_AT.format(percent), _ONE_CLASS, headline=True)
         for percent in (1, 5)
     ),
     _rate("recall", "attacked rows under alarm ÷ attacked rows", _NO_ATTACK, headline=True),
@@ -75,9 +71,7 @@ METRICS = (
         _BOOTSTRAP,
         _NO_SEQUENCE,
     ),
-    _rate(
-        "detection_latency_ms.detected_fraction", "attacked stretches with an alarm ÷ attacked stretches", _NO_SEQUENCE
-    ),
+    _rate(LATENCY + "detected_fraction", "attacked stretches with an alarm ÷ attacked stretches", _NO_SEQUENCE),
     _rank(
         "average_precision",
         "",

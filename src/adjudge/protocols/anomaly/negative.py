@@ -25,16 +25,15 @@ HALF = 0.5
 _TARGETS = (HALF, 0.9)
 _MOST_ROWS = 5_000_000
 """Rows beyond which random scores are not drawn."""
-_UNITS = {"_m": "m", "_mps": "m/s", "_mps2": "m/s²", "_radps": "rad/s", "_s": "s"}
+_UNITS = {"m": "m", "mps": "m/s", "mps2": "m/s²", "radps": "rad/s", "s": "s"}
 _KEYS = ("attacks_judged", "attacks_with_recall_below_half", "min_detectable_magnitude", "shifted_condition")
 
 Row = dict[str, Any]
 
 
 def unit_of(parameter: str | None) -> str:
-    """The unit of an attack's size, by the ending of the parameter that is its size."""
-    endings = [unit for ending, unit in _UNITS.items() if parameter is not None and parameter.endswith(ending)]
-    return endings[-1] if endings else ""
+    """The unit of an attack's size, by the last word of the parameter that is its size."""
+    return _UNITS.get((parameter or "").rpartition("_")[2], "")
 
 
 def negative_results(rows: Sequence[Row], smallest: Mapping[str, Row], shifted: Any) -> Row:
