@@ -121,14 +121,6 @@ def changes(values: NDArray[np.generic]) -> Mask:
     return changed
 
 
-class Part(NamedTuple):
-    """A table of one detector, over the splits or over one fold of them."""
-
-    model: str
-    fold: str | None
-    table: ScoreTable
-
-
 @dataclass
 class ContractBatch:
     """What the rules read: every detector's checks, and per sequence its detector, whether it is attacked, its alarms."""

@@ -6,23 +6,8 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from adjudge.protocols.anomaly.code_values import (
-    CURVES,
-    FILLS,
-    FILTERS,
-    LABEL_WORDS,
-    NOTHING,
-    STATISTICS,
-    Value,
-    constants,
-    dotted,
-    frame_statistic,
-    is_comparison,
-    is_label,
-    joined,
-    names_in,
-    scales,
-)
+from adjudge.protocols.anomaly import code_values as syntax
+from adjudge.protocols.anomaly.code_values import NOTHING, Value
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, banned, is_threshold, words
 
 _TRANSFORMERS = ("Scaler", "PCA", "Imputer", "Encoder", "Normalizer", "Transformer", "Vectorizer", "SelectKBest")
@@ -126,7 +111,7 @@ class LeakRules:
 
     def train_test_split(self, node: ast.Call, positional: list[Value], scope: Scope) -> Value:
         """A shuffling split of a time series, or one after a fit; the halves."""
-        names = set().union(*(words(key) for item in node.args if (key := dotted(item))))
+        names = set().union(*(words(key) for item in node.args if (key := syntax.dotted(item))))
         if _constant_argument(node, "shuffle") is not False and not names & _GROUP_WORDS:
             why = "train_test_split shuffles rows of a time series; split by flight"
             self.leak("code.shuffled_split", node.lineno, why)
@@ -150,7 +135,7 @@ class LeakRules:
 
     def scaled(self, node: ast.expr, rows: Value, statistic: Value, scope: Scope) -> frozenset[int]:
         """Rows that are scaled or filled by a statistic: of test it is a leak; of all rows, if they are split elsewhere."""
-        if (LABEL_WORDS | _OUTCOME_WORDS) & names_in(node) or not (rows.splits or rows.roots):
+        if (syntax.LABEL_WORDS | _OUTCOME_WORDS) & syntax.names_in(node) or not (rows.splits or rows.roots):
             return frozenset()
         if TEST in statistic.splits:
             why = "rows are scaled by a mean, spread or extreme of test; take those of train"
@@ -165,7 +150,7 @@ class LeakRules:
         if name not in {"permutation", "shuffle"} or not node.args or any(value.splits for value in positional):
             return frozenset()
         roots = {word for value in positional for root in value.roots for word in words(root)}
-        known = names_in(node.args[0]) | roots
+        known = syntax.names_in(node.args[0]) | roots
         return frozenset() if known & _GROUP_WORDS else frozenset({node.lineno})
 
     def split_of_shuffled(self, value: Value, line: int) -> None:
@@ -179,7 +164,7 @@ class LeakRules:
         chosen = node.args if name in {"select", "col", "get_column", "with_columns"} else []
         chosen = [*chosen, *(item.value for item in node.keywords if item.arg in {"usecols", "columns"})]
         for argument in chosen if name not in {"drop", "exclude", "rename", "DataFrame"} else ():
-            for text, item in constants(argument):
+            for text, item in syntax.constants(argument):
                 reason = banned(text)
                 if reason is not None and id(item) not in self.exempt:
                     self.leak("code.banned_column", item.lineno, f"column {text!r} is selected: {reason}")
@@ -196,7 +181,7 @@ class LeakRules:
 
     def threshold(self, name: str, value: Value, node: ast.expr, line: int, scope: Scope) -> None:
         """A threshold that is chosen with test rows."""
-        if not is_threshold(name) or is_comparison(node):
+        if not is_threshold(name) or syntax.is_comparison(node):
             return
         chosen = any(TEST in condition.splits for condition in scope.control)
         if TEST in value.splits or chosen:
@@ -206,9 +191,9 @@ class LeakRules:
     def feature_list(self, name: str, node: ast.expr) -> None:
         """A banned column in a list of features."""
         parts = set(words(name))
-        if not parts & _FEATURE_WORDS or parts & (_REFUSED_WORDS | LABEL_WORDS):
+        if not parts & _FEATURE_WORDS or parts & (_REFUSED_WORDS | syntax.LABEL_WORDS):
             return
-        for text, item in constants(node):
+        for text, item in syntax.constants(node):
             reason = banned(text)
             if reason is not None:
                 self.leak("code.banned_column", item.lineno, f"{text!r} is in the feature list: {reason}")
@@ -219,10 +204,10 @@ class LeakRules:
         if reason is None or id(node) in self.exempt or not isinstance(node.ctx, ast.Load):
             return
         if isinstance(node, ast.Subscript):
-            owner = names_in(node.value)
+            owner = syntax.names_in(node.value)
             selected = base.made_by not in _DICTS and (not owner & _TABLE_WORDS or bool(owner & _FRAME_WORDS))
         else:
-            selected = bool(_FRAME_WORDS & set(words(dotted(node.value) or "")))
+            selected = bool(_FRAME_WORDS & set(words(syntax.dotted(node.value) or "")))
         if selected:
             self.leak("code.banned_column", node.lineno, f"column {name!r} is selected: {reason}")
 
@@ -242,7 +227,7 @@ def _constant_argument(node: ast.Call, name: str) -> Any:
 
 def _named_by(node: ast.Call, wanted: frozenset[str]) -> bool:
     """Whether the object whose method is called has one of the wanted words in its name."""
-    key = dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
+    key = syntax.dotted(node.func.value) if isinstance(node.func, ast.Attribute) else None
     return bool(wanted & set(words(key or "")))
 
 
@@ -250,28 +235,28 @@ def _is_label_of(node: ast.expr) -> bool:
     """Whether an expression is a variable of labels, or a part of one."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return is_label(dotted(node) or "")
+    return syntax.is_label(syntax.dotted(node) or "")
 
 
 def known_call(
     rules: LeakRules, name: str, node: ast.Call, receiver: Value, arguments: Value, scope: Scope
 ) -> Value | None:
     """Calls of which more is known: curves, fills, expressions over a frame, filters; None for every other."""
-    if name in CURVES:
+    if name in syntax.CURVES:
         plain = Value(arguments.splits, arguments.roots)
         return replace(plain, parts=(plain, plain, replace(plain, quantile=TEST in arguments.splits)))
-    if name in FILLS and receiver.roots:
-        strategy = bool(STATISTICS & {_constant_argument(node, "strategy"), _constant_argument(node, "method")})
+    if name in syntax.FILLS and receiver.roots:
+        strategy = bool(syntax.STATISTICS & {_constant_argument(node, "strategy"), _constant_argument(node, "method")})
         filled = replace(receiver, made_by=name, parts=None)
         if arguments.statistic or strategy:
             statistic = arguments if arguments.statistic else receiver
             filled = replace(filled, fitted=filled.fitted | rules.scaled(node, receiver, statistic, scope))
         return filled
     if name in {"with_columns", "select"} and receiver.roots:
-        scaled = [item for item in node.args if isinstance(item, ast.BinOp | ast.Call) and scales(item)]
-        fitted = [rules.scaled(item, receiver, receiver, scope) for item in scaled if frame_statistic(item)]
+        scaled = [item for item in node.args if isinstance(item, ast.BinOp | ast.Call) and syntax.scales(item)]
+        fitted = [rules.scaled(item, receiver, receiver, scope) for item in scaled if syntax.frame_statistic(item)]
         return replace(receiver, made_by=name, fitted=receiver.fitted.union(*fitted), parts=None)
-    if name in FILTERS and receiver.roots and not receiver.splits and arguments.splits:
+    if name in syntax.FILTERS and receiver.roots and not receiver.splits and arguments.splits:
         for root in receiver.roots if TEST in arguments.splits else ():
             scope.split_roots.setdefault(root, node.lineno)
         return Value(arguments.splits)
@@ -281,8 +266,8 @@ def known_call(
 def shuffled_in_place(node: ast.Call, positional: list[Value], lines: frozenset[int], scope: Scope) -> Value:
     """Arguments brought into a random order: each keeps its name, and the call may return them too."""
     for argument, value in zip(node.args, positional, strict=True):
-        key = dotted(argument)
+        key = syntax.dotted(argument)
         if key is not None:
             scope.names[key] = replace(value, shuffled=value.shuffled | lines)
     parts = tuple(replace(value, shuffled=value.shuffled | lines, parts=None) for value in positional)
-    return replace(joined(parts), parts=parts if len(parts) > 1 else None)
+    return replace(syntax.joined(parts), parts=parts if len(parts) > 1 else None)

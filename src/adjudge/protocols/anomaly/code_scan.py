@@ -12,23 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from adjudge.protocols.anomaly import code_values as syntax
 from adjudge.protocols.anomaly.code_rules import CodeFinding, Function, LeakRules, Scope, known_call, shuffled_in_place
-from adjudge.protocols.anomaly.code_values import (
-    CROSS_VALIDATIONS,
-    FITS,
-    GROUPED,
-    MODULES,
-    NOTHING,
-    QUANTILES,
-    READERS,
-    STATISTICS,
-    Value,
-    called,
-    concatenates,
-    dotted,
-    is_label,
-    joined,
-)
+from adjudge.protocols.anomaly.code_values import NOTHING, Value
 from adjudge.protocols.anomaly.words import TEST, TRAIN, VAL, splits_of, words
 
 _DEPTH = 6
@@ -94,7 +80,7 @@ class _Reader:
     def _statement(self, node: ast.stmt, scope: Scope) -> None:
         match node:
             case ast.Assign():
-                if all(is_label(dotted(target) or "") for target in node.targets):
+                if all(syntax.is_label(syntax.dotted(target) or "") for target in node.targets):
                     self.rules.exempt |= {id(item) for item in ast.walk(node.value)}
                 value = self._value(node.value, scope)
                 for target in node.targets:
@@ -120,7 +106,7 @@ class _Reader:
                     scope.names[name] = value if other == value else value | other
             case ast.For() | ast.AsyncFor():
                 value = self._value(node.iter, scope)
-                value = NOTHING if value.made_by in GROUPED else value
+                value = NOTHING if value.made_by in syntax.GROUPED else value
                 for _ in range(2):
                     self._loop_target(node.target, value, scope)
                     self._block(node.body, scope)
@@ -163,11 +149,11 @@ class _Reader:
                 inner = item.value if isinstance(item, ast.Starred) else item
                 self._assign(inner, replace(value, parts=None), node, scope)
             return
-        key = dotted(target)
+        key = syntax.dotted(target)
         if key is None:
             if isinstance(target, ast.Subscript):
                 self._value(target.slice, scope)
-                base = dotted(target.value)
+                base = syntax.dotted(target.value)
                 if base is not None:
                     scope.names[base] = self._value(target.value, scope) | replace(value, strings=frozenset())
             return
@@ -181,7 +167,7 @@ class _Reader:
             for root in value.roots if named_splits & {TEST, VAL} else ():
                 scope.split_roots.setdefault(root, target.lineno)
             value = self._named(last)
-        elif named_splits and named_splits < value.splits and not concatenates(node):
+        elif named_splits and named_splits < value.splits and not syntax.concatenates(node):
             value = replace(value, splits=named_splits, roots=frozenset({last}))
         elif not value.roots and not value.splits:
             value = replace(value, roots=frozenset({last}))
@@ -203,9 +189,9 @@ class _Reader:
                 return self._subscript(node, scope)
             case ast.Tuple() | ast.List() | ast.Set():
                 parts = tuple(self._value(item, scope) for item in node.elts)
-                return replace(joined(parts), parts=parts)
+                return replace(syntax.joined(parts), parts=parts)
             case ast.Dict():
-                return replace(joined([self._value(item, scope) for item in node.values]), made_by="dict")
+                return replace(syntax.joined([self._value(item, scope) for item in node.values]), made_by="dict")
             case ast.BinOp():
                 return self._arithmetic(node, scope)
             case ast.Call():
@@ -215,7 +201,7 @@ class _Reader:
                 if any(side.quantile for side in sides):
                     why = "the scores are compared with a quantile of test rows"
                     self.rules.leak("code.threshold_from_test", node.lineno, why)
-                return Value(joined(sides).splits)
+                return Value(syntax.joined(sides).splits)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node, scope)
             case ast.Lambda():
@@ -229,10 +215,12 @@ class _Reader:
             case ast.Starred() | ast.Await():
                 return self._value(node.value, scope)
             case _:
-                return replace(joined([self._value(item, scope) for item in ast.iter_child_nodes(node)]), parts=None)
+                return replace(
+                    syntax.joined([self._value(item, scope) for item in ast.iter_child_nodes(node)]), parts=None
+                )
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Value:
-        key = dotted(node)
+        key = syntax.dotted(node)
         if key is not None and key in scope.names:
             return scope.names[key]
         base = self._value(node.value, scope)
@@ -279,20 +267,20 @@ class _Reader:
         return replace(value, parts=None)
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
-        name = called(node.func)
+        name = syntax.called(node.func)
         receiver = self._value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else NOTHING
         if name in {"drop", "pop", "discard", "remove", "difference"}:
             return replace(receiver, made_by="", parts=None)
         positional = [self._value(item, scope) for item in node.args]
         named = {item.arg or "**": self._value(item.value, scope) for item in node.keywords}
         self.rules.keywords(node, named)
-        if name in FITS and isinstance(node.func, ast.Attribute):
+        if name in syntax.FITS and isinstance(node.func, ast.Attribute):
             return self.rules.fit(name, node, receiver, positional, named, scope)
         if name == "train_test_split":
             return self.rules.train_test_split(node, positional, scope)
         self.rules.shuffle(name, node, receiver)
         self.rules.columns_of_call(name, node)
-        everything = joined([*positional, *named.values()])
+        everything = syntax.joined([*positional, *named.values()])
         everything = replace(everything, statistic=any(value.statistic for value in positional))
         known = known_call(self.rules, name, node, receiver, everything, scope)
         if known is not None:
@@ -300,22 +288,22 @@ class _Reader:
         shuffled = self.rules.permuted(name, node, positional)
         if shuffled and name == "shuffle":
             return shuffled_in_place(node, positional, shuffled, scope)
-        if name in CROSS_VALIDATIONS and everything.fitted:
+        if name in syntax.CROSS_VALIDATIONS and everything.fitted:
             for line in sorted(everything.fitted):
                 why = f"fitted on all rows before the cross-validation of line {node.lineno}; put it into a Pipeline"
                 self.rules.leak("code.fit_before_split", line, why)
         function = scope.functions.get(name) if isinstance(node.func, ast.Name) and scope.depth < _DEPTH else None
         if function is not None and function not in self._active:
             return self._local_call(function, positional, named, scope)
-        if name in READERS:
+        if name in syntax.READERS:
             stems = (text.rpartition("/")[2].partition(".")[0] for text in everything.strings)
             named_splits = frozenset().union(*map(splits_of, stems))
             return Value(named_splits or everything.splits, frozenset({f"{name}:{node.lineno}"}))
-        quantile = name in QUANTILES and TEST in (receiver | everything).splits
+        quantile = name in syntax.QUANTILES and TEST in (receiver | everything).splits
         # np.argmax(…) and the like: the module's name says nothing about rows.
-        of_module = isinstance(node.func, ast.Attribute) and dotted(node.func.value) in MODULES
+        of_module = isinstance(node.func, ast.Attribute) and syntax.dotted(node.func.value) in syntax.MODULES
         source = receiver if (receiver.splits or receiver.roots) and not of_module else NOTHING
-        statistic = name in STATISTICS and receiver.made_by not in GROUPED
+        statistic = name in syntax.STATISTICS and receiver.made_by not in syntax.GROUPED
         result = source | everything | Value(shuffled=shuffled)
         strings = everything.strings if name in {"list", "set", "tuple", "sorted"} else frozenset[str]()
         return replace(result, strings=strings, made_by=name, quantile=quantile, statistic=statistic)
@@ -332,7 +320,7 @@ class _Reader:
         # A function may return one value here and a tuple there; the caller unpacks only the latter.
         single = [value for value in inner.returned if value.parts is None]
         several = [value for value in inner.returned if value.parts is not None]
-        return replace(joined(single or several), parts=several[0].parts if several else None)
+        return replace(syntax.joined(single or several), parts=several[0].parts if several else None)
 
     def _named(self, name: str) -> Value:
         """What a name alone says of its value."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.evidence.rule import Floats
-from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, Part
+from adjudge.protocols.anomaly.batch import ATTACKED, LEFT_OUT, ScoreTable
 from adjudge.protocols.anomaly.judge import alarm_rows
 from adjudge.protocols.anomaly.samples import SCORES, load_scores
 from adjudge.runs.run import Run
@@ -56,27 +56,28 @@ def panels(run: Run) -> list[Panel]:
 def _series(run: Run, samples: pa.Table, outputs: pa.Table | None) -> Mapping[str, Sequence[Any]]:
     """Of every sequence the score by time, thinned, with its threshold and spans."""
     del outputs
-    tables = {part.model: part for part in load_scores(run.path / SCORES) if part.fold is None}
+    by_model = load_scores(run.path / SCORES)
+    tables = {model: parts[None] for model, parts in by_model.items() if None in parts}
     places = {
         (model, item.id): place
-        for model, part in tables.items()
-        for place, item in enumerate(part.table.sequences)
+        for model, table in tables.items()
+        for place, item in enumerate(table.sequences)
         if item.split == "test"
     }
     most = max(20, min(_POINTS, _ALL_POINTS // max(1, samples.num_rows)))
     keys = zip(samples.column("model").to_pylist(), samples.column("sample").to_pylist(), strict=True)
     return {
         "series": [
-            None if (model, name) not in places else _drawn(run, tables[model], places[model, name], most)
+            None if (model, name) not in places else _drawn(run, model, tables[model], places[model, name], most)
             for model, name in keys
         ]
     }
 
 
-def _drawn(run: Run, part: Part, place: int, most: int) -> dict[str, Any]:
-    table, rows = part.table, part.table.rows(place)
+def _drawn(run: Run, model: str, table: ScoreTable, place: int, most: int) -> dict[str, Any]:
+    rows = table.rows(place)
     time, score, label = table.time[rows], table.score[rows], table.label[rows]
-    numbers = run.metrics["detectors"][part.model] if "detectors" in run.metrics else run.metrics
+    numbers = run.metrics["detectors"][model] if "detectors" in run.metrics else run.metrics
     known = numbers["calibration"]
     marked = {"attack": label == ATTACKED, "alarm": alarm_rows(score, known["threshold"], known["n_consecutive"])}
     if (label == LEFT_OUT).any():

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError, InputError, RunError
 from adjudge.evidence.table import Evidence
-from adjudge.protocols.anomaly.batch import Part
+from adjudge.protocols.anomaly import samples as storage
 from adjudge.protocols.anomaly.catalog import Catalog, parse_catalog, read_catalog
 from adjudge.protocols.anomaly.checks import Check
 from adjudge.protocols.anomaly.code_files import code_check, scan_paths
@@ -21,15 +21,6 @@ from adjudge.protocols.anomaly.contract import check_consecutive, check_scored_s
 from adjudge.protocols.anomaly.judge import Judgement, Scoring
 from adjudge.protocols.anomaly.results import measured_of, per_attack_csv, result
 from adjudge.protocols.anomaly.rows import parse_splits, read_splits
-from adjudge.protocols.anomaly.samples import (
-    PARTIALS,
-    SCORES,
-    alarms_in_words,
-    judged_samples,
-    load_scores,
-    write_partials,
-    write_scores,
-)
 from adjudge.protocols.anomaly.stamp import Reproduction, recorded_reproduction
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.common.plan import RulePlan
@@ -100,10 +91,10 @@ class AnomalyPlan(RulePlan):
             InputFile(role=role, name=file.name, bytes=file.stat().st_size, sha256=file_digest(file)) for file in files
         ]
         if settings.no_scores:
-            write_partials(self.judgements, folder / PARTIALS)
+            storage.write_partials(self.judgements, folder / storage.PARTIALS)
         else:
-            write_scores(self._parts(), folder / SCORES)
-        judged = judged_samples(self.judgements, self.graph)
+            storage.write_scores(self.judgements, folder / storage.SCORES)
+        judged = storage.judged_samples(self.judgements, self.graph)
         if not judged.samples.num_rows:
             raise InputError(
                 "has no row of a test flight, so that nothing can be judged.",
@@ -116,21 +107,20 @@ class AnomalyPlan(RulePlan):
         """The scores and the recorded checks of a run; what the record should say and does not."""
         if self.settings.no_scores:
             why = "so the numbers of metrics.json are not recomputable; the digests were checked"
-            raise RunError(f"{SCORES}: was not kept (--no-scores), {why}")
+            raise RunError(f"{storage.SCORES}: was not kept (--no-scores), {why}")
         reports = self._reports(folder)
         try:
-            parts = load_scores(folder / SCORES)
+            by_model = storage.load_scores(folder / storage.SCORES)
         except (OSError, pa.ArrowInvalid, KeyError) as error:
-            raise RunError(f"{folder / SCORES} cannot be used: {error}") from None
+            raise RunError(f"{folder / storage.SCORES} cannot be used: {error}") from None
         self.reproduced = recorded_reproduction(folder)
         problems = []
-        for model in dict.fromkeys(part.model for part in parts):
+        for model, tables in by_model.items():
             if model not in reports:
                 raise RunError(f"{folder / REPORT}: says nothing of detector {model}")
             recorded, record = reports[model]
-            tables = {part.fold: part.table for part in parts if part.model == model}
             if None not in tables:
-                raise RunError(f"{folder / SCORES}: holds no scores of detector {model} over the splits")
+                raise RunError(f"{folder / storage.SCORES}: holds no scores of detector {model} over the splits")
             table = tables.pop(None)
             table.declared = [(flight, split) for flight, split in record.get("declared") or ()]
             folds = [(str(fold), each) for fold, each in tables.items()]
@@ -138,24 +128,24 @@ class AnomalyPlan(RulePlan):
             missing = missing_reasons(recorded, record, table, self.splits, self.settings)
             problems += [f"{REPORT}: {text}" for text in missing]
         if [item.name for item in self.judgements] != [item.label for item in self.settings.judged()]:
-            problems.append(f"{SCORES}: its detectors are not those of the configuration")
+            problems.append(f"{storage.SCORES}: its detectors are not those of the configuration")
         return problems
 
     def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
         """Judge again from the scores of the run."""
-        again = judged_samples(self.judgements, self.graph)
+        again = storage.judged_samples(self.judgements, self.graph)
         problems = [f"evidence: {text}" for text in again.evidence.differences(evidence)]
         if samples.num_rows != again.samples.num_rows:
-            return [*problems, f"samples.parquet: the sequences are not those of {SCORES}"]
+            return [*problems, f"samples.parquet: the sequences are not those of {storage.SCORES}"]
         return problems + [
-            f"samples.parquet: column {name} is not what {SCORES} gives"
+            f"samples.parquet: column {name} is not what {storage.SCORES} gives"
             for name in again.samples.column_names
             if samples.column(name).to_pylist() != again.samples.column(name).to_pylist()
         ]
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """There are no texts of a model, but the alarms in words."""
-        same = outputs.column("response").to_pylist() == alarms_in_words(samples).to_pylist()
+        same = outputs.column("response").to_pylist() == storage.alarms_in_words(samples).to_pylist()
         return [] if same else ["response is not the number of alarms in samples.parquet"]
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Any:
@@ -199,12 +189,6 @@ class AnomalyPlan(RulePlan):
     def several(self) -> bool:
         """Whether the configuration lists detectors, so that every name is prefixed with one."""
         return self.settings.detectors is not None
-
-    def _parts(self) -> Iterator[Part]:
-        for item in self.judgements:
-            yield Part(item.name, None, item.table)
-            for name, table in item.folds:
-                yield Part(item.name, name, table)
 
     def _catalog_content(self) -> dict[str, Any]:
         content: dict[str, Any] | None = self.config["catalog"]

@@ -19,8 +19,8 @@ from adjudge.evidence.atoms import pack_citations
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import FAIL, NOT_APPLICABLE
 from adjudge.protocols.anomaly import batch
-from adjudge.protocols.anomaly.batch import ContractBatch, Part, ScoreTable
-from adjudge.protocols.anomaly.judge import Decisions, Judgement
+from adjudge.protocols.anomaly.batch import ContractBatch, ScoreTable
+from adjudge.protocols.anomaly.judge import Decisions, Judgement, Scoring
 from adjudge.protocols.base import Judged
 from adjudge.protocols.common.columns import WORD
 
@@ -42,8 +42,9 @@ _COUNTED = ("tp", "fp", "fn", "tn", "attacked", "detected")
 _ALARMS = ("windows", "windows_detected", "events", "true_events", "hours")
 
 
-def write_scores(parts: Iterable[Part], path: Path) -> None:
+def write_scores(judgements: Iterable[Scoring], path: Path) -> None:
     """scores.parquet: every row with its detector, fold and sequence."""
+    parts = ((each.name, *part) for each in judgements for part in ((None, each.table), *each.folds))
     with pq.ParquetWriter(path, _SCHEMA, compression="zstd", compression_level=1) as writer:
         for model, fold, table in parts:
             items = table.sequences
@@ -60,8 +61,8 @@ def write_scores(parts: Iterable[Part], path: Path) -> None:
                 writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
 
-def load_scores(path: Path) -> list[Part]:
-    """The tables that a run holds, in their order."""
+def load_scores(path: Path) -> dict[str, dict[str | None, ScoreTable]]:
+    """The tables that a run holds of each detector in their order: by fold, that over the splits under None."""
     table = pq.read_table(path)
     time, score, label = (np.asarray(table.column(name).to_numpy()) for name in ("t", "score", "label"))
     changed = np.zeros(table.num_rows, dtype=bool)
@@ -69,13 +70,15 @@ def load_scores(path: Path) -> list[Part]:
         changed |= _changes(table.column(name))
     begin = np.flatnonzero(changed)
     first = table.drop_columns(["t", "score", "label"]).take(pa.array(begin)).to_pylist()
-    edges, parts, end = np.append(begin, time.size), [], 0
+    tables: dict[str, dict[str | None, ScoreTable]] = {}
+    edges, end = np.append(begin, time.size), 0
     for (model, fold), sequences in groupby(first, key=itemgetter("model", "fold")):
         items = [batch.Sequence(**{name: row[name] for name in _ITEM}) for row in sequences]
         start, end = end, end + len(items)
         rows, own_edges = slice(int(edges[start]), int(edges[end])), edges[start : end + 1] - edges[start]
-        parts.append(Part(model, fold, ScoreTable(items, own_edges, time[rows], score[rows], label[rows], [])))
-    return parts
+        part = ScoreTable(items, own_edges, time[rows], score[rows], label[rows], [])
+        tables.setdefault(model, {})[fold] = part
+    return tables
 
 
 def write_partials(judgements: Sequence[Judgement], path: Path) -> None:

@@ -11,20 +11,9 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.evidence.rule import Floats
+from adjudge.protocols.anomaly import rows as reading
 from adjudge.protocols.anomaly.batch import LEFT_OUT, Scored, ScoreTable, Sequence, changes
-from adjudge.protocols.anomaly.rows import (
-    SPLITS,
-    DataOptions,
-    Splits,
-    flight_codes,
-    labels,
-    mixed_condition,
-    need_column,
-    numbers,
-    read_table,
-    seconds,
-    words_of,
-)
+from adjudge.protocols.anomaly.rows import SPLITS, DataOptions, Splits
 
 _CLEAN = frozenset({"", "none", "clean", "normal", "nan", "null"})
 _EXPECTED = "expected flight, t, score, label and, where known, split, attack, magnitude, seed"
@@ -36,18 +25,18 @@ _Stretch = tuple[Sequence, slice]
 
 def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[ScoreTable, list[str]]:
     """A scores file: flight, t, score, label, and where known split, attack, magnitude, seed; and notes."""
-    table, notes = read_table(path, options.rename)
+    table, notes = reading.read_table(path, options.rename)
     for name in (*options.placing, "score", options.label_column):
-        need_column(table, name, path, f"{_EXPECTED}; --column OURS=THEIRS names others.")
+        reading.need_column(table, name, path, f"{_EXPECTED}; --column OURS=THEIRS names others.")
     # Each column leaves the table once it is read, so that a long file is in memory hardly more than once.
-    label = labels(table.column(options.label_column), options.label_column, path)
-    flights, code = flight_codes(table.column(options.flight_column), options.flight_column, path)
-    score = numbers(table.column("score"), "score", path)
+    label = reading.labels(table.column(options.label_column), options.label_column, path)
+    flights, code = reading.flight_codes(table.column(options.flight_column), options.flight_column, path)
+    score = reading.numbers(table.column("score"), "score", path)
     bad = np.flatnonzero(~np.isfinite(score))
     if bad.size:
         text = f"{bad.size} scores are no number, first of flight {flights[int(code[bad[0]])]}"
         raise InputError(text, file=str(path), line=int(bad[0]) + 2)
-    time = seconds(table.column(options.time_column), options, path, code, notes)
+    time = reading.seconds(table.column(options.time_column), options, path, code, notes)
     table = table.drop_columns(["score", options.time_column, options.flight_column, options.label_column])
     changed = changes(code)
     attacks, attack_code = _words(table, "attack", path)
@@ -55,7 +44,7 @@ def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[Score
     changed |= changes(attack_code)
     sizes: dict[str, Floats] = {}
     for name in {"magnitude", "seed"} & set(table.column_names):
-        values = numbers(table.column(name), name, path)
+        values = reading.numbers(table.column(name), name, path)
         values[clean[attack_code]] = np.nan
         changed |= changes(np.nan_to_num(values, nan=-np.inf))
         sizes[name] = values
@@ -65,7 +54,7 @@ def read_scores(path: Path, splits: Splits, options: DataOptions) -> tuple[Score
     mixed = np.flatnonzero(changes(condition_code) & ~changed)
     if mixed.size:
         row = int(mixed[0])
-        text = mixed_condition(flights[int(code[row])], str(options.shift_column))
+        text = reading.mixed_condition(flights[int(code[row])], str(options.shift_column))
         raise InputError(text, file=str(path), line=row + 2)
     assigned = {name: split for split in SPLITS for name in splits.of(split)}
     declared: set[tuple[str, str]] = set()
@@ -136,6 +125,6 @@ def _words(table: pa.Table, name: str, path: Path) -> tuple[list[str | None], ND
     """A column of words as codes; all −1 where there is none."""
     if name not in table.column_names:
         return [], np.broadcast_to(np.int32(-1), table.num_rows)
-    column = words_of(table.column(name), name, path).unify_dictionaries().combine_chunks()
+    column = reading.words_of(table.column(name), name, path).unify_dictionaries().combine_chunks()
     words = [None if word is None else str(word) for word in column.dictionary.to_pylist()]
     return words, np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
