@@ -25,8 +25,9 @@ _LATE = 0.5
 class _Program(asyncio.SubprocessProtocol):
     """One running program; at most one request waits for its line."""
 
+    transport: asyncio.SubprocessTransport  # set by the loop before the program is handed out
+
     def __init__(self) -> None:
-        self.transport: asyncio.SubprocessTransport | None = None
         self.usable = True
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._out = bytearray()
@@ -68,8 +69,7 @@ class _Program(asyncio.SubprocessProtocol):
             self.ended.set_result(None)
 
     def _ended(self) -> str:
-        code = None if self.transport is None else self.transport.get_returncode()
-        return f"ended with code {code} before it answered"
+        return f"ended with code {self.transport.get_returncode()} before it answered"
 
     def _fail(self, what: str) -> None:
         self.usable = False
@@ -80,7 +80,6 @@ class _Program(asyncio.SubprocessProtocol):
 
     async def ask(self, line: bytes) -> bytes:
         """Write one line and wait for one."""
-        assert self.transport is not None  # noqa: S101 -- set before the pool hands it out
         stdin = cast("asyncio.WriteTransport", self.transport.get_pipe_transport(0))
         self._waiting = asyncio.get_running_loop().create_future()
         if not self.usable or stdin.is_closing():
@@ -92,14 +91,12 @@ class _Program(asyncio.SubprocessProtocol):
     def kill(self) -> None:
         """End this program and what it started; it stands in a session of its own."""
         self.usable = False
-        if self.transport is not None and self.transport.get_returncode() is None:
+        if self.transport.get_returncode() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.transport.get_pid(), signal.SIGKILL)
 
     async def stop(self) -> None:
         """Close its input, give it a moment to end, then kill it."""
-        if self.transport is None:
-            return
         stdin = self.transport.get_pipe_transport(0)
         if stdin is not None:
             stdin.close()
@@ -167,8 +164,7 @@ class CommandSubject(Subject):
 
     def _drop(self, program: _Program) -> None:
         program.kill()
-        if program.transport is not None:
-            program.transport.close()
+        program.transport.close()
         self._running.discard(program)
 
     async def close(self) -> None:

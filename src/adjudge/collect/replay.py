@@ -96,15 +96,11 @@ class ReplaySubject(Subject):
         if old.error is not None:
             kinds = ("timeout", "http", "refused", "invalid", "cancelled")
             raise Unanswered(old.error_type if old.error_type in kinds else "invalid", old.error)  # type: ignore[arg-type]
+        same = ("response", "prediction", "confidence", "rationale", "usage", "finish_reason")
         return Reply(
-            response=old.response,
-            prediction=old.prediction,
-            confidence=old.confidence,
+            **{name: getattr(old, name) for name in same},
             models={name: None if value is None else str(value) for name, value in (old.models or {}).items()},
-            usage=old.usage,
             tool_details=old.tool_details or [],
-            finish_reason=old.finish_reason,
-            rationale=old.rationale,
             more={key: value for key, value in msgspec.json.decode(text).items() if key not in _RECORDED},
         )
 

@@ -130,13 +130,13 @@ def check_seeds(table: ScoreTable, attacks: Attacks, *, injected_here: bool) -> 
     check = Check("seeds.recorded")
     for name in sorted({attack.name for attack in attacks or () if attack.random and attack.seed is None}):
         check.fail(f"attack {name} draws random numbers, and the catalog records no seed for it")
-    injected = [item for item in _attacked(table) if item.attack != LABELLED]
-    if not injected_here and not check.reasons and not any(item.seed is not None for item in injected):
-        if not injected:
-            return Check.not_needed(check.code, "no attack was injected")
-        return Check.unknown(check.code, "the scores name no seed of an attack")
     if injected_here:
         return check
+    injected = [item for item in _attacked(table) if item.attack != LABELLED]
+    if not check.reasons and not injected:
+        return Check.not_needed(check.code, "no attack was injected")
+    if not check.reasons and all(item.seed is None for item in injected):
+        return Check.unknown(check.code, "the scores name no seed of an attack")
     known = {(attack.name, attack.seed) for attack in attacks or ()}
     for name, seed in sorted({(str(item.attack), item.seed) for item in injected}, key=str):
         if seed is None:
