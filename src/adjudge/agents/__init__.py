@@ -1,15 +1,21 @@
-"""Evaluator agents by name: the rules, null agents, a language model, a replay of one, and those of installed packages."""
+"""Evaluator agents by name: a language model, a replay of one, null agents, and those of installed packages.
+
+Null agents are judges that know nothing. A validation that finds them good is worth nothing itself.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+
 from adjudge.agents.options import AgentOptions
-from adjudge.verdict.agent import RULES, EvaluatorAgent, RuleBasedAgent, plugin_agent
+from adjudge.evidence.atoms import Atom
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, EvaluatorAgent, Judgement, plugin_agent
+from adjudge.verdict.checklist import CheckedItems
 
 
 def agent_of(name: str, options: AgentOptions | None = None, *, seed: int = 0) -> EvaluatorAgent:
-    """The agent that `--agent NAME` means: `rules`, `llm:MODEL`, `replay:RUN`, `null:eligible`, `null:random`, a plugin's."""
-    if name == RULES:
-        return RuleBasedAgent()
+    """The agent that `--agent NAME` means: `llm:MODEL`, `replay:RUN`, `null:eligible`, `null:random`, a plugin's."""
     asked = options or AgentOptions()
     asked.check()
     kind, _, rest = name.partition(":")
@@ -21,14 +27,37 @@ def agent_of(name: str, options: AgentOptions | None = None, *, seed: int = 0) -
         from adjudge.agents.invented import InventedJudge
 
         return InventedJudge(asked, seed=seed)
-    if kind == "null":
-        from adjudge.agents.null import AlwaysEligible, RandomCitations
-
-        if rest == "eligible":
-            return AlwaysEligible()
-        if rest == "random":
-            return RandomCitations(seed)
-    return plugin_agent(name)
+    if name == AlwaysEligible.name:
+        return AlwaysEligible()
+    return RandomCitations(seed) if name == RandomCitations.name else plugin_agent(name)
 
 
-__all__ = ["AgentOptions", "agent_of"]
+class AlwaysEligible(EvaluatorAgent):
+    """Calls everything eligible; it is refused wherever a critical atom failed."""
+
+    name, model = "null:eligible", "null"
+
+    def adjudicate(
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
+    ) -> Judgement:
+        """Eligible, citing all there is."""
+        del items, answer, refusal
+        return Judgement(ELIGIBLE, tuple(atom.id for atom in atoms))
+
+
+class RandomCitations(EvaluatorAgent):
+    """Decides and cites by a hash of the sample and the seed."""
+
+    name, model = "null:random", "null"
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def adjudicate(
+        self, items: CheckedItems, atoms: Sequence[Atom], answer: str | None, refusal: str | None = None
+    ) -> Judgement:
+        """One of both verdicts, citing one atom."""
+        del items, answer
+        drawn = hashlib.sha256(f"{self._seed}/{atoms[0].id}/{refusal is None}".encode()).digest()
+        cited = atoms[int.from_bytes(drawn[1:4]) % len(atoms)]
+        return Judgement(ELIGIBLE if drawn[0] % 2 else INELIGIBLE, (cited.id,))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from adjudge.agents.llm import LanguageModelAgent
 from adjudge.agents.options import AgentOptions
 from adjudge.agents.prompt import mark
-from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Attribution
 from adjudge.verdict.deliberation import Case, Question
 from adjudge.verdict.transcripts import Exchange
 
@@ -38,12 +37,9 @@ class InventedJudge(LanguageModelAgent):
         sha256 = self.request_digest(case, question)
         drawn = _drawn(sha256)
         text = "The prediction looks plausible to me." if _GHOST <= drawn < _PROSE else self._answer(case, drawn)
-        tokens: dict[str, int | None] = {
-            "prompt_tokens": 900 + len(case.answer or "") // 4,
-            "completion_tokens": len(text) // 4,
-        }
-        self._spend(tokens)
-        return Exchange(question.vote, question.attempt, sha256, text, None, False, self.model, seconds=0.0, **tokens)
+        sizes = (900 + len(case.answer or "") // 4, len(text) // 4)
+        self._spend(*sizes)
+        return Exchange(question.vote, question.attempt, sha256, text, None, False, self.model, *sizes, seconds=0.0)
 
     def _answer(self, case: Case, drawn: float) -> str:
         critical = [atom for atom in case.atoms if atom.failed and atom.severity == "CRITICAL"]
@@ -56,21 +52,11 @@ class InventedJudge(LanguageModelAgent):
             worst, cites = [], [mark(atom, self.nonce) for atom in passed[:1]]
         elif drawn < _GHOST:
             cites = ["A999-000000000000"]
-        answer: dict[str, Any] = {
-            "verdict": INELIGIBLE if worst else ELIGIBLE,
-            "cites": cites,
-            "attribution": [
-                {
-                    "reason": "no pilot would fly on this",
-                    "cites": [mark(worst[0], self.nonce)],
-                    "severity": worst[0].severity,
-                    "quote": None,
-                }
-            ]
-            if worst
-            else [],
-            "quotes": [],
-        }
+        reasons = [
+            Attribution("no pilot would fly on this", (mark(atom, self.nonce),), atom.severity) for atom in worst[:1]
+        ]
+        verdict = INELIGIBLE if worst else ELIGIBLE
+        answer = {"verdict": verdict, "cites": cites, "attribution": reasons, "quotes": []}
         return msgspec.json.encode(answer).decode()
 
 

@@ -64,6 +64,7 @@ class LanguageModelAgent(TranscribedAgent):
             raise ConfigError("--agent llm: names no model (--agent llm:MODEL)")
         self.name, self.model, self.options, self.seed = f"llm:{model}", model, options, seed
         self.votes, self.nonce = options.votes, ""
+        self._cache_folder = Path(options.cache or ".agent-cache")
         self.on_answer: Callable[[int, int, str], None] | None = None
         self._subject: ChatSubject | None = None
         self._spent = Spent()
@@ -77,10 +78,6 @@ class LanguageModelAgent(TranscribedAgent):
     def begin(self, inputs: Sequence[str]) -> None:
         """Derive the nonce from the seed and the digests of the input, in any order."""
         self.nonce = hashlib.sha256("\n".join([str(self.seed), *sorted(inputs)]).encode()).hexdigest()[:12]
-
-    def attach(self, document: dict[str, Any]) -> None:
-        """Nothing of a run is needed to replay it: model, votes and seed stand in its configuration."""
-        del document
 
     def check_budget(self, samples: int) -> None:
         """Refuse before it starts what would go past the budget."""
@@ -127,13 +124,10 @@ class LanguageModelAgent(TranscribedAgent):
         except (ConfigError, KeyboardInterrupt) as error:
             if self._spent.done:
                 error.add_note(
-                    f"the judge's answers about {self._spent.done} samples are kept in {self._cache_folder()}, "
+                    f"the judge's answers about {self._spent.done} samples are kept in {self._cache_folder}, "
                     "and the same command goes on from there"
                 )
             raise
-
-    def _cache_folder(self) -> Path:
-        return Path(self.options.cache or ".agent-cache")
 
     async def _hear(self, cases: Sequence[Case]) -> list[Heard]:
         await self.open()
@@ -155,7 +149,8 @@ class LanguageModelAgent(TranscribedAgent):
         except* ConfigError as errors:
             raise errors.exceptions[0] from None
         finally:
-            await self.close()
+            if self._subject is not None:
+                await self._subject.close()
         return [task.result() for task in tasks]
 
     async def _deliberate(self, case: Case) -> Heard:
@@ -178,24 +173,15 @@ class LanguageModelAgent(TranscribedAgent):
         if options.url is None:
             raise ConfigError(f"--agent {self.name} needs --agent-url, such as http://127.0.0.1:8000/v1")
         self._redactor = Redactor(secrets_of_environment([options.key_env]))
-        self._cache = Cache(self._cache_folder(), self._redactor)
+        self._cache = Cache(self._cache_folder, self._redactor)
         self._subject = ChatSubject(
             self.model, base_url=options.url, key=key, json_schema=SCHEMA, max_tokens=ANSWER_TOKENS
         )
         settings = Settings(
-            temperature=self.temperature,
-            seed=self.seed,
-            workers=options.concurrency,
-            timeout=options.timeout,
-            retries=options.retries,
+            seed=self.seed, workers=options.concurrency, timeout=options.timeout, retries=options.retries
         )
         self._asker = Asker(settings, Clock())
         await self._subject.open(options.concurrency)
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        if self._subject is not None:
-            await self._subject.close()
 
     async def ask(self, case: Case, question: Question) -> Exchange:
         """One request, or its answer from the cache."""
@@ -203,29 +189,28 @@ class LanguageModelAgent(TranscribedAgent):
         sha256 = self.request_digest(case, question)
         key = digest({"request": sha256, "subject": self._subject.identity(), "attempt": question.attempt})
         entry = self._cache.get(key)
-        if entry is not None:
-            reply, seconds = entry.reply, entry.recorded.get("seconds")
-        else:
-            reply, seconds = await self._fetch(case, question)
-            if reply.response is not None:
-                self._cache.put(key, Entry(reply=reply, recorded={"seconds": seconds}))
-        usage = reply.usage or {}
-        tokens = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-        counted = {name: value if isinstance(value, int) else None for name, value in tokens.items()}
-        self._spend(counted)
+        if entry is None:
+            entry = await self._fetch(case, question)
+            if entry.reply.response is not None:
+                self._cache.put(key, entry)
+        reply = entry.reply
+        tokens = [(reply.usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
+        prompt_tokens, completion_tokens = (count if isinstance(count, int) else None for count in tokens)
+        self._spend(prompt_tokens, completion_tokens)
         return Exchange(
-            vote=question.vote,
-            attempt=question.attempt,
-            request_sha256=sha256,
-            answer=reply.response,
-            error=reply.error,
+            question.vote,
+            question.attempt,
+            sha256,
+            reply.response,
+            reply.error,
             cut_off=reply.finish_reason == "length",
             model=reply.models.get("agent"),
-            seconds=seconds,
-            **counted,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            seconds=entry.recorded.get("seconds"),
         )
 
-    async def _fetch(self, case: Case, question: Question) -> tuple[Reply, float]:
+    async def _fetch(self, case: Case, question: Question) -> Entry:
         assert self._subject is not None  # noqa: S101 -- `open` comes first
         request = Request(
             id=f"{case.model}/{case.sample}",
@@ -239,10 +224,12 @@ class LanguageModelAgent(TranscribedAgent):
         asked = await self._asker.ask(self._subject, request)
         if asked.failed is not None:
             self._refuse_unusable(asked.failed)
-            return Reply(error=self._redactor.text(asked.failed.what)[:500]), asked.seconds
-        assert asked.reply is not None  # noqa: S101 -- an answer or a failure
-        asked.reply.response = self._redactor.text(asked.reply.response or "")
-        return asked.reply, asked.seconds
+            reply = Reply(error=self._redactor.text(asked.failed.what)[:500])
+        else:
+            assert asked.reply is not None  # noqa: S101 -- an answer or a failure
+            reply = asked.reply
+            reply.response = self._redactor.text(reply.response or "")
+        return Entry(reply=reply, recorded={"seconds": asked.seconds})
 
     def _refuse_unusable(self, failed: Unanswered) -> None:
         """End where every other request would fail alike; an interruption goes on its way."""
@@ -251,19 +238,16 @@ class LanguageModelAgent(TranscribedAgent):
         where = public_url(self.options.url or "")
         what = self._redactor.text(failed.what)
         if failed.status in _REFUSING:
-            hint = (
-                f" (the key comes from the environment variable {self.options.key_env})"
-                if failed.status in {401, 403}
-                else ""
-            )
+            key = f" (the key comes from the environment variable {self.options.key_env})"
+            hint = key if failed.status in {401, 403} else ""
             raise ConfigError(f"the judge {self.name} at {where} takes no requests: {what}{hint}")
         if failed.kind == "http" and failed.status is None:
             raise ConfigError(f"the judge {self.name} at {where} cannot be reached: {what}")
 
-    def _spend(self, tokens: dict[str, int | None]) -> None:
+    def _spend(self, prompt_tokens: int | None, completion_tokens: int | None) -> None:
         spent, most = self._spent, self.options.max_tokens
-        spent.prompt_tokens += tokens["prompt_tokens"] or 0
-        spent.completion_tokens += tokens["completion_tokens"] or 0
+        spent.prompt_tokens += prompt_tokens or 0
+        spent.completion_tokens += completion_tokens or 0
         if most is not None and spent.prompt_tokens + spent.completion_tokens > most:
             raise ConfigError(
                 f"--max-tokens {most} are used up after {spent.done} samples; the answers so far are kept"
@@ -303,7 +287,7 @@ class RecordedAgent(LanguageModelAgent):
         recorded = self._recorded.get(sha256)
         if recorded is None:
             return Exchange(question.vote, question.attempt, sha256, None, NO_TRANSCRIPT)
-        self._spend({"prompt_tokens": recorded.prompt_tokens, "completion_tokens": recorded.completion_tokens})
+        self._spend(recorded.prompt_tokens, recorded.completion_tokens)
         return recorded
 
     def _load(self) -> None:

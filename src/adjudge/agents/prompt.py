@@ -7,6 +7,7 @@ with the same nonce, as data.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -52,17 +53,12 @@ def user_text(case: Case, question: Question, nonce: str) -> str:
     """The part about one sample: statuses, evidence, the answer as data, and why an earlier answer was refused."""
     statuses = [f"{item.item_id} {status}" for item, (status, _) in zip(case.items, case.statuses, strict=True)]
     lines = ["How the checklist came out: " + "; ".join(statuses), "", "Evidence:"]
-    for outcome, most in (
-        ("fail", None),
-        ("error", None),
-        ("pass", PASSED_SHOWN),
-        ("not_applicable", NOT_APPLICABLE_SHOWN),
-    ):
+    most_shown = {"fail": None, "error": None, "pass": PASSED_SHOWN, "not_applicable": NOT_APPLICABLE_SHOWN}
+    for outcome, most in most_shown.items():
         chosen = [atom for atom in case.atoms if atom.outcome == outcome]
-        shown = chosen[:most]
-        lines += [_line(atom, nonce) for atom in shown]
-        if len(shown) < len(chosen):
-            lines.append(f"… and {len(chosen) - len(shown)} more atoms with the outcome {outcome}")
+        lines += [_line(atom, nonce) for atom in chosen[:most]]
+        if most is not None and most < len(chosen):
+            lines.append(f"… and {len(chosen) - most} more atoms with the outcome {outcome}")
     answer = case.answer or ""
     cut = f" (the first {ANSWER_SHOWN} of {len(answer)} characters)" if len(answer) > ANSWER_SHOWN else ""
     lines += ["", f"ANSWER-{nonce}{cut}", answer[:ANSWER_SHOWN], f"ANSWER-{nonce}"]
@@ -84,17 +80,10 @@ def _line(atom: Atom, nonce: str) -> str:
     return f"[{mark(atom, nonce)}] " + " · ".join(parts) + f" · {atom.message}"
 
 
-class _Reason(msgspec.Struct):
-    reason: str
-    cites: list[str]
-    severity: str
-    quote: str | None = None
-
-
 class _Answer(msgspec.Struct):
     verdict: str
     cites: list[str]
-    attribution: list[_Reason] = []
+    attribution: list[Attribution] = []
     quotes: list[str] = []
 
 
@@ -114,5 +103,5 @@ def read_answer(text: str, atoms: Sequence[Atom], nonce: str) -> Judgement | Ref
     def named(cites: Sequence[str]) -> tuple[str, ...]:
         return tuple(ids.get(cite.strip().strip("[]"), cite) for cite in cites)
 
-    reasons = [Attribution(one.reason, named(one.cites), one.severity, one.quote) for one in answer.attribution]
-    return Judgement(answer.verdict, named(answer.cites), tuple(reasons), tuple(answer.quotes))
+    reasons = tuple(replace(reason, cites=named(reason.cites)) for reason in answer.attribution)
+    return Judgement(answer.verdict, named(answer.cites), reasons, tuple(answer.quotes))

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.agents import agent_of
 from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.check import rows
@@ -48,8 +47,7 @@ class CheckPlan(BatchPlan):
         self.compiled = compiled(rule_file(document), self.sandbox)
         self.config = msgspec.to_builtins(config) | {"rule_file": kept(document)}
         self.use_rules("check", self.compiled, config.rules)
-        judge = agent_of(config.agent, config.agent_options, seed=config.seed)
-        self.adjudicator = Adjudicator(judge, self.rules, task="check", top=_REASONS)
+        self.use_agent(config.agent, config.agent_options, seed=config.seed, task="check", top=_REASONS)
         self.use_digests(
             without=("outputs", "reference", "rule_file", "seconds", "memory_mb", "agent_options"),
             rule_file=document.content,

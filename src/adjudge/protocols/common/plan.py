@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
+from adjudge.agents import agent_of
+from adjudge.agents.options import AgentOptions
 from adjudge.errors import ConfigError
 from adjudge.evidence.atoms import Atom, unpack_citations
 from adjudge.evidence.graph import VerifierGraph
@@ -36,7 +38,7 @@ from adjudge.verdict.adjudicator import (
     stored_reasons,
     stored_statuses,
 )
-from adjudge.verdict.agent import Item, RuleBasedAgent, atoms_of, checklist_of
+from adjudge.verdict.agent import RULES, Item, RuleBasedAgent, atoms_of, checklist_of
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
 MOST_BINS = 1000
@@ -82,6 +84,11 @@ class RulePlan(Plan):
         sets = rule_sets(protocol, tuple(names))
         self.graph = VerifierGraph([rule for rules in sets for rule in rules.build(context)])
         self.rules = [rule.table() for rule in self.graph.rules]
+
+    def use_agent(self, name: str, options: AgentOptions | None, *, seed: int, task: str, top: int) -> None:
+        """Who judges, with a checklist over the rules in use; the rules themselves unless another agent is named."""
+        agent = RuleBasedAgent() if name == RULES else agent_of(name, options, seed=seed)
+        self.adjudicator = Adjudicator(agent, self.rules, task=task, top=top)
 
     def use_digests(self, *, without: Collection[str], **contents: Any) -> None:
         """Digests of the configuration, `without` the settings that change no number, and of further contents."""

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.agents import agent_of
 from adjudge.evidence.atoms import NOT_ASKED
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.rule import Layout, Position, rule_sets
@@ -49,8 +48,7 @@ class FlightPlan(RulePlan):
         widest = max(self.tasks, key=lambda task: task.steps)
         self.use_rules("flight", FlightContext(widest, loaded.library, len(self.tasks) > 1), config.rules)
         self.rules_of = {task.name: self._rules_of(task) for task in self.tasks}
-        judge = agent_of(config.agent, config.agent_options, seed=config.seed)
-        self.adjudicator = Adjudicator(judge, self.rules, task=config.task, top=config.top_k)
+        self.use_agent(config.agent, config.agent_options, seed=config.seed, task=config.task, top=config.top_k)
         self._jumps = loaded.library.jumps()
         self.use_digests(
             without=("outputs", "reference", "confidence", "agent_options"),
