@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -31,17 +31,20 @@ _WITHOUT_OUTPUT = {"status": MISSING, "method": NO_METHOD, "start": -1, "end": -
 class CheckBatch:
     """Columns over n samples. `columns` holds every internal column by its name; null is missing or mistyped.
 
-    `mistyped` are the rows where a field (or a place of it) has a value of another type, `details` why, by (name, row).
+    `outputs` say what is mistyped. `mistyped` are the rows where a field (or a place of it) has a value of another type,
+    `details` why, by (name, row).
     """
 
     compiled: Compiled
     sandbox: Sandbox
-    n: int
     status: NDArray[np.uint8]
     columns: dict[str, pa.ChunkedArray]
-    mistyped: dict[str, NDArray[np.intp]] = field(default_factory=dict)
-    details: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    outputs: InitVar[pa.Table]
     notes: Mapping[int, str] = field(default_factory=dict)
+
+    def __post_init__(self, outputs: pa.Table) -> None:
+        self.n = len(self.status)
+        self.mistyped, self.details = _mistyped_rows(outputs)
 
     def column(self, each: Field) -> pa.ChunkedArray:
         """The values of a field."""
@@ -62,20 +65,15 @@ class CheckBatch:
     def bad_type(self, each: Field) -> Mask:
         """Where a field or any place of it has a value of another type."""
         mask = self.is_mistyped(each.name)
-        if each.path.many:
-            for name, rows in self.mistyped.items():
-                if name.startswith(f"{each.name}["):
-                    mask[rows] = True
+        for name in self.mistyped:
+            if each.path.many and name.startswith(f"{each.name}["):
+                mask |= self.is_mistyped(name)
         return mask
 
-    def place(self, each: Field, place: int) -> tuple[Mask, pa.ChunkedArray]:
-        """Where a list has so many places, and the values at one of them."""
-        column = self.column(each)
-        filled: Mask = np.asarray(pc.fill_null(pc.greater(pc.list_value_length(column), place), False))
-        flat = pc.list_flatten(column)
-        starts = np.cumsum(np.concatenate([[0], pc.fill_null(pc.list_value_length(column), 0).to_numpy()]))[:-1]
-        indices = np.where(filled, starts + place, 0)
-        return filled, flat.take(pa.array(indices, mask=~filled))
+    def place(self, each: Field, place: int) -> pa.ChunkedArray:
+        """The values at one place of a list, null where it has fewer."""
+        one = pc.list_slice(self.column(each), place, place + 1, return_fixed_size_list=True)
+        return pc.list_element(one, 0)
 
     def lengths(self, each: Field) -> NDArray[np.int64]:
         """How many places a list has; 0 where there is none."""
@@ -113,9 +111,8 @@ class CheckBatch:
 
     def number(self, place: int) -> NDArray[np.float64]:
         """The numbers that an expression gives; NaN for none and for what is not finite."""
-        values = np.array(pc.fill_null(self.results[place].values, np.nan).to_numpy(), dtype=np.float64)
-        values[~np.isfinite(values)] = np.nan
-        return values
+        values = pc.fill_null(self.results[place].values, np.nan).to_numpy()
+        return np.where(np.isfinite(values), values, np.nan)
 
 
 def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator[tuple[CheckBatch, pa.Table]]:
@@ -180,21 +177,11 @@ class _Reader:
         columns["model"] = pa.chunked_array([pa.array(self.groups, pa.string()).take(pa.array(model))])
         absent = np.flatnonzero(output_rows < 0)
         notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | texts_by_row(outputs.column("note"))
-        if absent.size:
-            for name_, value in _WITHOUT_OUTPUT.items():
-                at = outputs.column_names.index(name_)
-                outputs = outputs.set_column(at, name_, outputs.column(at).fill_null(value))
-        mistyped, details = mistyped_rows(outputs)
-        batch = CheckBatch(
-            compiled=self.compiled,
-            sandbox=self.sandbox,
-            n=n,
-            status=np.asarray(outputs.column("status")),
-            columns=columns,
-            mistyped=mistyped,
-            details=details,
-            notes=notes,
-        )
+        for name_, value in _WITHOUT_OUTPUT.items():
+            at = outputs.column_names.index(name_)
+            outputs = outputs.set_column(at, name_, outputs.column(at).fill_null(value))
+        status = np.asarray(outputs.column("status"))
+        batch = CheckBatch(self.compiled, self.sandbox, status, columns, outputs, notes)
         return batch, outputs.append_column("has_gold", pa.array(gold_rows >= 0))
 
     def before(self, names: pa.Array, sample: Places, output_rows: Places, gold_rows: Places) -> Places | None:
@@ -202,18 +189,11 @@ class _Reader:
         if not self.compiled.file.sequence:
             return None
         labels = [self._label(source, names, sample, output_rows, gold_rows) for source in ("sequence", "order")]
-        table = pa.table(
-            {
-                "model": np.tile(np.arange(len(self.groups)), len(names)),
-                "sequence": labels[0],
-                "order": labels[1],
-                "sample": sample,
-            }
-        )
+        models = np.tile(np.arange(len(self.groups)), len(names))
+        table = pa.table({"model": models, "sequence": labels[0], "order": labels[1], "sample": sample})
         order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
         sequence = pc.fill_null(pc.rank(labels[0], tiebreaker="dense"), 0).to_numpy()
         known = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1])).to_numpy(zero_copy_only=False)
-        models = table.column("model").to_numpy()
         before = np.full(len(sample), -1, dtype=np.int64)
         here, earlier = order[1:], order[:-1]
         same = (models[here] == models[earlier]) & (sequence[here] == sequence[earlier]) & known[here] & known[earlier]
@@ -231,7 +211,7 @@ class _Reader:
         return pc.coalesce(labels, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
 
 
-def mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:
+def _mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:
     """Rows by the name of a field or place that is mistyped, and why each is."""
     rows: dict[str, list[int]] = {}
     details: dict[tuple[str, int], str] = {}

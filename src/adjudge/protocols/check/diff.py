@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
-from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
+from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import Compiled, compiled
 from adjudge.protocols.check.document import load
 from adjudge.protocols.check.judge import bucket_codes, rule_outcomes
@@ -44,20 +44,12 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {
-            "samples": self.samples,
-            "turned": [
-                {"sample": sample, "model": model, "old": old, "new": new} for sample, model, old, new in self.turned
-            ],
-            "rules": [
-                {"rule": rule, "old": old, "new": new, "samples": count}
-                for (rule, old, new), count in sorted(self.rules.items())
-            ],
-            "added": self.added,
-            "removed": self.removed,
-            "left_out": self.left_out,
-            "notes": self.notes,
-        }
+        turned = [dict(zip(("sample", "model", "old", "new"), each, strict=True)) for each in self.turned]
+        rules = [
+            {"rule": rule, "old": old, "new": new, "samples": count}
+            for (rule, old, new), count in sorted(self.rules.items())
+        ]
+        return {**vars(self), "turned": turned, "rules": rules}
 
     def text(self, limit: int) -> str:
         """The same for people."""
@@ -109,16 +101,11 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
             changes.turned.append((names[row], models[row], BUCKETS[stored[row]], BUCKETS[buckets[row]]))
         before_outcomes, after_outcomes = (rule_outcomes(each, new_rules) for each in (evidence, again))
         for code in before_outcomes.keys() & after_outcomes.keys():
-            _count(changes, code, before_outcomes[code], after_outcomes[code], judged)
+            turned = (before_outcomes[code] != after_outcomes[code]) & judged
+            pairs = zip(before_outcomes[code][turned].tolist(), after_outcomes[code][turned].tolist(), strict=True)
+            changes.rules.update((code, OUTCOMES[before], OUTCOMES[after]) for before, after in pairs)
     changes.turned.sort()
     return changes
-
-
-def _count(
-    changes: Difference, code: str, old: NDArray[np.uint8], new: NDArray[np.uint8], judged: NDArray[np.bool_]
-) -> None:
-    for row in np.flatnonzero((old != new) & judged).tolist():
-        changes.rules[code, OUTCOMES[int(old[row])], OUTCOMES[int(new[row])]] += 1
 
 
 def _batch(
@@ -129,15 +116,13 @@ def _batch(
     columns = stored_columns(samples, reader.compiled) | {name: read.column(name) for name in read.column_names}
     before = codes(samples, "status", STATUSES).astype(np.uint8)
     status = np.where(before > UNPARSED, before, np.asarray(read.column("status")))  # a call that failed stays so
-    mistyped, details = mistyped_rows(read)
-    batch = CheckBatch(reader.compiled, sandbox, samples.num_rows, status.astype(np.uint8), columns, mistyped, details)
+    batch = CheckBatch(reader.compiled, sandbox, status.astype(np.uint8), columns, read)
     whole: NDArray[np.bool_] = pc.fill_null(outputs.column("characters"), 0).to_numpy() <= TEXT_LIMIT
     return batch, whole
 
 
 def _notes(new: Compiled, run: Run) -> list[str]:
     stored = set(run.column_names)
-    absent = [
-        ".".join(name.written) for name in new.read if len(name.written) == 2 and ".".join(name.written) not in stored
-    ]
+    blocks = [".".join(name.written) for name in new.read if len(name.written) == 2]
+    absent = [name for name in blocks if name not in stored]
     return [f"the run does not store {', '.join(absent)}: rules over them are not applicable here"] if absent else []

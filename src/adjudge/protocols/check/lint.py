@@ -12,14 +12,14 @@ import pyarrow as pa
 from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import BUCKETS, ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
-from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
+from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import Compiled, compiled_or_wrong
 from adjudge.protocols.check.document import Document
 from adjudge.protocols.check.hints import KEYWORDS, quoted
 from adjudge.protocols.check.parts import near
 from adjudge.protocols.check.paths import ABSENT, EVERY
 from adjudge.protocols.check.reading import rule_file
-from adjudge.protocols.check.rows import ANSWERED, Found, block_columns
+from adjudge.protocols.check.rows import ANSWERED, Reading, block_columns
 from adjudge.protocols.check.rulefile import RuleFile, SelfTest
 from adjudge.protocols.check.rules import build
 from adjudge.protocols.check.sandbox import Sandbox
@@ -128,7 +128,7 @@ def _outcome_words(of_rows: Sequence[int], why: str) -> str:
 
 def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandbox) -> CheckBatch:
     """The rows of self-tests as a batch."""
-    answers, reading = Answers(compiled.fields, whole=bool(compiled.file.schema)), Found([0] * len(tests))
+    answers, reading = Answers(compiled.fields, whole=bool(compiled.file.schema)), Reading([0] * len(tests))
     rows = [reading.converted(row, answers.convert(_answer(test.row, compiled))) for row, test in enumerate(tests)]
     columns: dict[str, Any] = dict(zip(compiled.answer_columns, answers.columns(rows), strict=True))
     plain = Answers(compiled.fields)
@@ -137,16 +137,9 @@ def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandb
         columns |= zip(compiled.field_columns(block[0]), plain.columns(values), strict=True)
     columns |= dict.fromkeys(("id", "model"), pa.array([f"test {test.number}" for test in tests], pa.string()))
     columns |= block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
-    mistyped, details = mistyped_rows(pa.table(reading.columns()))
-    return CheckBatch(
-        compiled=compiled,
-        sandbox=sandbox,
-        n=len(tests),
-        status=np.full(len(tests), ANSWERED, dtype=np.uint8),
-        columns={name: pa.chunked_array([values]) for name, values in columns.items()},
-        mistyped=mistyped,
-        details=details,
-    )
+    status = np.full(len(tests), ANSWERED, dtype=np.uint8)
+    chunked = {name: pa.chunked_array([values]) for name, values in columns.items()}
+    return CheckBatch(compiled, sandbox, status, chunked, pa.table(reading.columns()))
 
 
 def _answer(row: Mapping[str, Any], compiled: Compiled) -> dict[str, Any]:

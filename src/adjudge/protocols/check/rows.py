@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from adjudge.errors import InputError
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.names import Name
-from adjudge.protocols.check.paths import ABSENT
-from adjudge.protocols.check.values import Answers, Converted, column
-from adjudge.protocols.common.columns import few
+from adjudge.protocols.check.values import Answers, Converted, Decode, column
+from adjudge.protocols.common.columns import cut, few
 from adjudge.readers.blocks import Block
 from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as, without_answer
 from adjudge.readers.settings import in_words, shown
@@ -37,7 +36,7 @@ _any = msgspec.json.Decoder()
 NAMES = pa.list_(pa.string())
 BLOCK_TYPES = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
 """The columns of keys of `meta` and `input`; all others are text."""
-_astuple = msgspec.structs.astuple
+_BLOCK_KINDS: dict[str, Any] = {"number": float, "boolean": bool, "date": dt.date}
 
 
 class Output(msgspec.Struct, kw_only=True, gc=False):
@@ -101,18 +100,14 @@ class OutputReader:
         outputs = block.decode(self._decoder, EXPECTED["outputs", "json"], loose)
         texts = [output.response for output in outputs]
         reading, rows = self._answers(texts, [output.error for output in outputs])
-        ids, models = [output.id for output in outputs], [output.model for output in outputs]
-        return self._table(block, ids, models, pa.array(texts, pa.string()), rows, reading, outputs)
+        return self._table(block, outputs, pa.array(texts, pa.string()), reading, rows)
 
     def _answers(
         self, texts: Sequence[str | None], errors: Sequence[str | None]
-    ) -> tuple[Found, list[tuple[Any, ...]]]:
+    ) -> tuple[Reading, list[tuple[Any, ...]]]:
         """The values of the answers in texts."""
-        reading = Found([0 if text is None else len(text) for text in texts])
-        rows = self._at_once(texts, reading)
-        for row in [row for row, values in enumerate(rows) if values is None]:
-            rows[row] = self._searched(texts[row], row, reading, errors[row])
-        return reading, rows
+        reading = Reading([0 if text is None else len(text) for text in texts])
+        return reading, [self._answer(text, errors[row], row, reading) for row, text in enumerate(texts)]
 
     def again(self, texts: Sequence[str | None]) -> pa.Table:
         """The columns on the answers in texts that a run stores."""
@@ -123,91 +118,52 @@ class OutputReader:
         columns = self.answers.columns(rows)
         return pa.table({**reading.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
 
-    def _at_once(self, texts: Sequence[str | None], reading: Found) -> list[Any]:
-        """The values of texts with one object that holds all fields as declared; None where a closer look is needed."""
-        if self.answers.decoder is None:
-            return [None] * len(texts)
-        decode, nothing = self.answers.decoder.decode, self.answers.nothing
-        if max(reading.end, default=0) > MOST_CHARACTERS:
-            texts = [
-                None if length > MOST_CHARACTERS else text for text, length in zip(texts, reading.end, strict=True)
-            ]
-        rows: list[tuple[Any, ...] | None] = []
-        for row, text in enumerate(texts):
-            if not text:
-                rows.append(None)
-                continue
-            start, end, body = 0, 0, text
-            if text[0] != "{" or text[-1] != "}":
-                start, end = text.find("{"), text.rfind("}") + 1
-                body = text[start:end]  # empty where there is no object
-            try:
-                values = _astuple(decode(body))
-            except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-                rows.append(None)
-                continue
-            if (body.find("{", 1) > 0 and not self._best(body, values)) or values == nothing:
-                rows.append(None)
-                continue
-            if body is not text:
-                method = found_as(text[:start], text[end:])
-                if method is None:
-                    rows.append(None)
-                    continue
-                reading.method[row], reading.start[row], reading.end[row] = _METHOD_CODES[method], start, end
-            rows.append(values)
-        return rows
+    def _answer(self, text: str | None, error: str | None, row: int, reading: Reading) -> tuple[Any, ...]:
+        """The values of any text, wherever its answer stands; what is notable of it goes into `reading`."""
+        for decode in self.answers.decoders if text else ():
+            converted = self._at_once(text or "", decode, row, reading)
+            if converted is not None:
+                return reading.converted(row, converted)
+        extraction = None if text is None else self._extractor.extract(text)
+        if extraction is None or extraction.value is None:
+            reading.refuse(row, *without_answer(text, error, "" if extraction is None else extraction.error))
+            return self.answers.nothing
+        reading.take(row, extraction)
+        return reading.converted(row, self.answers.convert(extraction.value))
 
-    def _whole(self, text: str, row: int, reading: Found) -> dict[str, Any] | None:
-        """The only object of a text, where it is JSON and no object inside it can be a better answer."""
+    def _at_once(self, text: str, decode: Decode, row: int, reading: Reading) -> Converted | None:
+        """The values of the only object of a text; None where another one, or one inside it, can be a better answer."""
         start, end = text.find("{"), text.rfind("}") + 1
-        if not 0 <= start < end or len(text) > MOST_CHARACTERS or not self.answers.plain:
+        if not 0 <= start < end or len(text) > MOST_CHARACTERS:
             return None
         body = text[start:end]
         try:
-            answer = _any.decode(body)
+            converted, at_keys = decode(body)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return None
-        has_key = [answer.get(key, ABSENT) is not ABSENT for key in self.answers.keys]
-        if not any(has_key) or (body.find("{", 1) > 0 and not self._fits_best(body, has_key)):
+        lacking = at_keys.count(None)
+        if lacking == len(at_keys) or (body.find("{", 1) > 0 and not self._fits_best(body, at_keys, lacking)):
             return None
-        method = found_as(text[:start], text[end:])
-        if method is not None:
+        if len(body) < len(text):
+            method = found_as(text[:start], text[end:])
+            if method is None:
+                return None
             reading.method[row], reading.start[row], reading.end[row] = _METHOD_CODES[method], start, end
-        return answer if method is not None else None
+        return converted
 
-    def _best(self, body: str, values: tuple[Any, ...]) -> bool:
-        """Whether no object inside this one can hold as many fields."""
-        return self._fits_best(body, [value is not None for value in values])
-
-    def _fits_best(self, body: str, has_key: Sequence[bool]) -> bool:
+    def _fits_best(self, body: str, at_keys: Sequence[Any], lacking: int) -> bool:
         """As many keys as this object lacks, and one more, must stand in the text once."""
-        lacking, alone = has_key.count(False), 0
-        for key, holds in zip(self._quoted, has_key, strict=True):
-            if holds and body.count(key) == 1:
+        alone = 0
+        for key, value in zip(self._quoted, at_keys, strict=True):
+            if value is not None and body.count(key) == 1:
                 alone += 1
                 if alone > lacking:
                     return True
         return False
 
-    def _searched(self, text: str | None, row: int, reading: Found, error: str | None) -> tuple[Any, ...]:
-        """The values of any text, wherever its answer stands; what is notable of it goes into `found`."""
-        if text is None:
-            reading.refuse(row, *without_answer(text, error, ""))
-            return self.answers.nothing
-        answer = self._whole(text, row, reading)
-        if answer is not None:
-            return reading.converted(row, self.answers.convert(answer))
-        extraction = self._extractor.extract(text)
-        if extraction.value is None:
-            reading.refuse(row, *without_answer(text, error, extraction.error))
-            return self.answers.nothing
-        reading.take(row, extraction)
-        return reading.converted(row, self.answers.convert(extraction.value))
-
-    def _converted(self, records: Sequence[dict[str, Any]]) -> tuple[Found, list[tuple[Any, ...]]]:
+    def _converted(self, records: Sequence[dict[str, Any]]) -> tuple[Reading, list[tuple[Any, ...]]]:
         """The values of records that are answers themselves."""
-        reading = Found([0] * len(records))
+        reading = Reading([0] * len(records))
         rows = []
         for row, record in enumerate(records):
             converted = self.answers.convert(record)
@@ -228,33 +184,28 @@ class OutputReader:
             if not isinstance(record.get("id"), str | int | None) or isinstance(record.get("id"), bool):
                 raise InputError("`id` is neither text nor a whole number", file=block.path, line=line)
         texts = pa.array([record.decode(errors="replace") for record in block.records()], pa.string())
-        outputs = [
-            OutputWithBlocks(
-                id=r.get("id"), model=_text_or_none(r.get("model")), meta=r.get("meta"), input=r.get("input")
-            )
-            for r in records
-        ]
-        return self._table(block, [o.id for o in outputs], [o.model for o in outputs], texts, rows, reading, outputs)
+        outputs = []
+        for record in records:
+            model = record.get("model")
+            named = {key: record.get(key) for key in ("id", "meta", "input")}
+            outputs.append(OutputWithBlocks(model=None if model is None else str(model), **named))
+        return self._table(block, outputs, texts, reading, rows)
 
     def _table(
         self,
         block: Block,
-        ids: Sequence[Any],
-        models: Sequence[str | None],
-        texts: pa.StringArray,
-        rows: Sequence[tuple[Any, ...]],
-        reading: Found,
         outputs: Sequence[Any],
+        texts: pa.StringArray,
+        reading: Reading,
+        rows: Sequence[tuple[Any, ...]],
     ) -> pa.Table:
-        characters = pc.utf8_length(texts)
-        if (pc.max(characters).as_py() or 0) > TEXT_LIMIT:
-            texts = pc.utf8_slice_codeunits(texts, 0, TEXT_LIMIT)
+        characters, expected = pc.utf8_length(texts), EXPECTED["outputs", self.compiled.file.extract]
         columns = {
-            "key": key_column(block, ids, by_line=self.by_line, hint=EXPECTED["outputs", self.compiled.file.extract]),
-            "group": _groups(models, Path(block.path).stem),
+            "key": key_column(block, [output.id for output in outputs], by_line=self.by_line, hint=expected),
+            "group": _groups([output.model for output in outputs], Path(block.path).stem),
             "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
             "line": pa.array(block.lines),
-            "response": texts,
+            "response": cut(texts, TEXT_LIMIT),
             "characters": characters.cast(pa.int64()),
             **reading.columns(),
             **dict(zip(self.compiled.answer_columns, self.answers.columns(rows), strict=True)),
@@ -276,7 +227,7 @@ class OutputReader:
             raise InputError(in_words(error), file=path, line=line, hint=EXPECTED["outputs", "json"]) from None
 
 
-class Found:
+class Reading:
     """What is notable of the outputs of a block, beside their values; an answer is its whole text unless told."""
 
     def __init__(self, lengths: list[int]) -> None:
@@ -290,11 +241,8 @@ class Found:
 
     def take(self, row: int, extraction: Extraction) -> None:
         """An answer that was searched for, and what was repaired."""
-        self.method[row], self.start[row], self.end[row] = (
-            _METHOD_CODES[extraction.method],
-            extraction.start,
-            extraction.end,
-        )
+        self.method[row] = _METHOD_CODES[extraction.method]
+        self.start[row], self.end[row] = extraction.start, extraction.end
         self.repairs[row] = ",".join(extraction.repairs) or None
 
     def refuse(self, row: int, bucket: str, note: str) -> None:
@@ -357,31 +305,22 @@ def block_columns(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa
     columns = {}
     for name in names:
         block, key = name.written
-        convert = _of_kind(name)
-        values = [getattr(output, block) for output in outputs]
-        columns[name.column] = column(
-            [
-                convert(value[key]) if isinstance(value, dict) and value.get(key) is not None else None
-                for value in values
-            ],
-            BLOCK_TYPES.get(name.kind, pa.string()),
-        )
+        tables = [getattr(output, block) for output in outputs]
+        values = [_of_kind(table.get(key), name.kind) if isinstance(table, dict) else None for table in tables]
+        columns[name.column] = column(values, BLOCK_TYPES.get(name.kind, pa.string()))
     return columns
 
 
-def _of_kind(name: Name) -> Callable[[Any], Any]:
-    kinds: dict[str, Any] = {"number": float, "boolean": bool, "date": dt.date}
-    kind = kinds.get(name.kind)
-    if kind is None:
-        return lambda value: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-    def convert(value: Any) -> Any:
-        try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError:
-            return None
-
-    return convert
+def _of_kind(value: Any, kind: str) -> Any:
+    """A value by its declared type, null where it is of another; what is neither number, boolean nor date is text."""
+    if value is None or (isinstance(value, str) and kind not in _BLOCK_KINDS):
+        return value
+    if kind not in _BLOCK_KINDS:
+        return msgspec.json.encode(value).decode()
+    try:
+        return msgspec.convert(value, _BLOCK_KINDS[kind])
+    except msgspec.ValidationError:
+        return None
 
 
 def json_object(record: bytes) -> dict[str, Any]:
@@ -390,7 +329,3 @@ def json_object(record: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise msgspec.ValidationError(f"Expected `object`, got `{'array' if isinstance(value, list) else 'str'}`")
     return value
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else str(value)

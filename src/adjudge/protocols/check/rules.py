@@ -154,15 +154,14 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
         )
 
     def missing(batch: CheckBatch, each: Field, place: int) -> Mask:
-        filled, values = batch.place(each, place)
-        empty: Mask = ~pc.is_valid(values).to_numpy()
-        return filled & empty & ~batch.is_mistyped(f"{each.name}[{place}]")
+        empty: Mask = ~pc.is_valid(batch.place(each, place)).to_numpy()
+        return empty & (batch.lengths(each) > place) & ~batch.is_mistyped(f"{each.name}[{place}]")
 
     def mistyped(batch: CheckBatch, each: Field, place: int) -> Mask:
         return batch.is_mistyped(f"{each.name}[{place}]")
 
     def outside(batch: CheckBatch, each: Field, place: int) -> Mask:
-        _, values = batch.place(each, place)
+        values = batch.place(each, place)
         wrong = np.zeros(batch.n, dtype=bool)
         if each.range is not None:
             numbers = pc.fill_null(values, np.nan).to_numpy()

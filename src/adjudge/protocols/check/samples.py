@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.protocols.check.batch import CheckBatch, mistyped_rows
+from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.rows import BLOCK_TYPES, NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
@@ -85,14 +85,7 @@ def restore(samples: pa.Table, compiled: Compiled, sandbox: Sandbox) -> CheckBat
     columns = stored_columns(samples, compiled)
     if compiled.file.schema:
         columns[WHOLE] = samples.column(WHOLE_ANSWER)
-    return CheckBatch(
-        compiled=compiled,
-        sandbox=sandbox,
-        n=samples.num_rows,
-        status=codes(samples, "status", STATUSES).astype(np.uint8),
-        columns=columns,
-        mistyped=mistyped_rows(samples)[0],
-    )
+    return CheckBatch(compiled, sandbox, codes(samples, "status", STATUSES).astype(np.uint8), columns, samples)
 
 
 def reread(samples: pa.Table, outputs: pa.Table, reader: OutputReader) -> list[str]:

@@ -15,6 +15,7 @@ from adjudge.protocols.check.paths import ABSENT
 from adjudge.protocols.check.rulefile import Field
 from adjudge.readers.settings import in_words
 
+_any = msgspec.json.Decoder()
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -32,41 +33,56 @@ class Converted(NamedTuple):
     mistyped: tuple[Mistyped, ...]
 
 
+Decode = Callable[[str], tuple[Converted, Sequence[Any]]]
+"""From the text of an answer to its values, and to a value for every key, None where the answer lacks it."""
+
+
 class Answers:
     """Reads the declared fields out of answers.
 
-    `decoder` decodes an answer at once where all its values have the declared types; `flat` makes a tuple of what it
-    gives. `convert` takes any object, and says what is mistyped. For an answer that both can read they give the same.
+    `convert` takes any object, and says what is mistyped. `decoders` read the text of one where every field is a key of
+    the answer, the fastest first: all that can read a text give the same.
     With `whole`, the last value is the answer itself as JSON text without the keys `left_out`, for a schema.
     """
 
     def __init__(self, fields: Sequence[Field], *, whole: bool = False, left_out: Collection[str] = ()) -> None:
         self.fields, self.whole, self.left_out = tuple(fields), whole, left_out
         self.keys = tuple(dict.fromkeys(each.path.steps[0] for each in fields if isinstance(each.path.steps[0], str)))
-        self.plain = all(_plain(each) for each in fields) and len(self.keys) == len(self.fields)
-        self.struct = self._struct() if self.plain and not whole else None
-        self.decoder = None if self.struct is None else msgspec.json.Decoder(self.struct)
+        plain = all(_plain(each) for each in fields) and len(self.keys) == len(self.fields)
+        self.struct: Any = None
+        if plain and not whole:
+            members = [(f"f{place}", each.type.decoded | None, None) for place, each in enumerate(fields)]
+            keys = {f"f{place}": str(each.path.first) for place, each in enumerate(fields)}
+            self.struct = msgspec.defstruct("Answer", members, rename=keys, gc=False)
+        self._decoder = None if self.struct is None else msgspec.json.Decoder(self.struct)
+        self.decoders: list[Decode] = [] if self._decoder is None else [self._decoded]
+        self.decoders += [self._decoded_loosely] if plain else []
         self.nothing = (None,) * (len(self.fields) + whole)
         self._converters: list[Callable[[Any], Any]] = [_converter(each) for each in fields]
 
-    def _struct(self) -> type[msgspec.Struct]:
-        """A struct of fields that are keys of the answer; values of another type do not decode."""
-        return msgspec.defstruct(
-            "Answer",
-            [(f"f{place}", each.type.decoded | None, None) for place, each in enumerate(self.fields)],
-            rename={f"f{place}": str(each.path.first) for place, each in enumerate(self.fields)},
-            gc=False,
-        )
+    def _decoded(self, text: str) -> tuple[Converted, Sequence[Any]]:
+        """The values of an answer where all have the declared types."""
+        assert self._decoder is not None  # noqa: S101 -- otherwise it is none of the decoders
+        values = msgspec.structs.astuple(self._decoder.decode(text))
+        return Converted(values, ()), values
+
+    def _decoded_loosely(self, text: str) -> tuple[Converted, Sequence[Any]]:
+        """The values of any answer."""
+        answer = _any.decode(text)
+        return self.convert(answer), [True if key in answer else None for key in self.keys]
 
     def convert(self, answer: dict[str, Any]) -> Converted:
         """The values of any object."""
         values: list[Any] = []
         mistyped: list[Mistyped] = []
         for each, converter in zip(self.fields, self._converters, strict=True):
-            at_path = each.path.values(answer) if each.path.many else each.path.value(answer)
-            if at_path is ABSENT and each.path.many and each.path.holder(answer) not in (ABSENT, None, answer):
-                mistyped.append(Mistyped(each.name, "what holds it is no list"))
-            values.append(_typed(each, at_path, converter, mistyped))
+            if each.path.many:
+                values.append(_places(each, answer, converter, mistyped))
+                continue
+            typed, why = _one(each.path.value(answer), converter)
+            values.append(typed)
+            if why:
+                mistyped.append(Mistyped(each.name, why))
         if self.whole:
             values.append(as_json({key: value for key, value in answer.items() if key not in self.left_out}))
         return Converted(tuple(values), tuple(mistyped))
@@ -79,19 +95,14 @@ class Answers:
         return [column(values, kind) for kind, values in zip(kinds, zip(*rows, strict=True), strict=True)]
 
 
-def _typed(each: Field, value: Any, converter: Callable[[Any], Any], mistyped: list[Mistyped]) -> Any:
-    """The value of a field by its type, None where there is none; of a path into a list, all its places."""
-    if not each.path.many:
-        typed, why = _one(value, converter)
-        if why:
-            mistyped.append(Mistyped(each.name, why))
-        return typed
-    if value is ABSENT or value is None:
+def _places(each: Field, answer: Any, converter: Callable[[Any], Any], mistyped: list[Mistyped]) -> list[Any] | None:
+    """The values at all places of a path into a list, None where there is no list; what is mistyped is added."""
+    values = each.path.values(answer)
+    if values is ABSENT:
+        if each.path.holder(answer) not in (ABSENT, None, answer):
+            mistyped.append(Mistyped(each.name, "what holds it is no list"))
         return None
-    if not isinstance(value, list):
-        mistyped.append(Mistyped(each.name, "it is no list"))
-        return None
-    places = [_one(item, converter) for item in value]
+    places = [_one(item, converter) for item in values]
     mistyped += [Mistyped(place_name(each, place), why) for place, (_, why) in enumerate(places) if why]
     return [typed for typed, _ in places]
 
@@ -106,7 +117,7 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
-        return pa.array([_mended(value) for value in values], kind)
+        return pa.array(_mended(list(values)), kind)
 
 
 def as_json(answer: dict[str, Any]) -> str:
@@ -163,15 +174,11 @@ def _converter(each: Field) -> Callable[[Any], Any]:
 
 def _unquoted(text: str, kind: str) -> Any:
     """A value that stands in quotes, where the field is lenient."""
-    if kind == "number":
-        try:
-            number = float(text) if text.isascii() and "_" not in text else None
-        except ValueError:
-            number = None
-        return text if number is None else number
     if kind == "boolean":
         return _TRUTHS.get(text.lower(), text)
     try:
+        if kind == "number" and text.isascii() and "_" not in text:
+            return float(text)
         return dt.date.fromisoformat(text[:10]) if kind == "date" and text[10:11] in {"", "T", " "} else text
     except ValueError:
         return text
