@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +49,11 @@ class CheckBatch:
         """The values of a field."""
         return self.columns[self.compiled.names.known[(each.name,)].column]
 
+    def labels(self, source: str) -> list[str | None]:
+        """The labels of a slice or cluster as text."""
+        texts: list[str | None] = self.columns[self.compiled.label(source).column].cast(pa.string()).to_pylist()
+        return texts
+
     def present(self, each: Field) -> Mask:
         """Where a field has a value, of whatever type."""
         present: Mask = pc.is_valid(self.column(each)).to_numpy()
@@ -78,6 +82,12 @@ class CheckBatch:
     def lengths(self, each: Field) -> NDArray[np.int64]:
         """How many places a list has; 0 where there is none."""
         return np.asarray(pc.fill_null(pc.list_value_length(self.column(each)), 0)).astype(np.int64)
+
+    @property
+    def answered(self) -> Mask:
+        """Where there is an answer at all."""
+        mask: Mask = self.status == ANSWERED
+        return mask
 
     @cached_property
     def results(self) -> list[Column]:
@@ -140,7 +150,7 @@ def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator
 
 def _no_reference(compiled: Compiled) -> pa.Table:
     """The columns of a reference without a row."""
-    blocks = [*compiled.keys("meta"), *compiled.keys("input")]
+    blocks = compiled.block_keys
     types = {name.column: BLOCK_TYPES.get(name.kind, pa.string()) for name in blocks}
     golds = zip(compiled.field_columns("g"), compiled.fields, strict=True)
     types |= {name: column_type(each).arrow for name, each in golds}
@@ -227,21 +237,6 @@ def _mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict
     return {name: np.array(each, dtype=np.intp) for name, each in rows.items()}, details
 
 
-def answered(batch: CheckBatch) -> Mask:
-    """Where there is an answer at all."""
-    mask: Mask = batch.status == ANSWERED
-    return mask
-
-
 def place_names(each: Field) -> list[str]:
     """The names of the places of a field that have atoms of their own, and of the rest."""
     return [*(place_name(each, place) for place in range(each.places)), f"{each.name}[{each.places}…]"]
-
-
-def labels_of(batch: CheckBatch, sources: Sequence[str]) -> dict[str, list[Any]]:
-    """The labels of slices and clusters as text, None for none."""
-    labels = {}
-    for source in sources:
-        column = batch.columns[batch.compiled.label(source).column]
-        labels[source] = pc.cast(column, pa.string()).to_pylist()
-    return labels

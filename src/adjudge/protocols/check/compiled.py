@@ -48,15 +48,14 @@ class Compiled:
     patterns: dict[str, int] = field(default_factory=dict)
     read: list[Name] = field(default_factory=list)
 
-    def keys(self, block: str) -> list[Name]:
-        """The keys of `meta` or `input` that are read."""
-        return [name for name in self.names.known.values() if name.written[0] == block]
+    @property
+    def block_keys(self) -> list[Name]:
+        """The keys of `meta` and `input` that are read."""
+        return [name for block in self.file.blocks for name in self.names.known.values() if name.written[0] == block]
 
     def label(self, source: str) -> Name:
         """The column behind a slice, cluster, sequence or order."""
-        block, dot, key = source.partition(".")
-        written = (block, key) if dot and block in {"meta", "input"} and source not in self.file.fields else (source,)
-        return self.names.known[written]
+        return self.names.known[self.file.written(source)]
 
     @property
     def fields(self) -> list[Field]:
@@ -93,14 +92,13 @@ def names_of(file: RuleFile) -> Names:
             add(("previous", each.name), f"p{place}", kind)
     add(("id",), "id", _TEXT)
     add(("model",), "model", _TEXT)
-    for block, declared in (("meta", file.meta), ("input", file.input)):
+    for block, declared in file.blocks.items():
         for place, (key, kind) in enumerate(declared.items()):
             add((block, key), f"{block[0]}{place}", kind)
-    names = Names(known, {block for block, declared in (("meta", file.meta), ("input", file.input)) if not declared})
+    names = Names(known, {block for block, declared in file.blocks.items() if not declared})
     for source in (*file.slices, file.cluster, file.sequence, file.order):
-        block, dot, key = source.partition(".")
-        if source and source not in file.fields and dot:
-            names.of_block(block, key)
+        if len(written := file.written(source)) == 2:
+            names.of_block(*written)
     return names
 
 

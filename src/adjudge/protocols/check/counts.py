@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,11 +16,9 @@ from numpy.typing import NDArray
 from adjudge.evidence.rule import Floats, Mask
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, OUTCOMES, PASS
-from adjudge.protocols.check.batch import CheckBatch, labels_of
-from adjudge.protocols.check.compiled import Compiled
+from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.judge import rule_outcomes
-from adjudge.protocols.check.rows import ANSWERED
-from adjudge.protocols.check.rulefile import Field
+from adjudge.protocols.check.rulefile import Field, RuleFile
 from adjudge.protocols.common.columns import codes
 from adjudge.readers.sources import refuse_many_slices
 
@@ -41,21 +38,16 @@ class Partial:
     """
 
     counts: pa.Table
-    buckets: Counter[tuple[str, str]]
+    models: list[str]
     outcomes: Ints
     repaired: int
     digest: bytes
 
 
-def measures(compiled: Compiled) -> list[str]:
+def measures(file: RuleFile) -> list[str]:
     """The names of all shares, in the order of their counts."""
-    return [
-        "pass_rate",
-        "answer_rate",
-        *(f"{bucket}_rate" for bucket in BUCKETS[2:]),
-        *(f"{code}.pass_rate" for code in compiled.file.rated),
-        *(f"{each.name}.accuracy" for each in compiled.fields),
-    ]
+    rates = ["pass_rate", "answer_rate", *(f"{bucket}_rate" for bucket in BUCKETS[2:])]
+    return [*rates, *(f"{code}.pass_rate" for code in file.rated), *(f"{name}.accuracy" for name in file.fields)]
 
 
 def partial(samples: pa.Table, evidence: Evidence, batch: CheckBatch) -> Partial:
@@ -72,14 +64,15 @@ def partial(samples: pa.Table, evidence: Evidence, batch: CheckBatch) -> Partial
     counts = [rows.counts([""], np.zeros(batch.n, dtype=np.int64), len(kinds))]
     if len(kinds) > 1:
         counts.append(rows.counts([f"model={kind}" for kind in kinds], models, 1))
-    for source, labels in labels_of(batch, compiled.file.slices).items():
-        values, place = np.unique(["(none)" if each is None else each for each in labels], return_inverse=True)
+    for source in compiled.file.slices:
+        labels = ["(none)" if each is None else each for each in batch.labels(source)]
+        values, place = np.unique(labels, return_inverse=True)
         refuse_many_slices(source, len(values))
         counts.append(rows.counts([f"{source}={label}" for label in values.tolist()], place, len(kinds)))
     outcomes = [np.count_nonzero(evidence.outcome == code, axis=1) for code in range(len(OUTCOMES))]
     return Partial(
         counts=pa.concat_tables(counts),
-        buckets=_bucket_counts(kinds, models, buckets),
+        models=kinds,
         outcomes=np.stack(outcomes, axis=1).astype(np.int64),
         repaired=samples.num_rows - samples.column("repairs").null_count,
         digest=_digest(samples.column("sample").combine_chunks()),
@@ -109,20 +102,10 @@ def _digest(names: pa.StringArray) -> bytes:
     return hashlib.sha256(pc.binary_join(whole, "\n")[0].as_buffer()).digest()
 
 
-def _bucket_counts(kinds: Sequence[str], models: Ints, buckets: NDArray[np.int8]) -> Counter[tuple[str, str]]:
-    counts = np.bincount(models * len(BUCKETS) + buckets, minlength=len(kinds) * len(BUCKETS))
-    return Counter(
-        {
-            (kinds[place // len(BUCKETS)], BUCKETS[place % len(BUCKETS)]): int(counts[place])
-            for place in np.flatnonzero(counts).tolist()
-        }
-    )
-
-
 def _shares(evidence: Evidence, batch: CheckBatch, buckets: NDArray[np.int8]) -> Iterator[tuple[Mask, Mask]]:
     """Success and trial of every share on every row."""
     everywhere = np.ones(batch.n, dtype=bool)
-    for hits in (buckets == 0, batch.status == ANSWERED, *(buckets == code for code in range(2, len(BUCKETS)))):
+    for hits in (buckets == 0, batch.answered, *(buckets == code for code in range(2, len(BUCKETS)))):
         yield hits, everywhere
     for outcome in rule_outcomes(evidence, batch.compiled).values():
         yield outcome == PASS, (outcome == PASS) | (outcome == FAIL)
@@ -150,7 +133,7 @@ def _clusters(batch: CheckBatch, samples: pa.Table) -> tuple[NDArray[np.str_], I
     source = batch.compiled.file.cluster
     if not source:
         return None
-    labels, names = labels_of(batch, [source])[source], samples.column("sample").to_pylist()
+    labels, names = batch.labels(source), samples.column("sample").to_pylist()
     texts = [f"={name}" if label is None else f"{label}" for label, name in zip(labels, names, strict=True)]
     values, place = np.unique(np.array(texts), return_inverse=True)
     return values, place
@@ -166,39 +149,30 @@ class _Rows:
     def counts(self, slices: Sequence[str], place: Ints, width: int) -> pa.Table:
         """The counts of some slices; `place` is that of each row's slice, `width` how many rows are one sample."""
         cells = self._of_clusters(place) if self.clusters is not None else self._of_samples(len(slices), place, width)
-        return pa.table({**cells, "slice": pa.array(slices, pa.string()).take(pa.array(cells["slice"]))})
+        labels = pa.array(slices, pa.string()).take(cells.column("slice"))
+        return cells.set_column(cells.column_names.index("slice"), "slice", labels)
 
-    def _of_clusters(self, place: Ints) -> dict[str, NDArray[Any]]:
+    def _of_clusters(self, place: Ints) -> pa.Table:
         assert self.clusters is not None  # noqa: S101 -- the caller looked
         names, cluster = self.clusters
         groups, column = np.unique(place * len(names) + cluster, return_inverse=True)
         won = [np.bincount(column, np.where(counted, values, 0), len(groups)) for values, counted in self.measures]
-        tried = [np.bincount(column, counted, len(groups)) for _, counted in self.measures]
+        tried = [np.bincount(column, counted, len(groups)).astype(np.int64) for _, counted in self.measures]
         every, measure = np.tile(groups, len(won)), np.repeat(np.arange(len(won)), len(groups))
         cells = {"slice": every // len(names), "measure": measure, "cluster": names[every % len(names)]}
-        return {**cells, "won": np.concatenate(won), "tried": np.concatenate(tried).astype(np.int64)}
+        return pa.table({**cells, "won": np.concatenate(won), "tried": np.concatenate(tried)})
 
-    def _of_samples(self, slices: int, place: Ints, width: int) -> dict[str, NDArray[Any]]:
+    def _of_samples(self, slices: int, place: Ints, width: int) -> pa.Table:
         cells = []
         for measure, (values, counted) in enumerate(self.measures):
-            if width == 1:
-                cells.append(_alike(measure, place, values, counted))
-                continue
-            for code in range(slices):
+            for code in range(slices) if width > 1 else (place,):  # a row alone is in one slice
                 mask = counted & (place == code)
                 won, tried = (rows.reshape(-1, width).sum(axis=1) for rows in (np.where(mask, values, 0), mask))
-                cells.append(_alike(measure, np.full(len(won), code), won, tried))
-        measure, of_slice, tried, times = np.concatenate([whole for whole, _ in cells], axis=1)
-        won = np.concatenate([sums for _, sums in cells]).astype(np.float64)
-        return {"slice": of_slice, "measure": measure, "won": won, "tried": tried, "times": times}
-
-
-def _alike(measure: int, place: Ints, won: NDArray[Any], tried: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
-    """(measure, slice, rows tried, how often) of samples that have the same, and what they won; none where none is tried."""
-    place, won, tried = (column[tried > 0] for column in (place, won, tried))
-    scores = won.dtype.kind == "f"
-    sums, code = np.unique(won, return_inverse=True) if scores else (np.arange(won.max(initial=0) + 1), won)
-    most = int(tried.max(initial=0)) + 1
-    cells, times = np.unique(place * (len(sums) * most) + code * most + tried, return_counts=True)
-    place, rest = np.divmod(cells, max(1, len(sums)) * most)
-    return np.stack([np.full(len(cells), measure), place, rest % most, times]), sums[rest // most]
+                columns = {"slice": np.full(len(won), code), "won": won.astype(np.float64), "tried": tried}
+                cells.append(pa.table({"measure": np.full(len(won), measure), **columns}).filter(tried > 0))
+        rows = pa.concat_tables(cells)
+        return (
+            rows.group_by(rows.column_names, use_threads=False)
+            .aggregate([([], "count_all")])
+            .rename_columns({"count_all": "times"})
+        )

@@ -33,18 +33,6 @@ CAST_TYPES = frozenset({
     "decimal", "numeric", "varchar", "text", "string", "char", "date", "time", "timestamp", "interval", "json",
     "list",
 })  # fmt: skip
-KINDS = {
-    "COMPARISON": "a comparison",
-    "CONJUNCTION": "and, or",
-    "BETWEEN": "between",
-    "CASE": "case when",
-    "CAST": "a cast",
-    "CONSTANT": "a constant",
-    "COLUMN_REF": "a name",
-    "FUNCTION": "a function",
-    "LAMBDA": "a lambda",
-    "OPERATOR": "an operator",
-}
 OPERATOR_TYPES = frozenset({
     "OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_COALESCE", "COMPARE_IN",
     "COMPARE_NOT_IN", "ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "ARRAY_CONSTRUCTOR",

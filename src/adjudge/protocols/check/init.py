@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from adjudge.errors import InputError
-from adjudge.protocols.check.hints import RESERVED, quoted
+from adjudge.protocols.check.names import RESERVED, quoted
 from adjudge.protocols.check.paths import Path
 from adjudge.protocols.check.types import part_name
 from adjudge.readers.blocks import blocks

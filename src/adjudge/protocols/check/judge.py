@@ -13,7 +13,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.check.rows import ANSWERED, STATUSES
+from adjudge.protocols.check.rows import STATUSES
 from adjudge.protocols.common.columns import coded
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, Verdicts
 
@@ -24,7 +24,7 @@ def bucket_codes(batch: CheckBatch, evidence: Evidence, eligible: NDArray[np.boo
     """Where a sample ended. One that nothing speaks against, but of which a rule could not be evaluated, is errored."""
     broken = (evidence.outcome == ERROR).any(axis=0)
     judged = np.where(eligible, np.where(broken, BUCKETS.index("errored"), 0), BUCKETS.index("failed"))
-    return np.where(batch.status == ANSWERED, judged, _OF_STATUS[batch.status]).astype(np.int8)
+    return np.where(batch.answered, judged, _OF_STATUS[batch.status]).astype(np.int8)
 
 
 def scores(batch: CheckBatch, evidence: Evidence) -> dict[str, NDArray[np.float64]]:
@@ -41,7 +41,7 @@ def scores(batch: CheckBatch, evidence: Evidence) -> dict[str, NDArray[np.float6
         for code, weight in weights.items():
             outcome = outcomes[code]
             won += weight * (outcome == PASS)
-            counted += weight * ((outcome == PASS) | (outcome == FAIL) | blocked.get(code, batch.status != ANSWERED))
+            counted += weight * ((outcome == PASS) | (outcome == FAIL) | blocked.get(code, ~batch.answered))
         values[name] = np.where(counted > 0, won / np.maximum(counted, 1e-300), np.nan)
     return values
 
@@ -65,10 +65,9 @@ def rule_outcomes(evidence: Evidence, compiled: Compiled) -> dict[str, NDArray[n
 
 def _blocked(batch: CheckBatch) -> Mapping[str, NDArray[np.bool_]]:
     """Where a rule cannot be applied for a fault of the answer: there is none, or a field that it reads is not right."""
-    unanswered = batch.status != ANSWERED
     blocked = {}
     for rule in batch.compiled.rules:
-        mask = unanswered.copy()
+        mask = ~batch.answered
         for name in rule.uses:
             each = batch.compiled.file.fields.get(name[0]) if len(name) == 1 else None
             if each is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
-from adjudge.evidence.vocabulary import BUCKETS, ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
+from adjudge.evidence.vocabulary import ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, PASS
 from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import Compiled, compiled_or_wrong
-from adjudge.protocols.check.document import Document
-from adjudge.protocols.check.hints import KEYWORDS, quoted
-from adjudge.protocols.check.parts import near
+from adjudge.protocols.check.counts import measures
+from adjudge.protocols.check.document import Document, near
+from adjudge.protocols.check.names import KEYWORDS, quoted
 from adjudge.protocols.check.paths import ABSENT, EVERY
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rows import ANSWERED, Reading, block_columns
@@ -48,53 +48,42 @@ def lint(document: Document, sandbox: Sandbox, seen: Counts | None = None) -> Fi
         findings.errors.append(str(error))
         return findings
     compiled, wrong = compiled_or_wrong(file, sandbox)
-    findings.errors += [str(error) for error in wrong] + gate_errors(file)
+    findings.errors += [str(error) for error in (*wrong, *_gate_errors(file))]
     findings.tests, findings.rules, findings.fields = len(file.tests), len(file.rules), len(file.fields)
-    shown = _run_tests(compiled, sandbox, findings) if not wrong else {}
+    unshown: Iterable[ConfigError] = ()
     if not wrong:
-        _warn_unshown(compiled, shown, seen or {}, findings)
-    _warn_names(compiled, findings)
+        shown = _run_tests(compiled, sandbox, findings) if file.tests else {}
+        unshown = _unshown(compiled, shown, seen or {})
+    findings.warnings += [str(warning) for warning in (*unshown, *_odd_fields(compiled))]
     return findings
 
 
-def gate_errors(file: RuleFile) -> list[str]:
+def _gate_errors(file: RuleFile) -> Iterator[ConfigError]:
     """Gates on numbers that no run of this file has."""
-    names = ["pass_rate", "answer_rate", *(f"{bucket}_rate" for bucket in BUCKETS[2:])]
-    names += [f"{code}.pass_rate" for code in file.rated] + [f"{name}.accuracy" for name in file.fields]
-    names += [f"score.{name}" for name in file.scores] + ["matched", "only_in_outputs", "only_in_reference"]
-    errors = []
+    names = [*measures(file), *(f"score.{name}" for name in file.scores)]
+    names += ["matched", "only_in_outputs", "only_in_reference"]
     for place, gate in enumerate(file.gates):
         metric = gate.metric.rpartition("/")[2]
+        known = near(metric, names) or f"; there are {', '.join(names[:4])} …"
+        why = f"there is no number {metric!r}{known}"
+        if metric.startswith(("field.", "place.", "answer.")):
+            why = f"{metric!r} is no number: checks of fields have none of their own; gate a rule, or pass_rate"
         if metric not in names:
-            if metric.startswith(("field.", "place.", "answer.")):
-                why = f"{metric!r} is no number: checks of fields have none of their own; gate a rule, or pass_rate"
-            else:
-                why = f"there is no number {metric!r}" + (
-                    near(metric, names) or f"; there are {', '.join(names[:4])} …"
-                )
-            errors.append(str(file.document.error(("gates", place), why)))
-    return errors
+            yield file.document.error(("gates", place), why)
 
 
 def _run_tests(compiled: Compiled, sandbox: Sandbox, findings: Findings) -> dict[str, set[int]]:
     """Run the self-tests; the outcomes that they show of every rule."""
     file = compiled.file
-    shown: dict[str, set[int]] = {}
-    if not file.tests:
-        return shown
-    graph = VerifierGraph(build(compiled))
-    evidence = graph.evaluate(batch_of_tests(file.tests, compiled, sandbox))
+    evidence = VerifierGraph(build(compiled)).evaluate(batch_of_tests(file.tests, compiled, sandbox))
+    positions: dict[str, list[int]] = {}
+    for position, place in enumerate(evidence.layout.positions):
+        positions.setdefault(str(place.rule["code"]), []).append(position)
     for row, test in enumerate(file.tests):
-        outcomes: dict[str, list[int]] = {}
-        why: dict[str, str] = {}
-        for position, place in enumerate(evidence.layout.positions):
-            code = str(place.rule["code"])
-            outcomes.setdefault(code, []).append(int(evidence.outcome[position, row]))
-            why.setdefault(code, evidence.reasons.at(position, row) or "")
-        for code, of_rows in outcomes.items():
-            shown.setdefault(code, set()).update(of_rows)
+        outcomes = {code: evidence.outcome[of_code, row].tolist() for code, of_code in positions.items()}
+        why = {code: evidence.reasons.at(of_code[0], row) or "" for code, of_code in positions.items()}
         findings.errors += _wrong_test(test, outcomes, why, file)
-    return shown
+    return {code: set(evidence.outcome[of_code].ravel().tolist()) for code, of_code in positions.items()}
 
 
 def _wrong_test(
@@ -136,7 +125,7 @@ def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandb
         values = [plain.convert(_answer(getattr(test, block), compiled)).values for test in tests]
         columns |= zip(compiled.field_columns(block[0]), plain.columns(values), strict=True)
     columns |= dict.fromkeys(("id", "model"), pa.array([f"test {test.number}" for test in tests], pa.string()))
-    columns |= block_columns([*compiled.keys("meta"), *compiled.keys("input")], tests)
+    columns |= block_columns(compiled.block_keys, tests)
     status = np.full(len(tests), ANSWERED, dtype=np.uint8)
     chunked = {name: pa.chunked_array([values]) for name, values in columns.items()}
     return CheckBatch(compiled, sandbox, status, chunked, pa.table(reading.columns()))
@@ -174,22 +163,21 @@ def _put(holder: Any, steps: Sequence[str | int | None], value: Any) -> None:
         holder = holder[step]
 
 
-def _warn_unshown(compiled: Compiled, shown: Mapping[str, set[int]], seen: Counts, findings: Findings) -> None:
+def _unshown(compiled: Compiled, shown: Mapping[str, set[int]], seen: Counts) -> Iterator[ConfigError]:
     """Rules of which neither data nor self-tests show both outcomes."""
     for rule in compiled.rules:
         code = rule.text.code
-        outcomes = shown.get(code, set()) | {
-            index for index, word in enumerate(OUTCOMES) if seen.get(code, {}).get(word, 0)
-        }
+        in_data = {OUTCOMES.index(word) for word, count in seen.get(code, {}).items() if count}
+        outcomes = shown.get(code, set()) | in_data
         lacking = [word for outcome, word in ((FAIL, "failing"), (PASS, "passing")) if outcome not in outcomes]
         if lacking:
             what = "neither failing nor passing" if len(lacking) == 2 else f"never {lacking[0]}"
             data = " and no row of the data" if seen else "; --outputs FILE looks at data too"
             text = f"shown to be {what} (in no self-test{data})"
-            findings.warnings.append(str(compiled.file.document.error(("rules", code), text, key=True)))
+            yield compiled.file.document.error(("rules", code), text, key=True)
 
 
-def _warn_names(compiled: Compiled, findings: Findings) -> None:
+def _odd_fields(compiled: Compiled) -> Iterator[ConfigError]:
     """Fields that no rule reads, and fields that expressions must quote."""
     file = compiled.file
     used = {name[-1] for rule in compiled.rules for name in rule.uses} | set(file.slices) | {file.cluster}
@@ -197,8 +185,8 @@ def _warn_names(compiled: Compiled, findings: Findings) -> None:
         checked = each.one_of or each.range is not None or each.pattern or file.schema
         if name not in used and not checked and file.rules:
             text = "no rule reads this field; that it is there and of its type is checked all the same"
-            findings.warnings.append(str(file.document.error(("fields", name), text, key=True)))
+            yield file.document.error(("fields", name), text, key=True)
         if quoted(name) != name:
             why = "a word of SQL" if name.lower() in KEYWORDS else "no plain word"
             text = f"is {why}: in expressions it is written {quoted(name)}, in double quotes"
-            findings.warnings.append(str(file.document.error(("fields", name), text, key=True)))
+            yield file.document.error(("fields", name), text, key=True)

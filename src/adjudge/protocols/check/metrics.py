@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,7 @@ METRICS = (
 
 def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, config: CheckConfig) -> Measured:
     """All numbers, from the partials in order."""
-    buckets: Counter[tuple[str, str]] = Counter()
-    for each in partials:
-        buckets.update(each.buckets)
-    models = sorted({model for model, _ in buckets})
+    models = sorted({model for each in partials for model in each.models})
     sums, notes = merged(partials, clustered=bool(compiled.file.cluster)), list[str]()
     labels = ["", *(f"model={model}" for model in models if len(models) > 1), *_kept(sums, compiled, notes)]
     estimates = [
@@ -84,7 +81,6 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
     shown = models[:MOST_DETAILED]
     return Measured(
         estimates=estimates,
-        buckets=_buckets(buckets, models),
         metrics={
             f"{named.slice.partition('=')[2]}/{named.name}" if named.slice else named.name: named.estimate.value
             for named in estimates
@@ -120,34 +116,21 @@ def _estimates(
     label: str, sums: Mapping[int, tuple[Floats, Ints]], compiled: Compiled, config: CheckConfig, *, many: bool
 ) -> Iterator[Named]:
     """The numbers of one slice; of very many models all share the random numbers of their scores."""
-    clustered = bool(compiled.file.cluster)
-    names = measures(compiled)
+    clustered, names = bool(compiled.file.cluster), measures(compiled.file)
+    unit = "cluster" if clustered else "sample"
+    mean = partial(bootstrap.ratio_of_sums, seed=config.seed, resamples=config.resamples, unit=unit)
     for place, name in enumerate([*names, *(f"score.{name}" for name in compiled.file.scores)]):
         won, tried = sums.get(place, (np.zeros(0), np.zeros(0, dtype=np.int64)))
         won, tried = won[tried > 0], tried[tried > 0]
-        if place >= len(names):
-            stream = MANY_MODELS if many and label.startswith("model=") else label
-            yield Named(name, label, _mean_score(won, tried, f"{name}|{stream}", config, clustered=clustered))
+        if place >= len(names) and not tried.size:
+            yield Named(name, label, Estimate.null("no rule of the score counts on any sample"))
+        elif place >= len(names):
+            stream = f"{name}|{MANY_MODELS if many and label.startswith('model=') else label}"
+            yield Named(name, label, mean(won, tried, stream=stream))
         elif tried.size or not name.endswith(".accuracy"):
             several = clustered or tried.max(initial=0) > 1
             share_of = cluster_wilson(won, tried) if several else wilson(int(won.sum()), int(tried.sum()))
             yield Named(name, label, share_of)
-
-
-def _mean_score(won: Floats, tried: Ints, stream: str, config: CheckConfig, *, clustered: bool) -> Estimate:
-    """The mean of a score, by cluster or by sample."""
-    if not tried.size:
-        return Estimate.null("no rule of the score counts on any sample")
-    unit = "cluster" if clustered else "sample"
-    return bootstrap.ratio_of_sums(won, tried, seed=config.seed, stream=stream, resamples=config.resamples, unit=unit)
-
-
-def _buckets(counts: Counter[tuple[str, str]], models: Sequence[str]) -> dict[str, Any]:
-    def row(chosen: Sequence[str]) -> dict[str, int]:
-        words = {bucket: sum(counts[model, bucket] for model in chosen) for bucket in BUCKETS}
-        return {**words, "n": sum(words.values())}
-
-    return {"all": row(models), **{model: row([model]) for model in models}}
 
 
 def _rule_counts(outcomes: Ints, layout: Layout) -> dict[str, dict[str, int]]:

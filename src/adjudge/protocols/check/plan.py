@@ -14,7 +14,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition
 from adjudge.protocols.check import rows
 from adjudge.protocols.check import samples as columns
-from adjudge.protocols.check.batch import CheckBatch, answered, read
+from adjudge.protocols.check.batch import CheckBatch, read
 from adjudge.protocols.check.compiled import compiled
 from adjudge.protocols.check.config import config_of, document_of, kept
 from adjudge.protocols.check.counts import Partial, partial
@@ -93,7 +93,7 @@ class CheckPlan(BatchPlan):
             else:
                 answers = raw.column("response").to_pylist
                 models, names = (batch.columns[name].to_pylist() for name in ("model", "id"))
-                cases = Cases(models, names, answers, answered(batch))
+                cases = Cases(models, names, answers, batch.answered)
                 verdicts, tables = self.adjudicator.judge(evidence, cases)
             table = columns.table(batch, outputs, decided(batch, evidence, verdicts), gold=self._gold)
             yield Judged(table, evidence, raw, batch, tables)

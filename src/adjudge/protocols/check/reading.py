@@ -6,9 +6,8 @@ import math
 import re
 from typing import Any
 
-from adjudge.protocols.check.document import Document
-from adjudge.protocols.check.hints import RESERVED
-from adjudge.protocols.check.parts import Part, is_number, near, shown
+from adjudge.protocols.check.document import Document, Part, is_number, near, shown
+from adjudge.protocols.check.names import RESERVED
 from adjudge.protocols.check.paths import Path, parse_path
 from adjudge.protocols.check.rulefile import Field, Limits, Range, RuleFile, RuleText, SelfTest
 from adjudge.protocols.check.schema import assertions
@@ -54,7 +53,7 @@ class _Reader:
             raise file["adjudge"].wrong(f"is {file['adjudge'].value!r}; this version reads format {FORMAT}")
         extract = file["extract"].choice("json", "none")
         self.fields = {name: _field(name, part) for name, part in file["fields"].table().items()}
-        kinds = {
+        blocks = {
             block: {key: part.parsed(parse_type) for key, part in file[block].table().items()}
             for block in ("meta", "input")
         }
@@ -76,7 +75,7 @@ class _Reader:
             name=file["name"].text("rules"),
             extract=extract,
             fields=self.fields,
-            **kinds,
+            blocks=blocks,
             rules=self.rules,
             schema=self.schema,
             scores={name: self._score(name, part) for name, part in file["scores"].table().items()},

@@ -33,7 +33,7 @@ class ReferenceReader:
     def __init__(self, compiled: Compiled, *, by_line: bool) -> None:
         self.compiled, self.by_line = compiled, by_line
         self.answers = Answers(compiled.fields)
-        self.names = [*compiled.keys("meta"), *compiled.keys("input")]
+        self.names = compiled.block_keys
         struct: Any = self.answers.struct
         self._decoder: Any = None
         if struct is not None:

@@ -59,12 +59,10 @@ def key_tree(compiled: Compiled, *, reference: bool) -> dict[str, Any]:
     """The keys of a line that are read."""
     known: dict[str, Any] = {"id": None}
     if not reference:
-        known |= {"model": None, "error": None}
-        if compiled.file.extract == "json":
-            known["response"] = None
-    for block in ("meta", "input"):
-        if names := compiled.keys(block):
-            known[block] = {name.written[1]: None for name in names}
+        known |= dict.fromkeys(("model", "error", *(["response"] if compiled.file.extract == "json" else [])))
+    for name in compiled.block_keys:
+        block, key = name.written
+        known.setdefault(block, {})[key] = None
     if reference or compiled.file.extract == "none":
         known |= dict.fromkeys(str(each.path.first) for each in compiled.fields)
     if compiled.file.extract == "none":
@@ -83,7 +81,7 @@ class OutputReader:
     def __init__(self, compiled: Compiled, *, repairs: bool, by_line: bool) -> None:
         self.compiled, self.by_line = compiled, by_line
         self.answers = Answers(compiled.fields, whole=bool(compiled.file.schema), left_out=compiled.file.beside)
-        self.names = [*compiled.keys("meta"), *compiled.keys("input")]
+        self.names = compiled.block_keys
         kind: Any = OutputWithBlocks if self.names else Output
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self._extractor = Extractor([str(key) for key in self.answers.keys], repairs=repairs)

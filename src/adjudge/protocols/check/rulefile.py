@@ -95,8 +95,8 @@ class RuleFile:
     name: str
     extract: str
     fields: dict[str, Field]
-    meta: dict[str, FieldType]
-    input: dict[str, FieldType]
+    blocks: dict[str, dict[str, FieldType]]
+    """The declared keys of `meta` and `input`."""
     rules: dict[str, RuleText]
     schema: tuple[Assertion, ...] = ()
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -106,6 +106,11 @@ class RuleFile:
     sequence: str = ""
     order: str = ""
     tests: tuple[SelfTest, ...] = ()
+
+    def written(self, source: str) -> tuple[str, ...]:
+        """A slice, cluster, sequence or order as a name that expressions may use."""
+        block, dot, key = source.partition(".")
+        return (block, key) if dot and block in self.blocks and source not in self.fields else (source,)
 
     @property
     def rated(self) -> tuple[str, ...]:
@@ -120,6 +125,5 @@ class RuleFile:
     @property
     def beside(self) -> set[str]:
         """Keys of a record that is an answer itself, but that are no part of the answer unless the schema names them."""
-        return (
-            {"id", "model", "error", "meta", "input"}.difference(self.schema_keys) if self.extract == "none" else set()
-        )
+        beside = {"id", "model", "error", *self.blocks} if self.extract == "none" else set[str]()
+        return beside.difference(self.schema_keys)

@@ -1,8 +1,8 @@
-"""The rules of a run: those on every declared field, and those of the rule file."""
+"""The rules of a run: those on every declared field, those of the schema, and those of the rule file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,28 +12,30 @@ import pyarrow.compute as pc
 from adjudge.evidence.rule import Condition, Finding, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.rule import Limits as Bounds
 from adjudge.evidence.vocabulary import Scope
-from adjudge.protocols.check.batch import CheckBatch, Mask, answered, place_names
+from adjudge.protocols.check.batch import CheckBatch, Mask, place_names
 from adjudge.protocols.check.compiled import Compiled, CompiledRule
 from adjudge.protocols.check.rulefile import Field, Limits
-from adjudge.protocols.check.schema_rules import schema_conditions, schema_rules
+from adjudge.protocols.check.sandbox import ABSENT, BROKEN, FAILED, OTHER
+from adjudge.protocols.check.schema import Assertion
 
 _TYPED = ("field.present", "field.type")
 NO_VALUE = "the expression has no value here (NULL, or not a finite number)"
+NOT_THERE = "the answer has no such value"
+OTHER_KIND = "the value is of another type than the keyword is about"
 _OPTIONAL = "the field is optional, and not in the answer"
 
 
 def build(compiled: Compiled) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
-    single = [each for each in compiled.fields if not each.path.many]
-    rules = [_answer(), *_field_rules(compiled.fields), *_place_rules([f for f in compiled.fields if f.path.many])]
+    fields, single = compiled.fields, [each for each in compiled.fields if not each.path.many]
+    rules = [_answer(), _present(fields), _typed(fields), *_place_rules([f for f in fields if f.path.many])]
     if listed := [each for each in single if each.one_of]:
         rules.append(_one_of(listed))
     if ranged := [each for each in single if each.range is not None]:
         rules.append(_range(ranged))
-    if patterned := [each for each in compiled.fields if each.pattern]:
-        rules.append(_pattern(patterned, compiled))
-    rules += schema_rules(compiled.file.schema)
-    return [*rules, *(_user_rule(rule, compiled) for rule in compiled.rules)]
+    if patterned := [each for each in fields if each.pattern]:
+        rules.append(_pattern(patterned, compiled.patterns))
+    return [*rules, *_schema_rules(compiled.file.schema), *(_user_rule(rule, compiled) for rule in compiled.rules)]
 
 
 RULES = RuleSet("check", "check", build)
@@ -41,7 +43,7 @@ RULES = RuleSet("check", "check", build)
 
 def _answer() -> Rule:
     def check(batch: CheckBatch) -> Finding:
-        failed = (~answered(batch))[None]
+        failed = (~batch.answered)[None]
         details = {(0, row): text for row, text in batch.notes.items()}
         variant = np.maximum(batch.status.astype(np.int8) - 1, 0)[None]
         return Finding(failed, failed, variant=variant, details=details)
@@ -60,10 +62,10 @@ def _answer() -> Rule:
     )
 
 
-def _per_field(fields: Sequence[Field], **parts: Any) -> Rule:
+def _per_field(fields: Sequence[Field], check: Callable[[CheckBatch], Finding], **parts: Any) -> Rule:
     """A rule with an atom a field."""
     slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
-    return Rule(**{"scope": Scope.FIELD, "slots": slots, "needs": _TYPED, **parts})
+    return Rule(**{"scope": Scope.FIELD, "slots": slots, "needs": _TYPED, "check": check, **parts})
 
 
 def _critical(fields: Sequence[Field]) -> Mask:
@@ -71,23 +73,41 @@ def _critical(fields: Sequence[Field]) -> Mask:
     return np.array([each.severity == "critical" for each in fields])[:, None]
 
 
-def _field_rules(fields: Sequence[Field]) -> list[Rule]:
-    """Every declared field is there, and of its type."""
-    critical, optional = _critical(fields), np.array([[not each.required] for each in fields])
+def _where(
+    fields: Sequence[Field],
+    fails: Callable[[CheckBatch, Field], Mask],
+    why: Callable[[CheckBatch], dict[str, Any]] = lambda _: {},
+) -> Callable[[CheckBatch], Finding]:
+    """The check that fails where `fails` says so of a field; `why` are the details or errors of its finding."""
 
-    def missing(batch: CheckBatch) -> Mask:
-        return np.stack([~batch.present(each) for each in fields])
+    def check(batch: CheckBatch) -> Finding:
+        failed = np.stack([fails(batch, each) for each in fields])
+        return Finding(failed, failed & _critical(fields), **why(batch))
 
-    def present(batch: CheckBatch) -> Finding:
-        failed = missing(batch)
-        return Finding(failed, failed & critical)
+    return check
+
+
+def _present(fields: Sequence[Field]) -> Rule:
+    def missing(batch: CheckBatch, each: Field) -> Mask:
+        return np.logical_not(batch.present(each))
 
     def wanted(batch: CheckBatch) -> Mask:
-        kept: Mask = ~(missing(batch) & optional)
-        return kept
+        return np.stack([batch.present(each) | each.required for each in fields])
 
-    def typed(batch: CheckBatch) -> Finding:
-        failed = np.stack([batch.bad_type(each) for each in fields])
+    return _per_field(
+        fields,
+        _where(fields, missing),
+        code="field.present",
+        title="every declared field is in the answer",
+        needs=("answer",),
+        passed="{field} is there",
+        failed="{field} is missing from the answer, or null",
+        conditions=() if all(each.required for each in fields) else (Condition(wanted, _OPTIONAL),),
+    )
+
+
+def _typed(fields: Sequence[Field]) -> Rule:
+    def why(batch: CheckBatch) -> dict[str, Any]:
         details: dict[tuple[int, int], str] = {}
         for slot, each in enumerate(fields):
             for (name, row), text in batch.details.items():
@@ -95,30 +115,18 @@ def _field_rules(fields: Sequence[Field]) -> list[Rule]:
                     details[slot, row] = text
                 elif each.path.many and name.startswith(f"{each.name}["):
                     details.setdefault((slot, row), f"{name}: {text}")
-        return Finding(failed, failed & critical, details=details)
+        return {"details": details}
 
-    return [
-        _per_field(
-            fields,
-            code="field.present",
-            title="every declared field is in the answer",
-            needs=("answer",),
-            passed="{field} is there",
-            failed="{field} is missing from the answer, or null",
-            check=present,
-            conditions=(Condition(wanted, _OPTIONAL),) if optional.any() else (),
-        ),
-        _per_field(
-            fields,
-            code="field.type",
-            title="every value is of its declared type",
-            needs=("field.present",),
-            unit=tuple(str(each.type) for each in fields),
-            passed="{field} is of type {unit}",
-            failed="{field} is not of type {unit}: {why}",
-            check=typed,
-        ),
-    ]
+    return _per_field(
+        fields,
+        _where(fields, CheckBatch.bad_type, why),
+        code="field.type",
+        title="every value is of its declared type",
+        needs=("field.present",),
+        unit=tuple(str(each.type) for each in fields),
+        passed="{field} is of type {unit}",
+        failed="{field} is not of type {unit}: {why}",
+    )
 
 
 def _place_rules(fields: Sequence[Field]) -> list[Rule]:
@@ -126,7 +134,7 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
     if not fields:
         return []
     slots = tuple(Slot(name, 0, ((each.name, 0),)) for each in fields for name in place_names(each))
-    critical = np.array([each.severity == "critical" for each in fields for _ in place_names(each)])[:, None]
+    critical = _critical([each for each in fields for _ in place_names(each)])
 
     def places(batch: CheckBatch) -> Mask:
         return np.stack([batch.lengths(each) > place for each in fields for place in range(each.places + 1)])
@@ -179,18 +187,14 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
 
 
 def _one_of(fields: Sequence[Field]) -> Rule:
-    def check(batch: CheckBatch) -> Finding:
-        failed = np.stack([_none_of(batch.column(each), each) for each in fields])
-        return Finding(failed, failed & _critical(fields))
-
     return _per_field(
         fields,
+        _where(fields, lambda batch, each: _none_of(batch.column(each), each)),
         code="field.one_of",
         title="every value is one of those allowed",
         unit=tuple(_listed(each) for each in fields),
         passed="{field} is one of {unit}",
         failed="{field} is not one of {unit}",
-        check=check,
     )
 
 
@@ -213,38 +217,37 @@ def _range(fields: Sequence[Field]) -> Rule:
 
     return _per_field(
         fields,
+        check,
         code="field.range",
         title="every number lies in its range",
         unit=tuple(each.unit for each in fields),
         passed="{field} is {observed} {unit}, within {low} to {high}",
         failed="{field} is {observed} {unit}, outside {low} to {high}",
-        check=check,
         nominal=limits,
     )
 
 
-def _pattern(fields: Sequence[Field], compiled: Compiled) -> Rule:
-    places = [compiled.patterns[each.name] for each in fields]
+def _pattern(fields: Sequence[Field], places: Mapping[str, int]) -> Rule:
+    """Every text has its form; `places` are those of the expressions that say so."""
 
-    def check(batch: CheckBatch) -> Finding:
-        failed = np.stack([~batch.truth(place)[0] for place in places])
-        errors = [(slot, *error) for slot, place in enumerate(places) for error in batch.results[place].errors]
-        return Finding(failed, failed & _critical(fields), errors=errors)
+    def why(batch: CheckBatch) -> dict[str, Any]:
+        raised = [(slot, batch.results[places[each.name]].errors) for slot, each in enumerate(fields)]
+        return {"errors": [(slot, *error) for slot, errors in raised for error in errors]}
 
     return _per_field(
         fields,
+        _where(fields, lambda batch, each: ~batch.truth(places[each.name])[0], why),
         code="field.pattern",
         title="every text has its form",
         unit=tuple(each.pattern for each in fields),
         passed="{field} has the form {unit}",
         failed="{field} has not the form {unit}",
-        check=check,
     )
 
 
 def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
     text = rule.text
-    limits = text.severity if isinstance(text.severity, Limits) else None
+    limits = _bounds(text.severity, signed=text.signed) if isinstance(text.severity, Limits) else None
 
     def known(batch: CheckBatch) -> Mask:
         """Where every part of the rule has a value, or could not be evaluated."""
@@ -260,28 +263,26 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
 
     def typed(batch: CheckBatch) -> Mask:
         """Where an optional field is missing or of its type."""
-        wrong = [batch.bad_type(compiled.file.fields[name]) for name in text.optional]
-        right: Mask = ~np.any(np.stack(wrong), axis=0)
-        return right[None]
+        wrong = np.zeros((1, batch.n), dtype=bool)
+        for name in text.optional:
+            wrong |= batch.bad_type(compiled.file.fields[name])
+        return ~wrong
 
     def check(batch: CheckBatch) -> Finding:
         observed = batch.number(rule.observed)[None] if rule.observed >= 0 else None
-        if rule.check >= 0 or limits is None:
+        if limits is None or observed is None:
             failed = ~batch.truth(rule.check)[0][None]
-        else:
-            failed = _over(observed, limits.first, signed=text.signed)
-        if limits is not None:
-            critical = failed & _over(observed, limits.critical, signed=text.signed)
-        else:
             critical = failed & (text.severity == "critical")
+        else:
+            failed = ~batch.truth(rule.check)[0][None] if rule.check >= 0 else limits.failed(observed)
+            critical = failed & limits.critical(observed)
         errors = [(0, *error) for part in rule.parts for error in batch.results[part].errors]
         return Finding(failed, critical, observed, errors=errors)
 
-    conditions = schema_conditions(compiled.file.schema, text.needs)
+    conditions = _schema_conditions(compiled.file.schema, text.needs)
     conditions += [Condition(holds, f"when: {text.when}")] if rule.when >= 0 else []
     conditions += [Condition(typed, f"needs field.type on {', '.join(text.optional)}")] if text.optional else []
     conditions += [Condition(_given(name), f"there is no {'.'.join(name)}") for name in rule.uses if len(name) == 2]
-    conditions.append(Condition(known, NO_VALUE))
     fields = [name[0] for name in rule.uses if name[0] in compiled.file.fields and len(name) == 1]
     units = list(dict.fromkeys(unit for name in fields if (unit := compiled.file.fields[name].unit)))
     title = text.title or " ".join((text.check or text.observed).split())
@@ -296,9 +297,17 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
         passed=text.passed or _escaped(title) + measured,
         failed=text.failed or f"does not hold: {_escaped(title)}{measured}",
         check=check,
-        conditions=tuple(conditions),
-        nominal=_nominal(limits, signed=text.signed),
+        conditions=(*conditions, Condition(known, NO_VALUE)),
+        nominal=limits,
     )
+
+
+def _bounds(limits: Limits, *, signed: bool) -> Bounds:
+    """Limits on what a rule observes as bounds: on both sides of zero, unless its sign counts."""
+    first, critical = limits.first, limits.critical
+    if signed:
+        return Bounds(high=first, critical_high=critical)
+    return Bounds(-first, first, None if critical is None else -critical, critical)
 
 
 def _given(name: tuple[str, ...]) -> Callable[[CheckBatch], Mask]:
@@ -312,24 +321,6 @@ def _given(name: tuple[str, ...]) -> Callable[[CheckBatch], Mask]:
     return given
 
 
-def _over(observed: np.ndarray | None, limit: float | None, *, signed: bool) -> Mask:
-    if limit is None or observed is None:
-        return np.zeros((1, 0 if observed is None else observed.shape[1]), dtype=bool)
-    return (observed if signed else np.abs(observed)) > limit
-
-
-def _nominal(limits: Limits | None, *, signed: bool) -> Bounds | None:
-    if limits is None:
-        return None
-    critical = limits.critical
-    return Bounds(
-        low=None if signed else -limits.first,
-        high=limits.first,
-        critical_low=None if signed or critical is None else -critical,
-        critical_high=critical,
-    )
-
-
 def _listed(each: Field) -> str:
     words = [f"{value:g}" if isinstance(value, float) else str(value) for value in each.one_of]
     return ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
@@ -337,3 +328,60 @@ def _listed(each: Field) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def _schema_rules(assertions: Sequence[Assertion]) -> list[Rule]:
+    """All rules of a schema, in the order in which its keywords are first met."""
+    places: dict[str, list[int]] = {}
+    for place, each in enumerate(assertions):
+        places.setdefault(each.code, []).append(place)
+    return [_schema_rule(code, assertions, np.array(of_code)) for code, of_code in places.items()]
+
+
+def _schema_conditions(assertions: Sequence[Assertion], needs: Sequence[str]) -> list[Condition]:
+    """That no assertion of the rules that another needs fails; one that has nothing to look at is no obstacle."""
+
+    def holds(place: int) -> Callable[[CheckBatch], Mask]:
+        return lambda batch: np.less(batch.validated.states[place], FAILED)[None]
+
+    return [
+        Condition(holds(place), f"needs {each.code} on {each.path}")
+        for place, each in enumerate(assertions)
+        if each.code in needs or "schema" in needs
+    ]
+
+
+def _schema_rule(code: str, assertions: Sequence[Assertion], places: np.ndarray) -> Rule:
+    """One keyword at all its paths; `places` are those of its assertions among all."""
+    of_code = [assertions[place] for place in places]
+    slot_of = {place: slot for slot, place in enumerate(places.tolist())}
+
+    def reasons(batch: CheckBatch, state: int) -> dict[tuple[int, int], str]:
+        """Why assertions are in a state, by slot and row."""
+        validated = batch.validated
+        return {
+            (slot_of[place], row): text
+            for (place, row), text in validated.why.items()
+            if place in slot_of and validated.states[place, row] == state
+        }
+
+    def check(batch: CheckBatch) -> Finding:
+        failed: Mask = batch.validated.states[places] == FAILED
+        errors = [(slot, np.array([row]), text) for (slot, row), text in reasons(batch, BROKEN).items()]
+        return Finding(failed, failed, details=reasons(batch, FAILED), errors=errors)
+
+    def is_not(state: int) -> Callable[[CheckBatch], Mask]:
+        return lambda batch: np.not_equal(batch.validated.states[places], state)
+
+    return Rule(
+        code=code,
+        title=f"the keyword `{of_code[0].keyword}` of the schema holds",
+        scope=Scope.FIELD,
+        slots=tuple(Slot(each.path, 0) for each in of_code),
+        needs=("answer",),
+        unit=tuple(each.words for each in of_code),
+        passed="{field} {unit}",
+        failed="{why}; the schema asks that {field} {unit}",
+        check=check,
+        conditions=(Condition(is_not(ABSENT), NOT_THERE), Condition(is_not(OTHER), OTHER_KIND)),
+    )

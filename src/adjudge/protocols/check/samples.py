@@ -35,7 +35,7 @@ def table(batch: CheckBatch, outputs: pa.Table, decided: Mapping[str, pa.Array],
         "mistyped": outputs.column("mistyped").cast(NAMES),
     }
     for name in stored(batch.compiled, gold=gold):
-        columns[stored_name(name)] = batch.columns[name.column]
+        columns[name.stored] = batch.columns[name.column]
     if batch.compiled.file.schema:
         columns[WHOLE_ANSWER] = batch.columns[WHOLE]
     return pa.table(columns)
@@ -60,17 +60,11 @@ def stored(compiled: Compiled, *, gold: bool) -> list[Name]:
     ]
 
 
-def stored_name(name: Name) -> str:
-    """The column of samples.parquet that holds the values of a name."""
-    return f"answer.{name.written[0]}" if len(name.written) == 1 else ".".join(name.written)
-
-
 def stored_columns(samples: pa.Table, compiled: Compiled) -> dict[str, pa.ChunkedArray]:
     """What a run stores for every name of a rule file, the run's own or another; nulls where it stores none of that type."""
     columns = {}
     for written, name in compiled.names.known.items():
-        source = "sample" if written == ("id",) else "model" if written == ("model",) else stored_name(name)
-        column = samples.column(source) if source in samples.column_names else None
+        column = samples.column(name.stored) if name.stored in samples.column_names else None
         if column is not None and pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
         each = compiled.file.fields.get(written[-1]) if written[0] not in {"meta", "input"} else None

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adjudge.protocols.check.document import Document, Way
-from adjudge.protocols.check.parts import Part, near, shown
+from adjudge.protocols.check.document import Document, Part, Way, near, shown
 from adjudge.protocols.check.paths import MOST_STEPS, Path
 
 Step = str | int | None
