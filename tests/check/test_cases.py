@@ -50,6 +50,28 @@ def test_names_that_are_keywords_have_spaces_quotes_dots_or_differ_in_case(judge
     assert verify(run).exit_code == 0
 
 
+def test_a_list_may_hold_lists_and_objects(judge):
+    rules = """
+        adjudge: 1
+        fields:
+          grid: "list(list(number))"
+          boxes: "list(object(x number, y list(text)))"
+        rules:
+          grid.corner: grid[2][1] = 3
+          boxes.x: boxes[1].x > 0
+    """
+    right = {"grid": [[1, 2], [3, 4]], "boxes": [{"x": 1, "y": ["a"]}]}
+    run = judge(rules, [right, {"grid": [["x", 2], [3]], "boxes": [{"x": -1, "y": ["a"]}]}])
+    first, second = (atoms_of(run, name) for name in ("s000", "s001"))
+    assert {first[code][0] for code in ("grid.corner", "boxes.x")} == {"pass"}
+    assert second["field.type grid"] == (
+        "fail",
+        "grid is not of type list(list(number)): `[0][0]` is text, expected a number",
+    )
+    assert second["boxes.x"][0] == "fail"
+    assert verify(run).exit_code == 0
+
+
 def test_a_path_into_a_list_leaves_an_atom_a_place(judge):
     rules = """
         adjudge: 1

@@ -6,12 +6,13 @@ import datetime as dt
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypedDict
 
 import pyarrow as pa
 
 MOST_PARTS = 200
-_TOKEN = re.compile(r'\s*(?:([(),])|"((?:[^"]|"")+)"|([^\s(),"]+))')
+_TOKEN = re.compile(r'\s*(?:([(),])|"((?:[^"]|"")+)"|([^\s(),"]+)|(?P<open>"))')
 _OTHERS = {
     **dict.fromkeys(("int", "integer", "float", "double", "decimal", "numeric", "real", "bigint"), "number"),
     **dict.fromkeys(("str", "string", "varchar", "char", "enum"), "text"),
@@ -43,28 +44,38 @@ class FieldType:
         return self.kind
 
     @property
+    def inner(self) -> FieldType:
+        """The type of the items of a list."""
+        return self.item or FieldType("object", self.parts)
+
+    @property
     def decoded(self) -> Any:
         """What msgspec decodes a value of this type into."""
         if self.kind == "list":
-            inner = self.item.decoded if self.item is not None else _members(self.parts)
+            inner = self.inner.decoded
             return list[inner | None]  # type: ignore[valid-type]
-        if self.kind == "object":
-            return _members(self.parts)
+        if self.kind == "object":  # a missing member is null; unknown ones are passed over
+            members = {name: part.decoded | None for name, part in self.parts}
+            return TypedDict("Members", members, total=False)  # type: ignore[operator]
         return _SCALARS[self.kind][0]
 
     @property
     def arrow(self) -> pa.DataType:
         """The column type."""
         if self.kind == "list":
-            return pa.list_(self.item.arrow if self.item is not None else _struct(self.parts))
-        return _struct(self.parts) if self.kind == "object" else _SCALARS[self.kind][1]
+            return pa.list_(self.inner.arrow)
+        if self.kind == "object":
+            return pa.struct([(name, part.arrow) for name, part in self.parts])
+        return _SCALARS[self.kind][1]
 
     @property
     def sql(self) -> str:
         """The type in DuckDB."""
         if self.kind == "list":
-            return f"{self.item.sql if self.item is not None else _sql_struct(self.parts)}[]"
-        return _sql_struct(self.parts) if self.kind == "object" else _SCALARS[self.kind][2]
+            return f"{self.inner.sql}[]"
+        if self.kind == "object":
+            return f"STRUCT({', '.join(f'{_always_quoted(name)} {part.sql}' for name, part in self.parts)})"
+        return _SCALARS[self.kind][2]
 
     def numbers(self) -> bool:
         """Whether a value of the type holds numbers, which must be finite."""
@@ -93,15 +104,11 @@ def parse_type(text: str) -> FieldType:
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     """(text, kind) of every word, quoted name or sign."""
-    position = 0
-    end = len(text.rstrip())
-    while position < end:
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise ValueError(f"{text[position:].strip()!r} is no type: a quote is not closed")
-        sign, name, word = match.groups()
+    for match in _TOKEN.finditer(text.rstrip()):
+        sign, name, word, _ = match.groups()
+        if match.lastgroup == "open":
+            raise ValueError(f"{text[match.start() :].strip()!r} is no type: a quote is not closed")
         yield (sign, "sign") if sign else (name.replace('""', '"'), "name") if name else (word, "word")
-        position = match.end()
 
 
 def _type(tokens: Iterator[tuple[str, str]], text: str, count: list[int]) -> FieldType:
@@ -124,7 +131,7 @@ def _type(tokens: Iterator[tuple[str, str]], text: str, count: list[int]) -> Fie
             raise ValueError(f"{text!r} ends or continues too early: expected `name type` in {word}(…)")
         if kind == "word" and word == "list" and not parts and name in {*_SCALARS, "list", "object"}:
             # A list of plain values: list(number). A part that is called like a type is quoted.
-            item = _inner(FieldType(name)) if name in _SCALARS else _type(_again(name, tokens), text, count)
+            item = _inner(FieldType(name)) if name in _SCALARS else _type(chain([(name, kind)], tokens), text, count)
             sign = next(tokens, ("", ""))[0]
             if sign != ")":
                 raise ValueError(f"expected `)` after list({item}; a part that is called {name!r} is quoted")
@@ -147,28 +154,10 @@ def _inner(kind: FieldType) -> FieldType:
     return kind
 
 
-def _again(word: str, tokens: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    yield word, "word"
-    yield from tokens
-
-
 def _unknown(word: str) -> str:
-    ours = _OTHERS.get(word.lower()) or next((name for name in _SCALARS if name == word.lower()), None)
+    ours = word.lower() if word.lower() in _SCALARS else _OTHERS.get(word.lower())
     hint = f"; write {ours}" if ours else ""
     return f"{word!r} is no type{hint}. The types are {', '.join(WORDS)}"
-
-
-def _members(parts: tuple[tuple[str, FieldType], ...]) -> Any:
-    # A missing member is null; unknown ones are passed over.
-    return TypedDict("Members", {name: part.decoded | None for name, part in parts}, total=False)  # type: ignore[operator]
-
-
-def _struct(parts: tuple[tuple[str, FieldType], ...]) -> pa.DataType:
-    return pa.struct([pa.field(name, part.arrow) for name, part in parts])
-
-
-def _sql_struct(parts: tuple[tuple[str, FieldType], ...]) -> str:
-    return f"STRUCT({', '.join(f'{_always_quoted(name)} {part.sql}' for name, part in parts)})"
 
 
 def _always_quoted(name: str) -> str:
