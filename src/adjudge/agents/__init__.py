@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from adjudge.agents.options import AgentOptions
 from adjudge.evidence.atoms import Atom
-from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, EvaluatorAgent, Judgement, plugin_agent
-from adjudge.verdict.checklist import CheckedItems
+from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, CheckedItems, EvaluatorAgent, Judgement, plugin_agent
 
 
 def agent_of(name: str, options: AgentOptions | None = None, *, seed: int = 0) -> EvaluatorAgent:

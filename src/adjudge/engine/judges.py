@@ -27,8 +27,7 @@ from adjudge.stats.estimate import Estimate, Metric, count, declaration, share
 from adjudge.stats.proportions import wilson
 from adjudge.verdict.adjudicator import AGENT_TABLE, TRANSCRIPTS, Adjudged, Adjudicator, Cases
 from adjudge.verdict.agent import ELIGIBLE, INELIGIBLE, rule_verdicts
-from adjudge.verdict.checks import REFUSALS, stands_in
-from adjudge.verdict.deliberation import AGENT, NOT_ASKED
+from adjudge.verdict.deliberation import AGENT, NOT_ASKED, REFUSALS, stands_in
 
 METRICS: tuple[Metric, ...] = (
     share(
