@@ -1,4 +1,4 @@
-"""A batch of GUI steps as columns: made from the matched rows of a partition, and what is measured on it."""
+"""A batch of GUI steps as columns, and what is measured on it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.protocols.base import Partition
-from adjudge.protocols.gui.match import Matched, match
-from adjudge.protocols.gui.rows import POINTS, UNITS, Ints, box_counts
-from adjudge.protocols.gui.spaces import EDGE, Floats, Mask, divisors, inside, outside_words
-from adjudge.readers.gui.actions import DECLARED, PIXELS
+from adjudge.protocols.gui.rows import Ints
+from adjudge.protocols.gui.spaces import EDGE, Floats, Mask, divisors, inside
 from adjudge.readers.gui.model import Milestone
 
 STATUSES = ("answered", "unparsed", "missing", "unmatched")
@@ -187,170 +183,3 @@ def _distance(difference: Floats, unit: Floats) -> Floats:
     across, down = difference / unit
     distance: Floats = np.sqrt(across * across + down * down)
     return distance
-
-
-@dataclass
-class ReadBatch:
-    """A batch as columns, with what stands beside them: whose steps they are, self-reports, outcomes and raw texts.
-
-    `episodes`, `scenarios`, `platforms` and `outcomes` have a value an episode, `row` is the episode of each step.
-    """
-
-    batch: GuiBatch
-    episodes: pa.StringArray
-    scenarios: pa.StringArray
-    platforms: pa.StringArray
-    outcomes: pa.BooleanArray
-    row: NDArray[np.int32]
-    steps: Ints
-    self_reports: pa.BooleanArray
-    texts: pa.StringArray
-    screenshots: pa.StringArray
-
-
-class GuiReader:
-    """Turns one partition into batches of whole episodes, in the order of (episode, step)."""
-
-    def __init__(self, types: tuple[str, ...], *, space: str, unmatched: str, batch_rows: int) -> None:
-        self.types, self.space, self.unmatched, self.batch_rows = types, space, unmatched, batch_rows
-
-    def read(self, partition: Partition) -> Iterator[ReadBatch]:
-        """Batches of whole episodes, about equal in rows."""
-        matched = match(partition, self.types, unmatched=self.unmatched)
-        n = matched.episode.size
-        if not n:
-            return
-        ends = np.append(np.flatnonzero(matched.episode[1:] != matched.episode[:-1]) + 1, n)
-        wanted = np.arange(1, -(-n // self.batch_rows) + 1) * n // -(-n // self.batch_rows)
-        low = 0
-        for high in np.unique(ends[np.searchsorted(ends, wanted)]).tolist():
-            yield self._batch(matched, low, high)
-            low = high
-
-    def _batch(self, matched: Matched, low: int, high: int) -> ReadBatch:
-        rows, answers = matched.recorded_row[low:high], matched.predicted_row[low:high]
-        episode = matched.episode[low:high]
-        recorded, predicted = matched.recorded.table, matched.predicted.table
-        first, last = int(episode[0]), int(episode[-1]) + 1
-        words = _taken(predicted, "type", answers)
-        status = np.full(high - low, ANSWERED, dtype=np.uint8)
-        status[words.is_null().to_numpy(zero_copy_only=False)] = UNPARSED
-        status[answers < 0] = MISSING
-        status[rows < 0] = UNMATCHED
-        boxes = _taken(recorded, "boxes", rows)
-        screen = matched.about["screen"][episode]
-        sizes = np.stack([_values(recorded, name, screen, np.nan) for name in ("width", "height")])
-        batch = GuiBatch(
-            types=self.types,
-            space=self.space,
-            status=status,
-            kind=_values(recorded, "kind", rows, -1).astype(np.int16),
-            said=places_in(self.types, words),
-            words=words,
-            target=np.stack([_values(recorded, name, rows, np.nan) for name in POINTS]),
-            point=self._points(matched, answers, sizes),
-            screen=sizes,
-            boxes=boxes.flatten().to_numpy().reshape(-1, 4),
-            box_row=np.repeat(np.arange(high - low), box_counts(boxes)),
-            element=_taken(recorded, "element", rows),
-            said_element=_taken(predicted, "element", answers),
-            argument=_taken(recorded, "argument", rows),
-            said_argument=_taken(predicted, "argument", answers),
-            milestones={row - low: wanted for row, wanted in matched.milestones.items() if low <= row < high},
-            notes=_noted(_taken(predicted, "note", answers)),
-        )
-        read = ReadBatch(
-            batch=batch,
-            episodes=matched.recorded.names[first:last],
-            scenarios=_taken(recorded, "scenario", matched.about["scenario"][first:last]),
-            platforms=_taken(recorded, "platform", matched.about["platform"][first:last]),
-            outcomes=_taken(matched.outcomes.table, "success", matched.outcome_row[first:last]),
-            row=(episode - first).astype(np.int32),
-            steps=np.where(rows >= 0, _values(recorded, "step", rows, 0), _values(predicted, "step", answers, 0)),
-            self_reports=_taken(predicted, "self_report", answers),
-            texts=_taken(predicted, "raw", answers),
-            screenshots=_taken(recorded, "screenshot", rows),
-        )
-        self._refuse_outside(read, matched, low)
-        return read
-
-    def _points(self, matched: Matched, answers: Ints, screen: Floats) -> Floats:
-        """The predicted points and ends in the declared space; those in another unit need the screen of the episode."""
-        table = matched.predicted.table
-        points = np.stack([_values(table, name, answers, np.nan) for name in POINTS])
-        for end, name in enumerate(UNITS):
-            unit = _values(table, name, answers, DECLARED)
-            rows = np.flatnonzero(unit != DECLARED)
-            if not rows.size:
-                continue
-            unknown = rows[np.isnan(screen[:, rows]).any(axis=0)]
-            if unknown.size:
-                what = "pixels" if unit[unknown[0]] == PIXELS else "shares of the screen"
-                text = (
-                    f": the prediction is in {what} and the recording has no screen size to put them into {self.space}"
-                )
-                raise matched.predicted.wrong(int(answers[unknown[0]]), text)
-            whole = 1000.0 if self.space == "per_mille" else 1.0
-            factor = np.where(unit[rows] == PIXELS, whole / screen[:, rows], screen[:, rows])
-            points[2 * end : 2 * end + 2, rows] *= factor
-        return points
-
-    def _refuse_outside(self, read: ReadBatch, matched: Matched, low: int) -> None:
-        """Half a point, or a value outside the declared space, in an episode or a structured action."""
-        batch = read.batch
-        answers = matched.predicted_row[low : low + batch.n]
-        structured = _values(matched.predicted.table, "structured", answers, fill=False)
-        every, rows = np.ones(batch.n, dtype=np.bool_), np.arange(batch.n)
-        recorded, predicted = (matched.recorded, matched.recorded_row), (matched.predicted, matched.predicted_row)
-        for points, place, choose, (side, row_of) in (
-            (batch.target, rows, every, recorded),
-            (batch.boxes.T, batch.box_row, every, recorded),
-            (batch.point, rows, structured, predicted),
-        ):
-            screen = batch.screen[:, place]
-            gap = np.isnan(points)
-            half = (gap[0] != gap[1]) | (gap[2] != gap[3])
-            bad = np.flatnonzero((half | ~inside(self.space, points, screen)) & choose[place])
-            if bad.size:
-                first = int(bad[0])
-                row = int(place[first])
-                text = (
-                    "has one coordinate of a point without the other"
-                    if half[first]
-                    else outside_words(self.space, points[:, first], screen[:, first]) + " (--space)"
-                )
-                raise side.wrong(int(row_of[low + row]), f", step {read.steps[row]}: {text}")
-
-
-def places_in(types: tuple[str, ...], words: pa.StringArray) -> NDArray[np.int16]:
-    """The places of some words in `types`, −1 for none of them."""
-    places: NDArray[np.int16] = (
-        pc.index_in(words, value_set=pa.array(types, pa.string()), skip_nulls=True)
-        .fill_null(-1)
-        .to_numpy(zero_copy_only=False)
-        .astype(np.int16)
-    )
-    return places
-
-
-def _taken(table: pa.Table, name: str, rows: Ints) -> Any:
-    """Some rows of a column, null for −1."""
-    column = table.column(name).combine_chunks()
-    if column.null_count == len(column):
-        return pa.nulls(len(rows), column.type)
-    absent = rows < 0
-    return column.take(pa.array(rows, mask=absent if absent.any() else None))
-
-
-def _values(table: pa.Table, name: str, rows: Ints, fill: float) -> Any:
-    """Some rows of a column of numbers, `fill` for −1."""
-    if not table.num_rows:
-        return np.full(len(rows), fill)
-    numbers: Floats = table.column(name).to_numpy()[rows]
-    absent = rows < 0
-    return np.where(absent, fill, numbers) if absent.any() else numbers
-
-
-def _noted(notes: pa.StringArray) -> dict[int, str]:
-    rows = np.flatnonzero(notes.is_valid().to_numpy(zero_copy_only=False))
-    return dict(zip(rows.tolist(), notes.take(pa.array(rows)).to_pylist(), strict=True))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
+from adjudge.protocols.common.columns import codes, distinct_words
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch, X, present
-from adjudge.protocols.gui.samples import words
 from adjudge.protocols.gui.spaces import Floats, Mask, inside
 from adjudge.readers.gui.model import DRAG, NOTHING, ON_ELEMENT, POINTING, SPACES
 from adjudge.stats.exact import group_sums
@@ -79,7 +79,7 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
     """The partial of one batch of whole episodes; `batch` is what `samples` stores."""
     types = batch.types
     matched = batch.status != UNMATCHED
-    names, code = words(samples, "episode")
+    names, code = distinct_words(samples, "episode")
     first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])) if code.size else np.zeros(0, np.int64)
     place = np.cumsum(np.concatenate([[True], code[1:] != code[:-1]])) - 1 if code.size else code
     known = np.bincount(place, weights=matched, minlength=first.size) > 0
@@ -108,7 +108,7 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
         cell_distance=_sums(batch.distance[0, rows[paired]], where[paired], cell.size),
         distances=batch.distance[0, rows[paired]][kind[paired] == types.index("click")],
         misses=_misses(samples, batch, evidence),
-        buckets=_buckets(samples, rows),
+        buckets=np.bincount(codes(samples, "bucket", BUCKETS)[rows], minlength=len(BUCKETS)),
         fits=_fits(batch),
         unmatched=int(lone.size),
         unmatched_names=[sample[int(k)].as_py() for k in lone[:LISTED]],
@@ -231,7 +231,7 @@ def _farthest(miss: Miss) -> tuple[float, str]:
 
 
 def _of_episodes(samples: pa.Table, name: str, rows: Ints) -> list[str | None]:
-    known_words, code = words(samples, name)
+    known_words, code = distinct_words(samples, name)
     return [known_words[code[row]] for row in rows]
 
 
@@ -248,12 +248,6 @@ def _last(flags: Ints, episode: Ints, m: int) -> Ints:
     told = flags >= 0
     last[episode[told]] = flags[told]
     return last
-
-
-def _buckets(samples: pa.Table, rows: Ints) -> Ints:
-    names, code = words(samples, "bucket")
-    place = np.array([BUCKETS.index(name) if name is not None else 0 for name in names])
-    return np.bincount(place[code[rows]], minlength=len(BUCKETS))
 
 
 def _fits(batch: GuiBatch) -> Ints:
@@ -285,8 +279,8 @@ def _strips(
     """(episode, scenario, steps, outcomes) of the first episodes, for the strip chart."""
     if not starts.size:
         return []
-    names, code = words(samples, "episode")
-    scenarios, scenario = words(samples, "scenario")
+    names, code = distinct_words(samples, "episode")
+    scenarios, scenario = distinct_words(samples, "scenario")
     head = int(np.flatnonzero(code == code[starts[-1]])[-1]) + 1
     status, code = batch.status[:head], code[:head]
     right = evidence.outcome[evidence.layout.positions_of("gui.action_type")[0], :head] == PASS

@@ -12,7 +12,7 @@ from adjudge.evidence.table import Evidence
 from adjudge.protocols.base import Input, Judged, Measured, Partition, Plan
 from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.gui import samples as columns
-from adjudge.protocols.gui.batch import GuiBatch, GuiReader
+from adjudge.protocols.gui.batch import GuiBatch
 from adjudge.protocols.gui.config import config_of
 from adjudge.protocols.gui.counts import Partial, partial
 from adjudge.protocols.gui.judge import decided
@@ -21,8 +21,6 @@ from adjudge.protocols.gui.rows import RowReader
 from adjudge.protocols.gui.rules import GuiContext
 from adjudge.readers.gui import formats
 from adjudge.readers.gui.model import TYPES, Outcome
-
-BATCH_ROWS = 32768
 
 
 class GuiPlan(BatchPlan):
@@ -53,12 +51,10 @@ class GuiPlan(BatchPlan):
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of steps with their evidence and verdicts."""
-        settings = self.settings
-        reader = GuiReader(self.types, space=settings.space, unmatched=settings.unmatched, batch_rows=BATCH_ROWS)
-        for read in reader.read(partition):
-            evidence = self.graph.evaluate(read.batch)
-            table = columns.table(read, decided(read.batch, evidence), settings.model)
-            yield Judged(table, evidence, columns.outputs(read), read.batch)
+        for steps in columns.GuiReader(self.settings, self.types).read(partition):
+            evidence = self.graph.evaluate(steps.batch)
+            table = columns.table(steps, decided(steps.batch, evidence))
+            yield Judged(table, evidence, steps.outputs, steps.batch)
 
     def restore(self, samples: pa.Table) -> GuiBatch:
         """The steps as they were."""

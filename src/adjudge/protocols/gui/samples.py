@@ -1,8 +1,9 @@
-"""samples.parquet of the gui protocol: what is stored of a step, and how a batch is restored from it."""
+"""samples.parquet of the gui protocol: made from the matched rows of a partition, and how a batch is restored from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -10,117 +11,195 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adjudge.protocols.common.columns import WORD, coded, codes, floats
-from adjudge.protocols.gui.batch import STATUSES, GuiBatch, ReadBatch, places_in
-from adjudge.protocols.gui.rows import POINTS, RowReader
+from adjudge.protocols.base import Partition
+from adjudge.protocols.common.columns import WORD, coded, codes, cut, few, floats, known, places_in, taken, texts_by_row
+from adjudge.protocols.gui.batch import ANSWERED, MISSING, STATUSES, UNMATCHED, UNPARSED, GuiBatch
+from adjudge.protocols.gui.config import GuiConfig
+from adjudge.protocols.gui.match import Matched, match
+from adjudge.protocols.gui.rows import MILESTONES, POINTS, UNITS, Ints, RowReader, box_counts
+from adjudge.protocols.gui.spaces import Floats, inside, outside_words
+from adjudge.readers.gui.actions import DECLARED, PIXELS
 from adjudge.readers.gui.model import Milestone
 from adjudge.runs.writer import SAMPLES
 
+BATCH_ROWS = 32768
 TEXT_LIMIT = 65_536
 _SAID = tuple(f"said_{name}" for name in POINTS)
-_milestones = msgspec.json.Decoder(list[Milestone])
+_SCREEN = ("screen_width", "screen_height")
+_RECORDED = ("step", "kind", *POINTS, "boxes", "element", "argument", "screenshot")
+_PREDICTED = ("step", "type", *POINTS, *UNITS, "element", "argument", "structured", "self_report", "note", "raw")
 
 SCHEMA = pa.schema(
     [
         ("sample", pa.string()),
-        ("model", WORD),
-        ("episode", WORD),
+        *((name, WORD) for name in ("model", "episode")),
         ("step", pa.int64()),
-        ("scenario", WORD),
-        ("platform", WORD),
-        ("status", WORD),
-        ("bucket", WORD),
-        ("verdict", WORD),
+        *((name, WORD) for name in ("scenario", "platform", "status", "bucket", "verdict")),
         ("cites", pa.binary()),
-        ("type", WORD),
-        ("said_type", WORD),
-        *((name, pa.float64()) for name in (*POINTS, *_SAID)),
-        ("screen_width", pa.float64()),
-        ("screen_height", pa.float64()),
+        *((name, WORD) for name in ("type", "said_type")),
+        *((name, pa.float64()) for name in (*POINTS, *_SAID, *_SCREEN)),
         ("boxes", pa.list_(pa.float64())),
-        ("element", pa.string()),
-        ("said_element", pa.string()),
-        ("argument", pa.string()),
-        ("said_argument", pa.string()),
+        *((name, pa.string()) for name in ("element", "said_element", "argument", "said_argument")),
         ("distance", pa.float64()),
         ("milestones", pa.string()),
-        ("self_report", pa.bool_()),
-        ("outcome", pa.bool_()),
+        *((name, pa.bool_()) for name in ("self_report", "outcome")),
     ]
 )
 
 
-def table(read: ReadBatch, decided: Mapping[str, pa.Array], model: str) -> pa.Table:
+class Steps(NamedTuple):
+    """A batch of whole episodes, its columns of samples.parquet but for what is decided, and what is kept of its texts."""
+
+    batch: GuiBatch
+    columns: dict[str, pa.Array]
+    outputs: pa.Table
+
+
+class GuiReader:
+    """Turns one partition into batches of whole episodes, in the order of (episode, step)."""
+
+    def __init__(self, settings: GuiConfig, types: tuple[str, ...]) -> None:
+        self.settings, self.types, self.space = settings, types, settings.space
+
+    def read(self, partition: Partition) -> Iterator[Steps]:
+        """Batches of whole episodes, about equal in rows."""
+        matched = match(partition, self.types, unmatched=self.settings.unmatched)
+        n = matched.episode.size
+        if not n:
+            return
+        ends = np.append(np.flatnonzero(matched.episode[1:] != matched.episode[:-1]) + 1, n)
+        batches = -(-n // BATCH_ROWS)
+        wanted = np.arange(1, batches + 1) * n // batches
+        low = 0
+        for high in np.unique(ends[np.searchsorted(ends, wanted)]).tolist():
+            yield self._steps(matched, low, high)
+            low = high
+
+    def _steps(self, matched: Matched, low: int, high: int) -> Steps:
+        rows, answers, episode = (
+            each[low:high] for each in (matched.recorded_row, matched.predicted_row, matched.episode)
+        )
+        recorded = taken(matched.recorded.table.select(_RECORDED), rows)
+        predicted = taken(matched.predicted.table.select(_PREDICTED), answers)
+        by_episode = slice(int(episode[0]), int(episode[-1]) + 1)
+        row = pa.array((episode - by_episode.start).astype(np.int32))
+        names, about = matched.recorded.names[by_episode], matched.recorded.table
+        screen = taken(about.select(["width", "height"]), matched.about["screen"][episode])
+        status = np.full(high - low, ANSWERED)
+        status[~known(predicted, "type")] = UNPARSED
+        status[answers < 0] = MISSING
+        status[rows < 0] = UNMATCHED
+        step = pc.coalesce(recorded.column("step"), predicted.column("step"))
+        sizes = np.stack([floats(screen, name) for name in screen.column_names])
+        columns = {
+            "sample": pc.binary_join_element_wise(names.take(row), step.cast(pa.string()), "#"),
+            "model": coded(np.zeros(high - low), [self.settings.model], np.int32),
+            "episode": pa.DictionaryArray.from_arrays(row, names),
+            "step": step,
+            **{
+                name: _spread(taken(about.select([name]), matched.about[name][by_episode]).column(name), row)
+                for name in ("scenario", "platform")
+            },
+            "status": coded(status, STATUSES, np.int32),
+            "type": coded(np.nan_to_num(floats(recorded, "kind"), nan=-1), self.types, np.int32),
+            "said_type": predicted.column("type").dictionary_encode(),
+            **{name: pa.array(floats(recorded, name), from_pandas=True) for name in POINTS},
+            **{
+                name: pa.array(values, from_pandas=True)
+                for name, values in zip(
+                    (*_SAID, *_SCREEN), (*self._points(matched, predicted, answers, sizes), *sizes), strict=True
+                )
+            },
+            "boxes": recorded.column("boxes"),
+            **{name: recorded.column(name) for name in ("element", "argument")},
+            **{f"said_{name}": predicted.column(name) for name in ("element", "argument")},
+            "milestones": _milestone_texts(matched.milestones, low, high),
+            "self_report": predicted.column("self_report"),
+            "outcome": taken(matched.outcomes.table, matched.outcome_row[by_episode]).column("success").take(row),
+        }
+        batch = restore(pa.table(columns), self.types, self.space)
+        batch.notes = texts_by_row(predicted.column("note"))
+        self._refuse_outside(batch, matched, low, predicted)
+        return Steps(batch, columns, _outputs(predicted.column("raw"), recorded.column("screenshot")))
+
+    def _points(self, matched: Matched, predicted: pa.Table, answers: Ints, screen: Floats) -> Floats:
+        """The predicted points and ends in the declared space; those in another unit need the screen of the episode."""
+        points = np.stack([floats(predicted, name) for name in POINTS])
+        for end, name in enumerate(UNITS):
+            unit = predicted.column(name).fill_null(DECLARED).to_numpy()
+            rows = np.flatnonzero(unit != DECLARED)
+            unknown = rows[np.isnan(screen[:, rows]).any(axis=0)]
+            if unknown.size:
+                what = "pixels" if unit[unknown[0]] == PIXELS else "shares of the screen"
+                text = (
+                    f": the prediction is in {what} and the recording has no screen size to put them into {self.space}"
+                )
+                raise matched.predicted.wrong(int(answers[unknown[0]]), text)
+            whole = 1000.0 if self.space == "per_mille" else 1.0
+            factor = np.where(unit[rows] == PIXELS, whole / screen[:, rows], screen[:, rows])
+            points[2 * end : 2 * end + 2, rows] *= factor
+        return points
+
+    def _refuse_outside(self, batch: GuiBatch, matched: Matched, low: int, predicted: pa.Table) -> None:
+        """Half a point, or a value outside the declared space, in an episode or a structured action."""
+        structured = predicted.column("structured").fill_null(False).to_numpy()
+        every, rows = np.ones(batch.n, dtype=np.bool_), np.arange(batch.n)
+        for points, place, chosen, side, row_of in (
+            (batch.target, rows, every, matched.recorded, matched.recorded_row),
+            (batch.boxes.T, batch.box_row, every, matched.recorded, matched.recorded_row),
+            (batch.point, rows, structured, matched.predicted, matched.predicted_row),
+        ):
+            screen = batch.screen[:, place]
+            gap = np.isnan(points)
+            half = (gap[0] != gap[1]) | (gap[2] != gap[3])
+            bad = np.flatnonzero((half | ~inside(self.space, points, screen)) & chosen[place])
+            if bad.size:
+                first = int(bad[0])
+                text = (
+                    "has one coordinate of a point without the other"
+                    if half[first]
+                    else outside_words(self.space, points[:, first], screen[:, first]) + " (--space)"
+                )
+                row = int(row_of[low + place[first]])
+                raise side.wrong(row, f", step {side.table.column('step')[row].as_py()}: {text}")
+
+
+def table(steps: Steps, decided: Mapping[str, pa.Array]) -> pa.Table:
     """The rows of one batch."""
-    batch, n = read.batch, read.batch.n
-    row = pa.array(read.row)
-    steps = pa.array(read.steps)
-    return pa.Table.from_arrays(
-        [
-            pc.binary_join_element_wise(read.episodes.take(row), steps.cast(pa.string()), "#"),
-            coded(np.zeros(n), [model], np.int32),
-            pa.DictionaryArray.from_arrays(row, read.episodes),
-            steps,
-            _spread(read.scenarios, row),
-            _spread(read.platforms, row),
-            coded(batch.status, STATUSES, np.int32),
-            *(decided[name] for name in ("bucket", "verdict", "cites")),
-            coded(batch.kind, batch.types, np.int32),
-            batch.words.dictionary_encode(),
-            *(pa.array(column, from_pandas=True) for column in (*batch.target, *batch.point, *batch.screen)),
-            _boxes(batch),
-            *(batch.element, batch.said_element, batch.argument, batch.said_argument),
-            decided["distance"],
-            _milestone_texts(batch),
-            read.self_reports,
-            read.outcomes.take(row),
-        ],
-        schema=SCHEMA,
-    )
+    columns = {**steps.columns, **decided}
+    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-def outputs(read: ReadBatch) -> pa.Table:
+def _outputs(texts: pa.ChunkedArray, screenshots: pa.ChunkedArray) -> pa.Table:
     """The raw texts, each cut at a bound (a structured action stands in the samples already), and the screenshots' names."""
-    characters = pc.utf8_length(read.texts)
-    long = pc.max(characters).as_py() or 0
-    texts = read.texts if long <= TEXT_LIMIT else pc.utf8_slice_codeunits(read.texts, 0, TEXT_LIMIT)
+    characters = pc.utf8_length(texts).cast(pa.int64())
     return pa.table(
         {
-            "response": texts,
-            "characters": characters.cast(pa.int64()),
-            "screenshot": read.screenshots.dictionary_encode(),
+            "response": cut(texts, TEXT_LIMIT),
+            "characters": characters,
+            "screenshot": screenshots.dictionary_encode(),
         }
     )
 
 
 def restore(samples: pa.Table, types: tuple[str, ...], space: str) -> GuiBatch:
-    """The batch as it was, from what is stored."""
+    """The batch from what is stored."""
     boxes = samples.column("boxes").combine_chunks()
-    counts = boxes.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) // 4
-    flat = np.asarray(boxes.flatten().to_numpy(zero_copy_only=False), dtype=float)
-    milestones = {
-        index: _milestones.decode(text)
-        for index, text in enumerate(samples.column("milestones").to_pylist())
-        if text is not None
-    }
-    words = _strings(samples, "said_type")
+    milestones = texts_by_row(samples.column("milestones"))
     return GuiBatch(
         types=types,
         space=space,
         status=codes(samples, "status", STATUSES).astype(np.uint8),
-        kind=places_in(types, _strings(samples, "type")),
-        said=places_in(types, words),
-        words=words,
+        kind=_places(samples, "type", types),
+        said=_places(samples, "said_type", types),
+        words=_strings(samples, "said_type"),
         target=np.stack([floats(samples, name) for name in POINTS]),
         point=np.stack([floats(samples, name) for name in _SAID]),
-        screen=np.stack([floats(samples, name) for name in ("screen_width", "screen_height")]),
-        boxes=flat.reshape(-1, 4),
-        box_row=np.repeat(np.arange(samples.num_rows), counts),
-        element=_strings(samples, "element"),
-        said_element=_strings(samples, "said_element"),
-        argument=_strings(samples, "argument"),
-        said_argument=_strings(samples, "said_argument"),
-        milestones=milestones,
+        screen=np.stack([floats(samples, name) for name in _SCREEN]),
+        boxes=np.asarray(boxes.flatten().to_numpy(zero_copy_only=False), dtype=float).reshape(-1, 4),
+        box_row=np.repeat(np.arange(samples.num_rows), box_counts(boxes)),
+        **{name: _strings(samples, name) for name in ("element", "said_element", "argument", "said_argument")},
+        milestones={row: MILESTONES.decode(text) for row, text in milestones.items()},
     )
 
 
@@ -147,34 +226,21 @@ def reread(samples: pa.Table, outputs: pa.Table, reader: RowReader) -> list[str]
     return problems
 
 
-def words(samples: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The words of a dictionary column, None last, and the place of each row's word."""
-    column = samples.column(name).combine_chunks()
-    listed = column.dictionary.to_pylist()
-    return [*listed, None], column.indices.fill_null(len(listed)).to_numpy().astype(np.int64)
-
-
-def _boxes(batch: GuiBatch) -> pa.ListArray:
-    """The boxes of each step, end to end; null where it has none."""
-    counts = np.bincount(batch.box_row, minlength=batch.n)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32) * 4
-    mask = pa.array(counts == 0)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), pa.array(np.ascontiguousarray(batch.boxes).ravel()), mask=mask
-    )
-
-
-def _spread(values: pa.StringArray, row: pa.Array) -> pa.DictionaryArray:
+def _spread(values: pa.ChunkedArray, row: pa.Array) -> pa.DictionaryArray:
     """One word an episode, spread over its steps."""
-    by_episode = values.dictionary_encode()
+    by_episode = values.combine_chunks().dictionary_encode()
     return pa.DictionaryArray.from_arrays(by_episode.indices.take(row), by_episode.dictionary)
 
 
-def _milestone_texts(batch: GuiBatch) -> pa.StringArray:
-    texts: list[str | None] = [None] * batch.n
-    for index, wanted in batch.milestones.items():
-        texts[index] = msgspec.json.encode(wanted).decode()
-    return pa.array(texts, pa.string()) if batch.milestones else pa.nulls(batch.n, pa.string())
+def _milestone_texts(milestones: Mapping[int, list[Milestone]], low: int, high: int) -> pa.StringArray:
+    texts = {row: msgspec.json.encode(wanted).decode() for row, wanted in milestones.items() if low <= row < high}
+    return few([texts.get(row) for row in range(low, high)], pa.string())
+
+
+def _places(samples: pa.Table, name: str, types: tuple[str, ...]) -> NDArray[np.int16]:
+    """A column of types as places in `types`, −1 for none of them."""
+    places = places_in(samples, name, types)
+    return np.where(places < len(types), places, -1).astype(np.int16)
 
 
 def _strings(samples: pa.Table, name: str) -> pa.StringArray:
