@@ -32,10 +32,10 @@ _RATES = (
 
 
 def build(
-    whole: Partial, estimates: dict[str, Estimate], slices: dict[str, dict[str, Estimate]], config: GuiConfig
+    whole: Partial, estimates: dict[str, Estimate], types: dict[str, dict[str, Estimate]], config: GuiConfig
 ) -> list[Spec]:
     """All charts, as plain data."""
-    drawn = [rates(estimates, config.model), strips(whole.strips, len(whole.episodes)), by_type(slices)]
+    drawn = [rates(estimates, config.model), strips(whole.strips, len(whole.episodes)), by_type(types)]
     return [*drawn, distances(whole.distances, config.click_radius)] if whole.distances.size else drawn
 
 
@@ -92,17 +92,16 @@ def strips(episode_strips: list[tuple[str, str | None, list[int], list[int]]], e
     return chart(__package__, "episodes", rows=rows, shown=shown, width=width, outcomes=list(OUTCOMES))
 
 
-def by_type(slices: dict[str, dict[str, Estimate]]) -> Spec:
+def by_type(types: dict[str, dict[str, Estimate]]) -> Spec:
     """Type accuracy and fully correct steps by recorded type."""
     labels = {"action_type_accuracy": "right type", "fully_correct_rate": "fully correct"}
     rows = [
         {
-            "type": f"{where.removeprefix('action_type=')} (n={estimates['action_type_accuracy'].n})",
+            "type": f"{kind} (n={estimates['action_type_accuracy'].n})",
             "measure": label,
             "value": estimates[name].value,
         }
-        for where, estimates in slices.items()
-        if where.startswith("action_type=")
+        for kind, estimates in types.items()
         for name, label in labels.items()
     ]
     return chart(__package__, "action_types", "action types", rows=rows)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -80,8 +81,8 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
     types = batch.types
     matched = batch.status != UNMATCHED
     names, code = distinct_words(samples, "episode")
-    first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])) if code.size else np.zeros(0, np.int64)
-    place = np.cumsum(np.concatenate([[True], code[1:] != code[:-1]])) - 1 if code.size else code
+    begins = np.append(True, code[1:] != code[:-1])[: code.size]
+    first, place = np.flatnonzero(begins), np.cumsum(begins) - 1
     known = np.bincount(place, weights=matched, minlength=first.size) > 0
     kept = np.flatnonzero(known)
     renumber = np.cumsum(known) - 1
@@ -128,33 +129,23 @@ def _sums(values: Floats, groups: Ints, size: int) -> Floats:
 
 def merge(partials: Sequence[Partial]) -> Partial:
     """All partials as one, in their order; every episode stands in one of them."""
-    shift = np.cumsum([0, *(len(part.episodes) for part in partials)])
-    whole = hashlib.sha256()
-    for part in partials:
-        whole.update(part.dataset)
-
-    def joined(name: str) -> NDArray[np.generic]:
-        return np.concatenate([getattr(part, name) for part in partials])
-
+    merged: dict[str, Any] = {each.name: [getattr(part, each.name) for part in partials] for each in fields(Partial)}
+    shift = np.cumsum([0, *map(len, merged["episodes"])])
+    for name, values in merged.items():
+        if isinstance(values[0], list):
+            merged[name] = list(chain.from_iterable(values))
+        elif isinstance(values[0], np.ndarray):
+            merged[name] = np.concatenate(values)
+    merged |= {name: sum(getattr(part, name) for part in partials) for name in ("buckets", "fits", "unmatched")}
     return Partial(
-        episodes=[name for part in partials for name in part.episodes],
-        scenarios=[name for part in partials for name in part.scenarios],
-        platforms=[name for part in partials for name in part.platforms],
-        cell_episode=np.concatenate([part.cell_episode + by for part, by in zip(partials, shift, strict=False)]),
-        buckets=np.sum([part.buckets for part in partials], axis=0),
-        fits=np.sum([part.fits for part in partials], axis=0),
-        unmatched=sum(part.unmatched for part in partials),
-        unmatched_names=sorted(name for part in partials for name in part.unmatched_names)[:LISTED],
-        strips=sorted(strip for part in partials for strip in part.strips)[:STRIPS],
-        misses=sorted((miss for part in partials for miss in part.misses), key=_farthest)[:LISTED],
-        dataset=whole.digest(),
-        **{
-            name: joined(name)
-            for name in (
-                *("steps", "milestones", "unreached", "free_milestones", "outcomes", "self_reports"),
-                *("cell_kind", "cells", "cell_distance", "distances"),
-            )
-        },  # type: ignore[arg-type]
+        **merged
+        | {
+            "cell_episode": np.concatenate([part.cell_episode + by for part, by in zip(partials, shift, strict=False)]),
+            "unmatched_names": sorted(merged["unmatched_names"])[:LISTED],
+            "strips": sorted(merged["strips"])[:STRIPS],
+            "misses": sorted(merged["misses"], key=lambda miss: (-miss.distance, miss.sample))[:LISTED],
+            "dataset": hashlib.sha256(b"".join(merged["dataset"])).digest(),
+        }
     )
 
 
@@ -224,10 +215,6 @@ def _misses(samples: pa.Table, batch: GuiBatch, evidence: Evidence) -> list[Miss
         Miss(float(batch.distance[0, row]), names[row].as_py(), scenarios[row].as_py(), *places)
         for row, places in zip(farthest.tolist(), batch.places(farthest), strict=True)
     ]
-
-
-def _farthest(miss: Miss) -> tuple[float, str]:
-    return -miss.distance, miss.sample
 
 
 def _of_episodes(samples: pa.Table, name: str, rows: Ints) -> list[str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from adjudge.protocols.gui.spaces import (
     as_boxes,
     divisors,
     inside,
+    likely_spaces,
     others,
     outside_words,
     to_corners,
@@ -31,7 +33,6 @@ from adjudge.readers.gui.model import Shape
 from adjudge.readers.gui.screenspot import GroundingRecord, grounding_record
 
 EXPECTED = "expected a grounding record: `bbox`, and `point`, `pred` or `candidates`"
-FEWEST_OUTSIDE = 2
 _LISTS = pa.list_(pa.float64())
 FLAGS = ("by_position", "clipped", "ranked")
 """Named by its position, a box clipped, candidates given."""
@@ -48,18 +49,11 @@ class GroundingReader:
     def read(self, block: Block) -> pa.Table:
         """A row a record."""
         rows = block.each(lambda line, text: self._row(block, line, text), EXPECTED)
-        clipped = [row for row in rows if row["clipped"]]
-        other = Counter(space for row in clipped for space in row.pop("fits"))
-        for row in rows:
-            row.pop("fits", None)
-        if (
-            len(clipped) >= FEWEST_OUTSIDE
-            and 2 * len(clipped) > len(rows)
-            and other
-            and max(other.values()) == len(clipped)
-        ):
-            likely = " or ".join(space for space, count in other.items() if count == len(clipped))
-            what = f"{len(clipped)} of {len(rows)} boxes reach beyond --space {self.space}; they fit {likely}"
+        clipped = sum(row["clipped"] for row in rows)
+        fits = Counter(space for row in rows for space in row["fits"])
+        likely = likely_spaces(fits, len(rows))
+        if likely and max(fits.values()) == clipped:
+            what = f"{clipped} of {len(rows)} boxes reach beyond --space {self.space}; they fit {likely}"
             raise InputError(f"{what}. Nothing was judged; give the space they are in.", file=block.path)
         return pa.Table.from_pylist(rows, schema=self.schema)
 
@@ -80,10 +74,7 @@ class GroundingReader:
         position = line + self._at_line[block.file, line]  # records of one document share its line
         self._at_line[block.file, line] += 1
         screen = np.full(2, np.nan) if record.img_size is None else np.array(record.img_size, dtype=float)
-        try:
-            boxes, corners = self._recorded(record, screen)
-        except ValueError as error:
-            raise Shape(str(error)) from None
+        boxes, corners = self._recorded(record, screen)
         answer = record.point if record.point is not None else record.pred
         ranked = record.candidates or ([] if answer is None else [answer])
         best = answer if answer is not None else (ranked[0] if ranked else None)
@@ -108,16 +99,14 @@ class GroundingReader:
         """The recorded boxes as they are, and as much of them as lies on the screen."""
         boxes = as_boxes(record.bbox)
         if not boxes:
-            raise ValueError("bbox is empty, so there is nothing to find")
+            raise Shape("bbox is empty, so there is nothing to find")
         as_recorded = self._corners(boxes)
         high = np.tile(divisors(self.space, screen.reshape(2, 1))[:, 0], 2)
         corners = np.clip(as_recorded, 0.0, np.where(np.isnan(high), np.inf, high))
         gone = (corners[:, 0] >= corners[:, 2]) & (as_recorded[:, 0] < as_recorded[:, 2])
         gone |= (corners[:, 1] >= corners[:, 3]) & (as_recorded[:, 1] < as_recorded[:, 3])
         if gone.any():
-            raise ValueError(
-                outside_words(self.space, as_recorded[int(np.flatnonzero(gone)[0])], screen) + " (--space)"
-            )
+            raise Shape(outside_words(self.space, as_recorded[int(np.flatnonzero(gone)[0])], screen) + " (--space)")
         return as_recorded, corners
 
     def _corners(self, boxes: list[list[float]]) -> Floats:
@@ -187,6 +176,10 @@ class GroundingBatch:
         first, last = np.searchsorted(rows, (row, row + 1))
         return "; ".join(shown_numbers(box, "[]") for box in corners[first:last].tolist())
 
+    def point_of(self, row: int) -> str:
+        """The answer to a record, for people."""
+        return shown_numbers(self.point[:, row], "()")
+
     @cached_property
     def hit(self) -> Mask:
         """Which answers lie in a recorded box, edges included."""
@@ -243,51 +236,40 @@ class GroundingContext:
 
 def grounding_rules() -> list[Rule]:
     """The rules on one record: there is an answer, in the space, in the box."""
-
-    def answered(batch: GroundingBatch) -> Finding:
-        failed = ~batch.answered[None]
-        return Finding(failed, failed)
-
-    def in_space(batch: GroundingBatch) -> Finding:
-        failed = (batch.answered & ~batch.in_space)[None]
-        screens = batch.screen
-        details = {
-            (0, row): outside_words(batch.space, batch.point[:, row], screens[:, row])
-            for row in np.flatnonzero(failed[0]).tolist()
-        }
-        return Finding(failed, failed, details=details)
-
-    def hits(batch: GroundingBatch) -> Finding:
-        failed = (batch.answered & ~batch.hit)[None]
-        details = {
-            (0, row): f"the point is {shown_numbers(batch.point[:, row], '()')}, the box {batch.boxes_of(row)}"
-            for row in np.flatnonzero(failed[0]).tolist()
-        }
-        return Finding(failed, failed, details=details)
-
-    needs = ("grounding.answer",)
     return [
         Rule(
             code="grounding.answer",
             title="there is an answer",
             passed="there is an answer",
             failed="there is no answer",
-            check=answered,
+            check=lambda batch: Finding(~batch.answered[None], ~batch.answered[None]),
         ),
         Rule(
             code="grounding.space",
             title="the answer lies in the declared space",
-            needs=needs,
+            needs=("grounding.answer",),
             passed="the answer lies in the declared space",
             failed="{why}",
-            check=in_space,
+            check=lambda batch: _wrong(
+                batch,
+                ~batch.in_space,
+                lambda row: outside_words(batch.space, batch.point[:, row], batch.screen[:, row]),
+            ),
         ),
         Rule(
             code="grounding.hit",
             title="the point lies in the recorded box, edges included",
-            needs=needs,
+            needs=("grounding.answer",),
             passed="the point lies in the recorded box",
             failed="the point does not lie in the recorded box. {why}",
-            check=hits,
+            check=lambda batch: _wrong(
+                batch, ~batch.hit, lambda row: f"the point is {batch.point_of(row)}, the box {batch.boxes_of(row)}"
+            ),
         ),
     ]
+
+
+def _wrong(batch: GroundingBatch, fails: Mask, why: Callable[[int], str]) -> Finding:
+    """The answers that fail, each with the reason."""
+    failed = (batch.answered & fails)[None]
+    return Finding(failed, failed, details={(0, row): why(row) for row in np.flatnonzero(failed[0]).tolist()})

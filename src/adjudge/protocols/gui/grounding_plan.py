@@ -19,7 +19,6 @@ from adjudge.evidence.vocabulary import BUCKETS, Severity
 from adjudge.protocols.base import Input, Judged, Measured, Named, Partition
 from adjudge.protocols.common.columns import coded
 from adjudge.protocols.common.plan import BatchPlan
-from adjudge.protocols.gui.batch import shown_numbers
 from adjudge.protocols.gui.config import grounding_config_of
 from adjudge.protocols.gui.grounding import COLUMNS, EXPECTED, FLAGS, GroundingBatch, GroundingContext, GroundingReader
 from adjudge.protocols.gui.spaces import Floats, Mask
@@ -132,7 +131,7 @@ class GroundingPlan(BatchPlan):
             outside=batch.answered & ~batch.in_space,
             **{name: samples.column(name).to_numpy() for name in FLAGS},
             slices={key: samples.column(f"{_PREFIX}{key}").to_pylist() for key in self.settings.slices},
-            misses=[(names[row], batch.boxes_of(row), shown_numbers(batch.point[:, row], "()")) for row in missed],
+            misses=[(names[row], batch.boxes_of(row), batch.point_of(row)) for row in missed],
             digest=hashlib.sha256("\n".join(names).encode()).digest(),
         )
 
@@ -171,20 +170,18 @@ class GroundingPlan(BatchPlan):
         n = int(chosen.sum())
         rank, ious = every["rank"][chosen], every["iou"][chosen]
         ious = ious[~np.isnan(ious)]
-        ranked = every["ranked"][chosen].any()
-        named = [Named("top1_hit_rate", where, wilson(int(every["hit"][chosen].sum()), n))]
+        estimates = {"top1_hit_rate": wilson(int(every["hit"][chosen].sum()), n)}
         for k in self.settings.k:
-            oracle = wilson(int(((rank >= 0) & (rank < k)).sum()), n)
-            none = Estimate.null("no record has candidates", method="wilson")
-            named.append(Named(f"oracle_at_{k}", where, oracle if ranked else none))
-        mean = (
-            bootstrap.mean(
-                ious, seed=self.settings.seed, stream=f"gui/iou/{where or 'all'}", resamples=self.settings.resamples
+            estimates[f"oracle_at_{k}"] = (
+                wilson(int(((rank >= 0) & (rank < k)).sum()), n)
+                if every["ranked"][chosen].any()
+                else Estimate.null("no record has candidates", method="wilson")
             )
-            if ious.size
-            else Estimate.null("no answer is a box", method="bootstrap")
-        )
-        return [*named, Named("mean_iou", where, mean)]
+        drawing: bootstrap.Drawing = {"seed": self.settings.seed, "resamples": self.settings.resamples}
+        drawing["stream"] = f"gui/iou/{where or 'all'}"
+        null = Estimate.null("no answer is a box", method="bootstrap")
+        estimates["mean_iou"] = bootstrap.mean(ious, **drawing) if ious.size else null
+        return [Named(name, where, estimate) for name, estimate in estimates.items()]
 
 
 def _notes(every: Mapping[str, NDArray[Any]]) -> list[str]:

@@ -138,8 +138,12 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
     estimates = numbers.of_run()
     slices = numbers.slices()
     named = [Named(name, "", estimate) for name, estimate in estimates.items()]
-    for where, estimates_of_slice in slices.items():
-        named += [Named(name, where, estimate) for name, estimate in estimates_of_slice.items()]
+    named += [
+        Named(name, f"{by}={value}", estimate)
+        for by, values in slices.items()
+        for value, estimates_of_slice in values.items()
+        for name, estimate in estimates_of_slice.items()
+    ]
     broken, others = broken_scenarios(whole, types), baselines(whole, types)
     measured = Measured(
         estimates=named,
@@ -147,18 +151,12 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
         digests={"dataset": whole.dataset.hex()},
         metrics=numbers.metrics(estimates),
         top={
-            "config_path": config.config_path,
-            "backend": config.backend,
-            "dsl_mode": config.dsl_mode,
-            "click_radius": config.click_radius,
-            "space": config.space,
+            **{name: getattr(config, name) for name in ("config_path", "backend", "dsl_mode", "click_radius", "space")},
             **{
-                f"metrics_by_{name}": {
-                    where.removeprefix(f"{name}="): _slice_metrics(estimates_of_slice)
-                    for where, estimates_of_slice in slices.items()
-                    if where.startswith(f"{name}=")
+                f"metrics_by_{by}": {
+                    value: _slice_metrics(estimates_of_slice) for value, estimates_of_slice in values.items()
                 }
-                for name in ("action_type", "scenario", "platform")
+                for by, values in slices.items()
             },
             "baselines": others,
             "broken_scenarios": broken,
@@ -166,7 +164,7 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
             "comparable": comparable(som=config.dsl_mode == "som"),
             "dataset_columns": list(DATASET_COLUMNS),
         },
-        charts=charts.build(whole, estimates, slices, config),
+        charts=charts.build(whole, estimates, slices["action_type"], config),
         sections=gui_sections(whole, estimates, others, types, config),
     )
     measured.notes = notes_of(whole, broken, som=numbers.som)
@@ -181,6 +179,7 @@ class Numbers:
         self.m = len(whole.episodes)
         self.click = types.index("click")
         self.som = config.dsl_mode == "som"
+        self.drawing: dict[str, Any] = {"seed": config.seed, "resamples": config.resamples}
         self._columns = np.ascontiguousarray(whole.cells.T, dtype=np.float64)
         self.no_point = not whole.cells[:, PLACE["pointed"]].any()
 
@@ -205,38 +204,26 @@ class Numbers:
 
     def of_run(self) -> dict[str, Estimate]:
         """Every estimate about the whole run."""
-        click = self.whole.cell_kind == self.click
         n = self.by_episode("n")
-        estimates = self._steps(click)
-        estimates["mean_coord_error"] = self.coord_error(click, interval=True)
+        estimates = self._steps(self.whole.cell_kind == self.click, interval=True)
         estimates["click_distance_50th_percentile"] = (
             quantile(self.whole.distances, 0.5)
             if self.whole.distances.size
             else Estimate.null(self._no_distance(), method="order statistics")
         )
         estimates |= self._episodes(np.ones(self.m, dtype=bool))
-        for name, column in (
-            ("mean_episode_progress", "right"),
-            ("mean_episode_step_score", "scored"),
-            ("mean_episode_full_score", "full"),
-        ):
-            estimates[name] = bootstrap.mean(
-                self.by_episode(column) / n,
-                seed=self.config.seed,
-                stream=f"gui/{name}",
-                resamples=self.config.resamples,
-            )
+        for column, name in _MEANS.items():
+            estimates[name] = bootstrap.mean(self.by_episode(column) / n, stream=f"gui/{name}", **self.drawing)
         return estimates
 
-    def _steps(self, click: Mask, cells: Mask | None = None) -> dict[str, Estimate]:
-        """The shares of steps; `click` are the cells of click steps."""
+    def _steps(self, click: Mask, cells: Mask | None = None, *, interval: bool = False) -> dict[str, Estimate]:
+        """The shares of steps, and the distance of clicks; `click` are the cells of click steps."""
         som = SOM if self.som else None
-        attempted = som or self._no_distance()
         return {
             "action_type_accuracy": self.rate("right", "n", cells, "no steps"),
             "step_score": self.rate("scored", "n", cells, "no steps"),
             "fully_correct_rate": self.rate("full", "n", cells, "no steps"),
-            "click_hit_rate": self.rate("hits", "pairs", click, attempted),
+            "click_hit_rate": self.rate("hits", "pairs", click, self._no_distance()),
             "click_hit_rate_all": self._hits_of_all(click),
             "bbox_hit_rate": Estimate.null("no prediction of the file has a point", method="wilson")
             if self.no_point and not self.som
@@ -245,6 +232,7 @@ class Numbers:
             "element_accuracy": self.rate("element_right", "on_element", cells, "no step has a recorded element")
             if self.som
             else Estimate.null("points are judged, not elements (coordinate mode)", method="wilson"),
+            "mean_coord_error": self.coord_error(click, interval=interval),
         }
 
     def _hits_of_all(self, click: Mask) -> Estimate:
@@ -263,18 +251,14 @@ class Numbers:
         n = int(pairs.sum())
         if not n:
             return Estimate.null(self._no_distance(), method="cluster bootstrap")
+        distances = self.whole.cell_distance[click]
         if not interval:
-            value = rounded(total(self.whole.cell_distance[click]), n)
-            return Estimate(value=value, n=n, method="mean; its interval stands with the whole run")
-        sums = np.bincount(self.whole.cell_episode[click], weights=self.whole.cell_distance[click], minlength=self.m)
+            return Estimate(
+                value=rounded(total(distances), n), n=n, method="mean; its interval stands with the whole run"
+            )
+        sums = np.bincount(self.whole.cell_episode[click], weights=distances, minlength=self.m)
         return bootstrap.ratio_of_sums(
-            sums[pairs > 0],
-            pairs[pairs > 0],
-            seed=self.config.seed,
-            stream="gui/mean_coord_error",
-            resamples=self.config.resamples,
-            n=n,
-            unit="episode",
+            sums[pairs > 0], pairs[pairs > 0], stream="gui/mean_coord_error", n=n, unit="episode", **self.drawing
         )
 
     def _no_distance(self) -> str:
@@ -286,46 +270,46 @@ class Numbers:
 
     def _episodes(self, chosen: Mask) -> dict[str, Estimate]:
         """The shares of episodes."""
-        whole = self.whole
-        n = self.by_episode("n")
-        size = int(chosen.sum())
-        with_milestones = chosen & (whole.milestones > 0)
-        told = chosen & (whole.self_reports >= 0)
+        whole, n = self.whole, self.by_episode("n")
+
+        def rate(right: Mask, of: Mask, why: str = "no episodes") -> Estimate:
+            count = int(of.sum())
+            return wilson(int((right & of).sum()), count) if count else Estimate.null(why, method="wilson")
+
+        outcomes = chosen & bool(self.config.outcomes)
         return {
-            "episode_success_rate": wilson(int((chosen & (self.by_episode("full") == n)).sum()), size),
-            "success_by_types_only": wilson(int((chosen & (self.by_episode("right") == n)).sum()), size),
-            "weak_episode_success_rate": wilson(
-                int((with_milestones & (whole.unreached == 0)).sum()), int(with_milestones.sum())
-            )
-            if with_milestones.any()
-            else Estimate.null("no episode has milestones", method="wilson"),
-            "state_success_rate": wilson(int((chosen & (whole.outcomes == 1)).sum()), size)
-            if self.config.outcomes
-            else Estimate.null("no outcomes were given (--outcomes)", method="wilson"),
-            "self_reported_success_rate": wilson(int((told & (whole.self_reports == 1)).sum()), int(told.sum()))
-            if told.any()
-            else Estimate.null("no prediction reports a state", method="wilson"),
+            "episode_success_rate": rate(self.by_episode("full") == n, chosen),
+            "success_by_types_only": rate(self.by_episode("right") == n, chosen),
+            "weak_episode_success_rate": rate(
+                whole.unreached == 0, chosen & (whole.milestones > 0), "no episode has milestones"
+            ),
+            "state_success_rate": rate(whole.outcomes == 1, outcomes, "no outcomes were given (--outcomes)"),
+            "self_reported_success_rate": rate(
+                whole.self_reports == 1, chosen & (whole.self_reports >= 0), "no prediction reports a state"
+            ),
         }
 
-    def slices(self) -> dict[str, dict[str, Estimate]]:
+    def slices(self) -> dict[str, dict[str, dict[str, Estimate]]]:
         """Estimates by action type, scenario and platform."""
-        by_slice: dict[str, dict[str, Estimate]] = {}
         kinds = self.whole.cell_kind
-        for kind in np.unique(kinds).tolist():
-            cells = kinds == kind
-            estimates = self._steps(cells, cells)
-            estimates["mean_coord_error"] = self.coord_error(cells, interval=False)
-            keep = {name: e for name, e in estimates.items() if e.value is not None or name in _BY_TYPE}
-            by_slice[f"action_type={self.types[kind]}"] = keep
-        for name, values in (("scenario", self.whole.scenarios), ("platform", self.whole.platforms)):
-            for value in sorted({value for value in values if value is not None}):
-                chosen = np.array([other == value for other in values])
-                cells = chosen[self.whole.cell_episode]
-                click = cells & (kinds == self.click)
-                estimates = self._steps(click, cells)
-                estimates["mean_coord_error"] = self.coord_error(click, interval=False)
-                by_slice[f"{name}={value}"] = estimates | self._episodes(chosen)
-        return by_slice
+        by_type = {self.types[kind]: self._steps(kinds == kind, kinds == kind) for kind in np.unique(kinds).tolist()}
+        return {
+            "action_type": {
+                kind: {name: e for name, e in estimates.items() if e.value is not None or name in _BY_TYPE}
+                for kind, estimates in by_type.items()
+            },
+            "scenario": self._by_value(self.whole.scenarios),
+            "platform": self._by_value(self.whole.platforms),
+        }
+
+    def _by_value(self, values: Sequence[str | None]) -> dict[str, dict[str, Estimate]]:
+        """Estimates of the episodes of each value."""
+        by_value = {}
+        for value in sorted({value for value in values if value is not None}):
+            chosen = np.array([other == value for other in values])
+            cells = chosen[self.whole.cell_episode]
+            by_value[value] = self._steps(cells & (self.whole.cell_kind == self.click), cells) | self._episodes(chosen)
+        return by_value
 
     def metrics(self, estimates: dict[str, Estimate]) -> dict[str, Any]:
         """The flat documented names: v1.0 first, then the keys beside them, then the intervals."""
@@ -360,4 +344,9 @@ def _slice_metrics(estimates: dict[str, Estimate]) -> dict[str, Any]:
     return {**episodes, "num_steps": estimates["action_type_accuracy"].n, **values}
 
 
+_MEANS = {
+    "right": "mean_episode_progress",
+    "scored": "mean_episode_step_score",
+    "full": "mean_episode_full_score",
+}
 _BY_TYPE = ("action_type_accuracy", "fully_correct_rate", "click_hit_rate", "bbox_hit_rate", "mean_coord_error")

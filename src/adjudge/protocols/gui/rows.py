@@ -31,6 +31,7 @@ from adjudge.readers.gui.model import (
     Milestone,
     Outcome,
     Prediction,
+    Shape,
     SingleStep,
 )
 from adjudge.readers.gui.screenspot import GroundingRecord
@@ -333,7 +334,7 @@ def _boxes(actions: Sequence[Action], rows: _Rows) -> tuple[Floats, Ints]:
     for row, box in enumerate(lists):
         try:
             boxes.append(as_boxes(box or ()))
-        except ValueError as error:
+        except Shape as error:
             raise rows.wrong(row, str(error)) from None
     values = [value for several in boxes for box in several for value in box]
     return np.array(values, dtype=np.float64).reshape(-1, 4), np.array([len(several) for several in boxes])

@@ -13,6 +13,7 @@ import numpy as np
 from adjudge.errors import InputError
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.counts import PLACE, Partial
+from adjudge.protocols.gui.spaces import likely_spaces
 from adjudge.readers.gui.model import SPACES
 from adjudge.runs.section import Column, Section
 from adjudge.stats.estimate import Estimate
@@ -95,9 +96,6 @@ def _baselines(estimates: Mapping[str, Estimate], others: Mapping[str, Any], mod
     )
 
 
-FEWEST_OUTSIDE = 2
-
-
 def refuse_no_match(whole: Partial, config: GuiConfig) -> None:
     """Stop when no prediction is for a recorded step."""
     missing = int(whole.cells[:, PLACE["missing"]].sum())
@@ -115,12 +113,10 @@ def refuse_other_space(whole: Partial, config: GuiConfig) -> None:
         ("episodes", "predictions"), (config.episodes, config.predictions), whole.fits.tolist(), strict=True
     ):
         other = {space: count for space, count in zip(SPACES, fits, strict=True) if space != config.space}
-        most = max(other.values())
-        if most >= FEWEST_OUTSIDE and 2 * most > pointing:
-            likely = " or ".join(space for space, count in other.items() if count == most)
+        if likely := likely_spaces(other, pointing):
             raise InputError(
-                f"{most} of {pointing} {role} with coordinates do not look like --space {config.space}; they fit {likely}. "
-                f"Nothing was judged; give the space they are in.",
+                f"{max(other.values())} of {pointing} {role} with coordinates do not look like --space {config.space}; "
+                f"they fit {likely}. Nothing was judged; give the space they are in.",
                 file=files[0],
             )
 

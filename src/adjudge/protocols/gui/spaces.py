@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.readers.gui.model import SPACES
+from adjudge.readers.gui.model import SPACES, Shape
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # 0.55 − 0.5 is not 0.05 in binary: edges and radii are inclusive up to this much.
 EDGE = 1e-9
+FEWEST_OUTSIDE = 2
 
 
 def divisors(space: str, screen: Floats) -> Floats:
@@ -50,8 +51,16 @@ def outside_words(space: str, points: Floats, screen: Floats) -> str:
     return f"coordinates {shown} lie outside the space {space} ({top}); {fit}"
 
 
+def likely_spaces(fits: Mapping[str, int], among: int) -> str:
+    """The other spaces that most of so many steps or records fit, in words; empty where they are few."""
+    most = max(fits.values(), default=0)
+    if most < FEWEST_OUTSIDE or 2 * most <= among:
+        return ""
+    return " or ".join(space for space, count in fits.items() if count == most)
+
+
 def as_boxes(bbox: Sequence[float | list[float]]) -> list[list[float]]:
-    """One box or a list of boxes, as a list of boxes; ValueError where it is neither."""
+    """One box or a list of boxes, as a list of boxes; refused where it is neither."""
     if not bbox:
         return []
     if len(bbox) == 4 and list not in map(type, bbox):
@@ -60,10 +69,10 @@ def as_boxes(bbox: Sequence[float | list[float]]) -> list[list[float]]:
     if not boxes:
         boxes = [[value for value in bbox if not isinstance(value, list)]]
     elif len(boxes) < len(bbox):
-        raise ValueError(f"bbox {list(bbox)!r} mixes numbers and boxes")
+        raise Shape(f"bbox {list(bbox)!r} mixes numbers and boxes")
     for box in boxes:
         if len(box) != 4:
-            raise ValueError(f"bbox {box!r} has {len(box)} numbers, expected 4")
+            raise Shape(f"bbox {box!r} has {len(box)} numbers, expected 4")
     return boxes
 
 
