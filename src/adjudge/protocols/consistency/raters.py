@@ -17,7 +17,7 @@ from adjudge.errors import InputError
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Variant
 from adjudge.evidence.vocabulary import BUCKETS, Scope
 from adjudge.protocols.base import Partition
-from adjudge.protocols.common.columns import coded, codes
+from adjudge.protocols.common.columns import coded, codes, few, texts_by_row
 from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, Rating, place_of, refuse, text_of, unknown_label
 from adjudge.readers.blocks import Block, what_is_wrong
 from adjudge.readers.sources import beyond, bound
@@ -67,6 +67,12 @@ class RatingBatch:
         most: NDArray[np.int64] = self.counts(k).max(axis=1, initial=0)
         return most
 
+    def minority(self) -> NDArray[np.float64]:
+        """The share of an item's ratings that are not its most common label."""
+        rated = np.maximum(self.rated(), 1)
+        shares: NDArray[np.float64] = (rated - self.most()) / rated
+        return shares
+
     def verdicts(self) -> NDArray[np.int8]:
         """AGREED, SPLIT, TOO_FEW or BAD for each item."""
         rated = self.rated()
@@ -83,71 +89,59 @@ class RatersContext:
 
 def rater_rules(context: RatersContext) -> list[Rule]:
     """The rules of an item that any number of raters labelled."""
-    rules = [_enough(), _unanimous()]
-    return [*rules, _reference(context.reference)] if context.reference is not None else rules
-
-
-def _enough() -> Rule:
-    def check(batch: RatingBatch) -> Finding:
-        failed = (batch.bad | (batch.rated() < 2))[None]
-        return Finding(
-            failed,
-            failed,
-            observed=batch.rated()[None].astype(np.float64),
-            variant=batch.bad.astype(np.int8)[None],
-            details={(0, index): text for index, text in batch.notes.items()},
-        )
-
-    return Rule(
-        code="rating.too_few",
-        title="two raters or more labelled the item",
-        passed="{observed} raters labelled the item",
-        failed="{observed} raters labelled the item; agreement needs two",
-        check=check,
-        nominal=Limits(low=2.0, critical_low=2.0),
-        variants=(Variant("rating.bad_row", "the row can be read", "the row cannot be used: {why}"),),
-    )
-
-
-def _unanimous() -> Rule:
-    def quantity(batch: RatingBatch) -> NDArray[np.float64]:
-        rated = np.maximum(batch.rated(), 1)
-        minority: NDArray[np.float64] = ((rated - batch.most()) / rated)[None]
-        return minority
-
-    return Rule(
-        code="rating.disagreement",
-        title="all raters give the item the same label",
-        scope=Scope.CROSS_FIELD,
-        needs=("rating.too_few",),
-        passed="all raters give the same label",
-        failed="a share of {observed} of the ratings is not the most common label",
-        quantity=quantity,
-        limits=Limits(high=0.0),
-    )
-
-
-def _reference(name: str) -> Rule:
-    def quantity(batch: RatingBatch) -> NDArray[np.float64]:
-        truth = batch.ratings[batch.reference]
-        others: NDArray[np.float64] = ((batch.ratings >= 0) & (batch.ratings != truth)).sum(axis=0)[None].astype(float)
-        return others
-
-    return Rule(
-        code="rating.not_reference",
-        title=f"every rater gives the label of the reference, {name}",
-        scope=Scope.CROSS_FIELD,
-        needs=("rating.too_few",),
-        passed="every rater gives the label of the reference",
-        failed="{observed} raters give another label than the reference",
-        quantity=quantity,
-        limits=Limits(high=0.0),
-        conditions=(
-            Condition(
-                lambda batch: (batch.ratings[batch.reference] >= 0)[None], "the reference did not label the item"
-            ),
+    rules = [
+        Rule(
+            code="rating.too_few",
+            title="two raters or more labelled the item",
+            passed="{observed} raters labelled the item",
+            failed="{observed} raters labelled the item; agreement needs two",
+            check=_enough,
+            nominal=Limits(low=2.0, critical_low=2.0),
+            variants=(Variant("rating.bad_row", "the row can be read", "the row cannot be used: {why}"),),
         ),
-    )
+        Rule(
+            code="rating.disagreement",
+            title="all raters give the item the same label",
+            scope=Scope.CROSS_FIELD,
+            needs=("rating.too_few",),
+            passed="all raters give the same label",
+            failed="a share of {observed} of the ratings is not the most common label",
+            quantity=lambda batch: batch.minority()[None],
+            limits=Limits(high=0.0),
+        ),
+    ]
+    if context.reference is not None:
+        reference = Rule(
+            code="rating.not_reference",
+            title=f"every rater gives the label of the reference, {context.reference}",
+            scope=Scope.CROSS_FIELD,
+            needs=("rating.too_few",),
+            passed="every rater gives the label of the reference",
+            failed="{observed} raters give another label than the reference",
+            quantity=_against_reference,
+            limits=Limits(high=0.0),
+            conditions=(
+                Condition(
+                    lambda batch: (batch.ratings[batch.reference] >= 0)[None], "the reference did not label the item"
+                ),
+            ),
+        )
+        rules.append(reference)
+    return rules
+
+
+def _enough(batch: RatingBatch) -> Finding:
+    rated, bad = batch.rated(), batch.bad
+    failed = (bad | (rated < 2))[None]
+    details = {(0, row): text for row, text in batch.notes.items()}
+    observed = rated[None].astype(np.float64)
+    return Finding(failed, failed, observed=observed, variant=bad.astype(np.int8)[None], details=details)
+
+
+def _against_reference(batch: RatingBatch) -> NDArray[np.float64]:
+    differs = (batch.ratings >= 0) & (batch.ratings != batch.ratings[batch.reference])
+    counts: NDArray[np.float64] = differs.sum(axis=0)[None].astype(float)
+    return counts
 
 
 class RatingReader:
@@ -170,25 +164,22 @@ class RatingReader:
         rows = block.decode(_decoder, EXPECTED, unreadable=unreadable)
         stem = Path(block.path).stem  # a file without raters is one rater, named as the file
         keys = [next((text_of(name) for name in (row.item, row.qid, row.id) if name is not None), None) for row in rows]
+        raters = [stem if row.rater is None else text_of(row.rater) for row in rows]
         notes = [
-            reasons.get(id(row)) or self._wrong(row, key, stem if row.rater is None else text_of(row.rater))
-            for row, key in zip(rows, keys, strict=True)
+            reasons.get(id(row)) or self._wrong(row, key, rater)
+            for row, key, rater in zip(rows, keys, raters, strict=True)
         ]
         first = next((place for place, note in enumerate(notes) if note is not None), None)
         if first is not None and not self.skip_bad:
             raise InputError(notes[first] or "", file=block.path, line=int(block.lines[first]), hint=SKIP_HINT)
-        raters = [
-            None if key is None else stem if row.rater is None else text_of(row.rater)
-            for row, key in zip(rows, keys, strict=True)
-        ]
+        codes = [-1 if note else self._code[str(row.label)] for row, note in zip(rows, notes, strict=True)]
         return pa.table(
             {
                 "key": pa.array([BAD_KEY if key is None else key for key in keys], pa.string()),
-                "group": pa.array(raters, pa.string()),
-                "code": pa.array(
-                    [-1 if note else self._code[str(row.label)] for row, note in zip(rows, notes, strict=True)],
-                    pa.int8(),
+                "group": pc.if_else(
+                    pa.array([key is not None for key in keys], pa.bool_()), pa.array(raters, pa.string()), None
                 ),
+                "code": pa.array(codes, pa.int8()),
                 "note": pa.array(notes, pa.string()),
                 "file": pa.array([block.file] * len(rows), pa.int32()),
                 "line": pa.array(block.lines),
@@ -247,13 +238,12 @@ def table(
     batch: RatingBatch, items: list[str], raters: Sequence[str], labels: Sequence[str], decided: Mapping[str, pa.Array]
 ) -> pa.Table:
     """The rows of samples.parquet: what was decided, and one column a rater."""
-    notes: list[str | None] = [batch.notes.get(index) for index in range(batch.n)]
     return pa.table(
         {
             "sample": pa.array(items, pa.string()),
             "model": coded(np.zeros(batch.n, dtype=np.int8), ("raters",)),
             **decided,
-            "note": pa.array(notes, pa.string()),
+            "note": few([batch.notes.get(row) for row in range(batch.n)], pa.string()),
             **{PREFIX + name: coded(batch.ratings[place], labels) for place, name in enumerate(raters)},
         }
     )
@@ -267,9 +257,8 @@ def raters_of(samples: pa.Table) -> tuple[str, ...]:
 def restore(samples: pa.Table, labels: Sequence[str], reference: str | None) -> RatingBatch:
     """The batch as it was, from what is stored."""
     names = raters_of(samples)
-    notes = samples.column("note").to_pylist()
     return RatingBatch(
         ratings=np.stack([codes(samples, PREFIX + name, labels) for name in names]),
         reference=None if reference is None else names.index(reference),
-        notes={index: note for index, note in enumerate(notes) if note is not None},
+        notes=texts_by_row(samples.column("note")),
     )

@@ -63,8 +63,7 @@ def partial(samples: pa.Table, batch: RatingBatch, labels: Sequence[str]) -> Rat
     rows, repeats = np.unique(counts, axis=0, return_counts=True)
     label_counts = np.stack([(ratings == code).sum(axis=1) for code in range(k)], axis=1)
     items = samples.column("sample").to_pylist()
-    size = np.maximum(batch.rated(), 1)
-    split = (size - batch.most()) / size
+    split = batch.minority()
     worst = sorted(np.flatnonzero((split > 0) & (batch.rated() > 1)).tolist(), key=lambda i: (-split[i], items[i]))
     return RatersPartial(
         raters=names,

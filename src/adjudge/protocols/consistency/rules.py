@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,117 +33,46 @@ def build(context: PairContext | RatersContext) -> list[Rule]:
     """All rules, in the order in which their atoms stand."""
     if isinstance(context, RatersContext):
         return rater_rules(context)
-    return [_complete(), *_red_flags(context.flags), _citations(), *_labels(), _refusal(), *_hygiene(context)]
-
-
-RULES = RuleSet("consistency", "consistency", build)
-DECIDING = {
-    "hard_flag": ("red_flag",),
-    "citations": ("citation.out_of_scope",),
-    "scholar": ("label.scholar_acceptable",),
-    "auditor": ("label.auditor_valid",),
-    "claim": ("refusal.other_claim",),
-}
-"""The rules behind each input of a policy, by code or family: what a verdict that reads the input cites."""
-
-
-def _complete() -> Rule:
-    def check(batch: PairBatch) -> Finding:
-        failed = (batch.status != encoding.PAIRED)[None]
-        return Finding(
-            failed,
-            failed,
-            variant=np.maximum(batch.status - 1, 0)[None],
-            details={(0, index): text for index, text in batch.notes.items()},
-        )
-
-    return Rule(
-        code="pair.only_scholar",
-        title="both agents labelled the item",
-        passed="both agents labelled the item",
-        failed="only the scholar labelled the item",
-        check=check,
-        variants=(
-            Variant("pair.only_auditor", "the scholar labelled the item", "only the auditor labelled the item"),
-            Variant("pair.bad_row", "the row can be read", "the row cannot be used: {why}"),
-            Variant(
-                "pair.unknown_answer", "an answer belongs to a labelled item", "the answer belongs to no labelled item"
-            ),
-        ),
-    )
-
-
-def _simple(
-    code: str, passed: str, failed: str, fails: Callable[[PairBatch], Mask], *, critical: bool = True, **more: Any
-) -> Rule:
-    """A rule that holds or not, without a measured quantity; its title is what it says when it passes, unless given."""
-
-    def check(batch: PairBatch) -> Finding:
-        failures = np.atleast_2d(fails(batch))
-        return Finding(failures, failures if critical else np.zeros_like(failures))
-
-    return Rule(code=code, passed=passed, failed=failed, check=check, needs=_PAIR, **{"title": passed, **more})
-
-
-def _says(column: str, otherwise: str) -> Condition:
-    """Where a column of the batch says anything."""
-    return Condition(lambda batch: (getattr(batch, column) != encoding.ABSENT)[None], otherwise)
-
-
-def _red_flags(names: Sequence[str]) -> list[Rule]:
+    has_reason = Condition(lambda batch: batch.reason_length != encoding.ABSENT, "the agent gave no reason")
     return [
-        _simple(
-            f"red_flag.{name}",
-            f"{name} is not raised",
-            f"{name} is raised",
-            lambda batch, flag=flag: batch.flags[flag] == 1,  # type: ignore[misc]
-            title=f"the flag {name} is not raised",
-            conditions=(
-                Condition(
-                    lambda batch, flag=flag: (batch.flags[flag] != encoding.ABSENT)[None],  # type: ignore[misc]
-                    "the row does not carry this flag",
+        Rule(
+            code="pair.only_scholar",
+            title="both agents labelled the item",
+            passed="both agents labelled the item",
+            failed="only the scholar labelled the item",
+            check=_complete,
+            variants=(
+                Variant("pair.only_auditor", "the scholar labelled the item", "only the auditor labelled the item"),
+                Variant("pair.bad_row", "the row can be read", "the row cannot be used: {why}"),
+                Variant(
+                    "pair.unknown_answer",
+                    "an answer belongs to a labelled item",
+                    "the answer belongs to no labelled item",
                 ),
             ),
-        )
-        for flag, name in enumerate(names)
-    ]
-
-
-def _citations() -> Rule:
-    def check(batch: PairBatch) -> Finding:
-        failed = (batch.citations >= _OUT)[None]
-        return Finding(
-            failed,
-            failed,
-            observed=batch.out_of_scope[None].astype(np.float64),
-            variant=(batch.citations == _UNVERIFIABLE).astype(np.int8)[None],
-        )
-
-    return Rule(
-        code="citation.out_of_scope",
-        title="every citation is among the retrieved ids",
-        scope=Scope.CROSS_FIELD,
-        needs=_PAIR,
-        passed="every citation is among the retrieved ids",
-        failed="{observed} citations are not among the retrieved ids",
-        check=check,
-        nominal=Limits(high=0.0, critical_high=0.0),
-        conditions=(
-            Condition(lambda batch: (batch.answered == 1)[None], "there is no answer to check"),
-            Condition(lambda batch: (batch.citations != 0)[None], "the answer cites nothing"),
         ),
-        variants=(
-            Variant(
-                "citation.unverifiable",
-                "the retrieved ids are given where there are citations",
-                "{observed} citations cannot be verified: retrieved_ids are absent",
+        *(_red_flag(place, name) for place, name in enumerate(context.flags)),
+        Rule(
+            code="citation.out_of_scope",
+            title="every citation is among the retrieved ids",
+            scope=Scope.CROSS_FIELD,
+            needs=_PAIR,
+            passed="every citation is among the retrieved ids",
+            failed="{observed} citations are not among the retrieved ids",
+            check=_citations,
+            nominal=Limits(high=0.0, critical_high=0.0),
+            conditions=(
+                Condition(lambda batch: (batch.answered == 1)[None], "there is no answer to check"),
+                Condition(lambda batch: (batch.citations != 0)[None], "the answer cites nothing"),
+            ),
+            variants=(
+                Variant(
+                    "citation.unverifiable",
+                    "the retrieved ids are given where there are citations",
+                    "{observed} citations cannot be verified: retrieved_ids are absent",
+                ),
             ),
         ),
-    )
-
-
-def _labels() -> list[Rule]:
-    return [
         _simple(
             "label.scholar_acceptable",
             "the scholar says VALID or NOT_IN_CONTEXT",
@@ -164,37 +93,25 @@ def _labels() -> list[Rule]:
             critical=False,
             scope=Scope.CROSS_FIELD,
         ),
-    ]
-
-
-def _refusal() -> Rule:
-    def check(batch: PairBatch) -> Finding:
-        refuses = (batch.scholar == _NOT_IN_CONTEXT) | (batch.auditor == _NOT_IN_CONTEXT)
-        token = batch.claim == encoding.REFUSAL_CLAIM
-        cited = token & (batch.citations != 0)
-        failed = ((refuses & ~token) | cited)[None]
-        return Finding(failed, np.zeros_like(failed), variant=cited.astype(np.int8)[None])
-
-    return Rule(
-        code="refusal.other_claim",
-        title=f"a refusal is exactly the token '{encoding.REFUSAL}'",
-        scope=Scope.CROSS_FIELD,
-        needs=_PAIR,
-        passed=f"the claim is '{encoding.REFUSAL}' byte for byte where it refuses, and only there",
-        failed=f"an agent says NOT_IN_CONTEXT, but the claim is not '{encoding.REFUSAL}' byte for byte",
-        check=check,
-        conditions=(Condition(lambda batch: (batch.claim != encoding.NO_CLAIM)[None], "there is no claim to check"),),
-        variants=(
-            Variant(
-                "refusal.with_citations", "a refusal cites nothing", f"the claim is '{encoding.REFUSAL}', yet it cites"
+        Rule(
+            code="refusal.other_claim",
+            title=f"a refusal is exactly the token '{encoding.REFUSAL}'",
+            scope=Scope.CROSS_FIELD,
+            needs=_PAIR,
+            passed=f"the claim is '{encoding.REFUSAL}' byte for byte where it refuses, and only there",
+            failed=f"an agent says NOT_IN_CONTEXT, but the claim is not '{encoding.REFUSAL}' byte for byte",
+            check=_refusal,
+            conditions=(
+                Condition(lambda batch: (batch.claim != encoding.NO_CLAIM)[None], "there is no claim to check"),
+            ),
+            variants=(
+                Variant(
+                    "refusal.with_citations",
+                    "a refusal cites nothing",
+                    f"the claim is '{encoding.REFUSAL}', yet it cites",
+                ),
             ),
         ),
-    )
-
-
-def _hygiene(context: PairContext) -> list[Rule]:
-    has_reason = Condition(lambda batch: batch.reason_length != encoding.ABSENT, "the agent gave no reason")
-    return [
         _simple(
             "evidence.same_digest",
             "both evidence digests are equal",
@@ -251,32 +168,92 @@ def _hygiene(context: PairContext) -> list[Rule]:
             critical=False,
             scope=Scope.CROSS_FIELD,
         ),
-        _seeding(),
+        Rule(
+            code="seed.unstable",
+            title="a model's label can be reproduced: temperature 0, a seed, or votes",
+            scope=Scope.FIELD,
+            slots=_BOTH,
+            needs=_PAIR,
+            passed="the {field} gives temperature 0, a seed or votes",
+            failed="the {field} is a model without temperature 0, seed or votes",
+            check=_seeding,
+            conditions=(
+                Condition(
+                    lambda batch: batch.seeding != encoding.NOT_A_MODEL, "nothing says that the agent is a model"
+                ),
+            ),
+            variants=(
+                Variant(
+                    "seed.votes_contradict_label",
+                    "the label is the strict majority of the votes",
+                    "the {field}'s label is not the strict majority of its votes; the votes count",
+                ),
+            ),
+        ),
     ]
 
 
-def _seeding() -> Rule:
-    def check(batch: PairBatch) -> Finding:
-        failed = batch.seeding >= encoding.UNSTABLE
-        return Finding(failed, np.zeros_like(failed), variant=(batch.seeding == encoding.CONTRADICTED).astype(np.int8))
+RULES = RuleSet("consistency", "consistency", build)
+DECIDING = {
+    "hard_flag": ("red_flag",),
+    "citations": ("citation.out_of_scope",),
+    "scholar": ("label.scholar_acceptable",),
+    "auditor": ("label.auditor_valid",),
+    "claim": ("refusal.other_claim",),
+}
+"""The rules behind each input of a policy, by code or family: what a verdict that reads the input cites."""
 
-    return Rule(
-        code="seed.unstable",
-        title="a model's label can be reproduced: temperature 0, a seed, or votes",
-        scope=Scope.FIELD,
-        slots=_BOTH,
-        needs=_PAIR,
-        passed="the {field} gives temperature 0, a seed or votes",
-        failed="the {field} is a model without temperature 0, seed or votes",
-        check=check,
+
+def _simple(
+    code: str, passed: str, failed: str, fails: Callable[[PairBatch], Mask], *, critical: bool = True, **more: Any
+) -> Rule:
+    """A rule that holds or not, without a measured quantity; its title is what it says when it passes, unless given."""
+
+    def check(batch: PairBatch) -> Finding:
+        failures = np.atleast_2d(fails(batch))
+        return Finding(failures, failures if critical else np.zeros_like(failures))
+
+    return Rule(code=code, passed=passed, failed=failed, check=check, needs=_PAIR, **{"title": passed, **more})
+
+
+def _says(column: str, otherwise: str) -> Condition:
+    """Where a column of the batch says anything."""
+    return Condition(lambda batch: (getattr(batch, column) != encoding.ABSENT)[None], otherwise)
+
+
+def _red_flag(place: int, name: str) -> Rule:
+    return _simple(
+        f"red_flag.{name}",
+        f"{name} is not raised",
+        f"{name} is raised",
+        lambda batch: batch.flags[place] == 1,
+        title=f"the flag {name} is not raised",
         conditions=(
-            Condition(lambda batch: batch.seeding != encoding.NOT_A_MODEL, "nothing says that the agent is a model"),
-        ),
-        variants=(
-            Variant(
-                "seed.votes_contradict_label",
-                "the label is the strict majority of the votes",
-                "the {field}'s label is not the strict majority of its votes; the votes count",
-            ),
+            Condition(lambda batch: (batch.flags[place] != encoding.ABSENT)[None], "the row does not carry this flag"),
         ),
     )
+
+
+def _complete(batch: PairBatch) -> Finding:
+    failed = (batch.status != encoding.PAIRED)[None]
+    details = {(0, row): text for row, text in batch.notes.items()}
+    return Finding(failed, failed, variant=np.maximum(batch.status - 1, 0)[None], details=details)
+
+
+def _citations(batch: PairBatch) -> Finding:
+    failed = (batch.citations >= _OUT)[None]
+    unverifiable = (batch.citations == _UNVERIFIABLE).astype(np.int8)[None]
+    return Finding(failed, failed, observed=batch.out_of_scope[None].astype(np.float64), variant=unverifiable)
+
+
+def _refusal(batch: PairBatch) -> Finding:
+    refuses = (batch.scholar == _NOT_IN_CONTEXT) | (batch.auditor == _NOT_IN_CONTEXT)
+    token = batch.claim == encoding.REFUSAL_CLAIM
+    cited = token & (batch.citations != 0)
+    failed = ((refuses & ~token) | cited)[None]
+    return Finding(failed, np.zeros_like(failed), variant=cited.astype(np.int8)[None])
+
+
+def _seeding(batch: PairBatch) -> Finding:
+    failed = batch.seeding >= encoding.UNSTABLE
+    return Finding(failed, np.zeros_like(failed), variant=(batch.seeding == encoding.CONTRADICTED).astype(np.int8))

@@ -6,26 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjudge.protocols.gui import schemas
-from adjudge.protocols.gui.evalfile import deprecated, in_use, metrics_of
+from adjudge.protocols.gui.evalfile import deprecated, in_use, is_number, metrics_of
 from adjudge.stats.exact import mean_of, rounded, total
 
-_STEPS = ("action_type_accuracy", "step_score", "fully_correct_rate")
-_CLICKS = ("mean_coord_error", "click_hit_rate", "click_distance_50th_percentile")
+_CLICKS = ("mean_coord_error", "click_distance_50th_percentile")
 _EPISODES = (
-    "episode_success_rate",
-    "mean_episode_progress",
-    "mean_episode_step_score",
-    "mean_episode_full_score",
-    "success_by_types_only",
-    "state_success_rate",
-    "weak_episode_success_rate",
-    "self_reported_success_rate",
+    *("mean_episode_progress", "mean_episode_step_score", "mean_episode_full_score"),
+    *("weak_episode_success_rate", "self_reported_success_rate"),
 )
 WEIGHT = {
-    **dict.fromkeys(_STEPS, "num_steps"),
+    **schemas.OVER,
     **dict.fromkeys(_CLICKS, "coord_error_count"),
     **dict.fromkeys(_EPISODES, "num_episodes"),
-    "click_hit_rate_all": "click_steps",
     "bbox_hit_rate": "click_steps",
 }
 _SHORT = {
@@ -42,11 +34,10 @@ def aggregate(documents: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]
     tables = [(label, in_use(document)) for label, document in documents]
     names = [name for name in (*schemas.REQUIRED, *schemas.OPTIONAL) if any(name in table for _, table in tables)]
     names += sorted({name for _, table in tables for name in table} - set(names))
-    averaged: dict[str, Any] = {}
-    by_file: dict[str, dict[str, Any]] = {}
+    averaged, by_file = {}, {}
     for name in names:
         values = [table.get(name) for _, table in tables]
-        if all(value is None or _number(value) for value in values):
+        if all(value is None or is_number(value) for value in values):
             averaged[name] = _summed(values) if name in _SUMMED else _averaged(name, tables)
         else:
             by_file[name] = {label: table[name] for label, table in tables if name in table}
@@ -80,10 +71,6 @@ def _notes(documents: Sequence[tuple[str, dict[str, Any]]], averaged: dict[str, 
     return notes
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _summed(values: Sequence[Any]) -> dict[str, Any]:
     known = [value for value in values if value is not None]
     return {"sum": sum(known) if known else None, "files": len(known), "null_files": len(values) - len(known)}
@@ -92,7 +79,7 @@ def _summed(values: Sequence[Any]) -> dict[str, Any]:
 def _averaged(name: str, tables: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     known = [table for _, table in tables if table.get(name) is not None]
     weight = WEIGHT.get(name)
-    weighted = [table for table in known if weight is not None and _number(table.get(weight)) and table[weight] > 0]
+    weighted = [table for table in known if weight is not None and is_number(table.get(weight)) and table[weight] > 0]
     weights = [int(table[weight]) for table in weighted] if weight is not None else []
     sums = sum(total([float(table[name])]) * n for table, n in zip(weighted, weights, strict=True))
     return {

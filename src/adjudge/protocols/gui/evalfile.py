@@ -22,7 +22,6 @@ _NO_NUMBER = re.compile(rb"(?<![\w\"])-?(?:NaN|Infinity)(?![\w\"])")
 _KNOWN = frozenset({*schemas.REQUIRED, *schemas.OPTIONAL})
 _MEASURED = frozenset({*_KNOWN, *schemas.LATER_RATES, "click_distance_50th_percentile"} - {*schemas.COUNTS})
 _TOP = ("schema_version", "config_path", "backend", "dsl_mode", "migration_notes", "metrics_source")
-_NUMBER = (int, float)
 
 
 def load(path: str) -> dict[str, Any]:
@@ -78,19 +77,19 @@ def in_use(document: dict[str, Any]) -> dict[str, Any]:
 def deprecated(metrics: dict[str, Any]) -> list[str]:
     """The metrics that say −1 where they cannot be negative: kept by name, no longer computed."""
     return [
-        name
-        for name, value in metrics.items()
-        if name in _MEASURED
-        and not isinstance(value, bool)
-        and isinstance(value, _NUMBER)
-        and value == schemas.SENTINEL
+        name for name, value in metrics.items() if name in _MEASURED and is_number(value) and value == schemas.SENTINEL
     ]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; JSON's true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def migrate(document: dict[str, Any]) -> dict[str, Any]:
     """The same evaluation as v1.0: every key kept, what v1.0 requires and the file lacks null with a note."""
     kind = shape(document)
-    metrics = dict(metrics_of(document))
+    metrics = metrics_of(document)
     rest = {name: value for name, value in document.items() if name != "metrics" and (kind != "bare" or name in _TOP)}
     notes = [str(note) for note in rest.pop("migration_notes", ())]
     top: dict[str, Any] = {"schema_version": rest.pop("schema_version", schemas.VERSION)}
@@ -100,14 +99,10 @@ def migrate(document: dict[str, Any]) -> dict[str, Any]:
             notes.append(f"{name} is not in the file")
         top[name] = value if isinstance(value, str) else UNKNOWN
     top["dsl_mode"] = rest.pop("dsl_mode", "coord")
-    ordered: dict[str, Any] = {}
-    for name in schemas.REQUIRED:
-        if name not in metrics:
-            notes.append(f"metrics.{name} is not in the file")
-        ordered[name] = metrics.pop(name, None)
+    notes += [f"metrics.{name} is not in the file" for name in schemas.REQUIRED if name not in metrics]
     # A note that an earlier migration left is not written twice.
-    kept = list(dict.fromkeys(notes))
-    return {**top, "metrics": {**ordered, **metrics}, **rest, **({"migration_notes": kept} if kept else {})}
+    kept = {"migration_notes": list(dict.fromkeys(notes))} if notes else {}
+    return {**top, "metrics": {**dict.fromkeys(schemas.REQUIRED), **metrics}, **rest, **kept}
 
 
 def problems(document: dict[str, Any], *, strict: bool = False) -> list[str]:
@@ -153,8 +148,7 @@ def _top_problems(document: dict[str, Any], *, legacy: bool) -> list[str]:
 def _value_problems(name: str, value: Any, *, whole: bool, high: float | None, nullable: bool) -> list[str]:
     if value is None:
         return [] if nullable else [f"{name} is null, which v1.0 does not allow"]
-    number = isinstance(value, _NUMBER) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or (whole and value != int(value)):
+    if not (is_number(value) and math.isfinite(value)) or (whole and value != int(value)):
         return [f"{name} is {_shown(value)}, expected {'a whole number' if whole else 'a number'}"]
     if not whole and value == schemas.SENTINEL:
         return []
@@ -187,16 +181,11 @@ def _contradictions(metrics: dict[str, Any], mode: str, *, unset: bool) -> list[
 
 def denominator(name: str, metrics: dict[str, Any]) -> int | None:
     """The number a rate is over, where a file says it."""
-    of = {
-        **dict.fromkeys(("action_type_accuracy", "step_score", "fully_correct_rate"), "num_steps"),
-        **dict.fromkeys(("episode_success_rate", "success_by_types_only", "state_success_rate"), "num_episodes"),
-        "click_hit_rate": "coord_error_count",
-        "click_hit_rate_all": "click_steps",
-    }.get(name)
-    n = metrics.get(of) if of is not None else None
+    of = schemas.OVER.get(name)
+    n = None if of is None else metrics.get(of)
     if name == "bbox_hit_rate" and {"click_steps", "click_steps_without_box"} <= metrics.keys():
         n = metrics["click_steps"] - metrics["click_steps_without_box"]
-    return int(n) if isinstance(n, _NUMBER) and not isinstance(n, bool) and n > 0 else None
+    return int(n) if n is not None and is_number(n) and n > 0 else None
 
 
 def numerator(rate: float, n: int) -> int | None:
@@ -212,9 +201,7 @@ def _impossible_rates(metrics: dict[str, Any]) -> list[str]:
     listed = []
     for name, value in metrics.items():
         n = denominator(name, metrics)
-        if n is None or not isinstance(value, _NUMBER) or isinstance(value, bool):
-            continue
-        if numerator(float(value), n) is None:
+        if n is not None and is_number(value) and numerator(float(value), n) is None:
             below = math.floor(value * n)
             listed.append(
                 f"{name} is {value:g} over {n}, which no whole number gives "

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from adjudge.errors import ConfigError, OutputError, RunError
 from adjudge.protocols.common.plan import SCHEMA, filled
+from adjudge.protocols.gui.record import boxes_of
 from adjudge.runs.run import Run
 from adjudge.runs.writer import SAMPLES
 
@@ -31,25 +32,22 @@ def overlay(run: Run, episode: str) -> dict[str, Any]:
     boxes, targets, points, lines = [], [], [], []
     outside: list[str] = []
     for row in rows:
-        step = str(row["step"])
-        state = _state(row)
-        flat = row["boxes"] or []
-        corners = [flat[k : k + 4] for k in range(0, len(flat), 4)]
+        step, state = str(row["step"]), _state(row)
+        corners = boxes_of(row)
         boxes += [
             {"step": step, "x": left, "y": top, "x2": right, "y2": bottom, "state": state}
             for left, top, right, bottom in corners
         ]
-        target = _target(row, corners)
-        if target is not None:
-            targets.append({"step": step, "x": target[0], "y": target[1], "state": state})
-        if row["said_x"] is not None:
-            if not (0 <= row["said_x"] <= width and 0 <= row["said_y"] <= height):
-                outside.append(step)
-            else:
-                points.append({"step": step, "x": row["said_x"], "y": row["said_y"], "state": state})
-                if target is not None:
-                    start = {"step": step, "x": target[0], "y": target[1], "state": state}
-                    lines.append({**start, "x2": row["said_x"], "y2": row["said_y"]})
+        target = [{"step": step, "x": x, "y": y, "state": state} for x, y in _target(row, corners)]
+        targets += target
+        x, y = row["said_x"], row["said_y"]
+        if x is None:
+            continue
+        if not (0 <= x <= width and 0 <= y <= height):
+            outside.append(step)
+            continue
+        points.append({"step": step, "x": x, "y": y, "state": state})
+        lines += [{**start, "x2": x, "y2": y} for start in target]
     # Boxes of clicks are drawn over those of other steps on the same element.
     boxes.sort(key=lambda box: box["state"] != _STATES[3])
     verdicts = sum(row["verdict"] == "correct" for row in rows)
@@ -80,13 +78,11 @@ def _extent(rows: list[dict[str, Any]], space: str) -> tuple[float, float]:
     return 1.05 * max(across, default=1.0), 1.05 * max(down, default=1.0)
 
 
-def _target(row: dict[str, Any], corners: list[list[float]]) -> tuple[float, float] | None:
+def _target(row: dict[str, Any], corners: list[list[float]]) -> list[tuple[float, float]]:
+    """What a step aims at: its point, else the middle of its first box, if it has any."""
     if row["x"] is not None:
-        return row["x"], row["y"]
-    if corners:
-        left, top, right, bottom = corners[0]
-        return (left + right) / 2, (top + bottom) / 2
-    return None
+        return [(row["x"], row["y"])]
+    return [((left + right) / 2, (top + bottom) / 2) for left, top, right, bottom in corners[:1]]
 
 
 def _state(row: dict[str, Any]) -> str:
@@ -107,14 +103,12 @@ def write_picture(spec: dict[str, Any], path: Path) -> None:
         raise ConfigError(f"{path} ends in {ending or 'nothing'}, expected one of {', '.join(ENDINGS)}")
     import vl_convert
 
-    if ending == ".png":
-        data = vl_convert.vegalite_to_png(spec, scale=2)
+    if ending == ".html":
+        data: bytes = vl_convert.vegalite_to_html(spec, bundle=True).encode()
     elif ending == ".svg":
         data = vl_convert.vegalite_to_svg(spec).encode()
-    elif ending == ".pdf":
-        data = vl_convert.vegalite_to_pdf(spec)
     else:
-        data = vl_convert.vegalite_to_html(spec, bundle=True).encode()
+        data = vl_convert.vegalite_to_pdf(spec) if ending == ".pdf" else vl_convert.vegalite_to_png(spec, scale=2)
     try:
         path.write_bytes(data)
     except OSError as error:

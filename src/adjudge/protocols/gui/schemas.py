@@ -49,6 +49,13 @@ LATER_COUNTS = (
     "unmatched_predictions",
     "missing_outcomes",
 )
+OVER = {
+    **dict.fromkeys(("action_type_accuracy", "step_score", "fully_correct_rate"), "num_steps"),
+    **dict.fromkeys(("episode_success_rate", "success_by_types_only", "state_success_rate"), "num_episodes"),
+    "click_hit_rate": "coord_error_count",
+    "click_hit_rate_all": "click_steps",
+}
+"""The count that a rate is over."""
 LOWER_IS_BETTER = ("mean_coord_error", "click_distance_50th_percentile", *LATER_COUNTS)
 
 
