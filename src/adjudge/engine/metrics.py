@@ -264,7 +264,8 @@ def metrics_document(
     metrics = metrics_of(chosen)
     outcomes, passed = judge(gates, by_gate_name(estimates))
     tally = counted.tally
-    buckets, problems = tally.closed(measured.buckets) if measured.buckets else (tally.of_models(), [])
+    counted_buckets = {"all": tally.of_models()["all"]} if measured.one_model else tally.of_models()
+    buckets, problems = tally.closed(measured.buckets or counted_buckets)
     document = {
         "schema_version": SCHEMA_VERSION,
         "protocol": chosen.name,

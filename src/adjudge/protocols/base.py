@@ -104,7 +104,8 @@ class Named(NamedTuple):
 class Measured:
     """All numbers of a run. `top` are the keys that the protocol documents at the top level of metrics.json.
 
-    `buckets` may be left out: the engine has counted them, of all samples and of every model. `sections` are tables that
+    `buckets` may be left out: the engine has counted them, of all samples and, unless all are of `one_model`, of every
+    model. `sections` are tables that
     every report shows beside the estimates. `files` are further files of
     the run by name, such as a table for people; like the numbers they follow from its tables.
     """
@@ -118,6 +119,7 @@ class Measured:
     sections: list[Section] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    one_model: bool = False
 
     def put_first(self, kind: str) -> None:
         """Put the estimates of slices such as `model=…` before all others; they become the flat metrics."""

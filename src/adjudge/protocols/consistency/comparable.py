@@ -9,21 +9,20 @@ DATASET_COLUMNS: tuple[str, ...] = ()
 _PAIRED = {"kind": "binary", "higher_is_better": True, "where": {"status": "paired"}}
 
 
-def comparable() -> list[dict[str, Any]]:
-    """Whether an answer ships, and whether the two validators agree."""
-    return [
-        {
-            **_PAIRED,
-            "name": "ship_rate",
-            "column": "bucket",
-            "equals": "passed",
-            "phrases": {"better": "ships more answers", "worse": "ships fewer answers"},
-        },
-        {
-            **_PAIRED,
-            "name": "percent_agreement",
-            "column": "scholar",
-            "same_as": "auditor",
-            "title": "agreement of the two validators",
-        },
-    ]
+COMPARABLE: list[dict[str, Any]] = [
+    {
+        **_PAIRED,
+        "name": "ship_rate",
+        "column": "bucket",
+        "equals": "passed",
+        "phrases": {"better": "ships more answers", "worse": "ships fewer answers"},
+    },
+    {
+        **_PAIRED,
+        "name": "percent_agreement",
+        "column": "scholar",
+        "same_as": "auditor",
+        "title": "agreement of the two validators",
+    },
+]
+"""Whether an answer ships, and whether the two validators agree."""

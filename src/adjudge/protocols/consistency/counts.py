@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES, Outcome
-from adjudge.protocols.common.columns import codes
+from adjudge.evidence.vocabulary import OUTCOMES, Outcome
+from adjudge.protocols.common.columns import codes, known
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.judge import VERDICTS
@@ -39,10 +40,9 @@ class Partial:
     confusion: NDArray[np.int64]
     finals: NDArray[np.int64]
     status: NDArray[np.int64]
-    buckets: NDArray[np.int64]
     counts: dict[str, int]
     outcomes: NDArray[np.int64]
-    codes: dict[str, int]
+    codes: Counter[str]
     examples: dict[str, list[str]]
     agreed_finals: NDArray[np.int64]
     agreed_rejected: list[tuple[str, str, str]]
@@ -76,7 +76,7 @@ def partial(samples: pa.Table, batch: PairBatch, evidence: Evidence, reasons: Se
         "agreed_valid_rejected_by_citations": agreed & ~shipped & ~flagged & outside,
         "without_answer": paired & (batch.answered != 1),
         "with_flags": paired & (batch.flags != encoding.ABSENT).any(axis=0),
-        "votes_reduced": paired & (_given(samples, "scholar_reducer") | _given(samples, "auditor_reducer")),
+        "votes_reduced": paired & (known(samples, "scholar_reducer") | known(samples, "auditor_reducer")),
     }
     names = samples.column("sample")
     failed = evidence.outcome == Outcome.FAIL
@@ -92,13 +92,12 @@ def partial(samples: pa.Table, batch: PairBatch, evidence: Evidence, reasons: Se
         confusion=pair_counts(scholar[paired].astype(np.int64), auditor[paired].astype(np.int64), len(LABELS)),
         finals=np.bincount(why.astype(np.int64), minlength=len(reasons)),
         status=np.bincount(status.astype(np.int64), minlength=len(encoding.STATUSES)),
-        buckets=np.bincount(codes(samples, "bucket", BUCKETS).astype(np.int64), minlength=len(BUCKETS)),
         counts={name: int(mask.sum()) for name, mask in (masks | fixes).items()}
         | {"bad_rows": sum(note.count("\n") + 1 for note in batch.notes.values())},
         outcomes=np.array(
             [[np.count_nonzero(atoms == code) for code in range(len(OUTCOMES))] for atoms in evidence.outcome]
         ),
-        codes={code: int(count) for code, count in zip(evidence.layout.codes, by_code, strict=True) if count},
+        codes=Counter(dict(zip(evidence.layout.codes, by_code.tolist(), strict=True))),
         examples={
             name: [names[index].as_py() for index in np.flatnonzero(mask)[:EXAMPLES].tolist()]
             for name, mask in {**fixes, "dangerous": dangerous}.items()
@@ -125,14 +124,13 @@ def _rejected(samples: pa.Table, evidence: Evidence, places: NDArray[np.intp]) -
 def merge(partials: Sequence[Partial]) -> Partial:
     """The counts of all batches."""
     first = partials[0]
-    whole = Partial(
+    return Partial(
         confusion=sum_of([p.confusion for p in partials]),
         finals=sum_of([p.finals for p in partials]),
         status=sum_of([p.status for p in partials]),
-        buckets=sum_of([p.buckets for p in partials]),
         counts={name: sum(p.counts[name] for p in partials) for name in first.counts},
         outcomes=sum_of([p.outcomes for p in partials]),
-        codes={},
+        codes=sum((p.codes for p in partials), Counter()),
         examples={name: sorted(x for p in partials for x in p.examples[name])[:EXAMPLES] for name in first.examples},
         agreed_finals=sum_of([p.agreed_finals for p in partials]),
         agreed_rejected=sorted(x for p in partials for x in p.agreed_rejected)[:LISTED],
@@ -140,10 +138,6 @@ def merge(partials: Sequence[Partial]) -> Partial:
         rows=pa.concat_tables([p.rows for p in partials]).sort_by("sample"),
         digests=[digest for p in partials for digest in p.digests],
     )
-    for one in partials:
-        for code, count in one.codes.items():
-            whole.codes[code] = whole.codes.get(code, 0) + count
-    return whole
 
 
 def sum_of(tables: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -164,11 +158,6 @@ def _digest(names: pa.ChunkedArray) -> bytes:
     total = hashlib.sha256(np.diff(edges).tobytes())
     total.update(memoryview(data or b"")[edges[0] : edges[-1]])
     return total.digest()
-
-
-def _given(samples: pa.Table, name: str) -> NDArray[np.bool_]:
-    valid: NDArray[np.bool_] = samples.column(name).is_valid().to_numpy()
-    return valid
 
 
 def _listed(samples: pa.Table, mask: NDArray[np.bool_]) -> list[tuple[str, str]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
-from adjudge.evidence.atoms import packed_bits
+from adjudge.evidence.atoms import citation_column, packed_bits
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.table import Evidence
 from adjudge.evidence.vocabulary import BUCKETS, Outcome
+from adjudge.protocols.common.columns import coded
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import PairBatch
 from adjudge.protocols.consistency.policy import FINALS, REJECT, Policy
@@ -20,16 +20,6 @@ from adjudge.protocols.consistency.rules import DECIDING
 UNPAIRED = "UNPAIRED"
 VERDICTS = (*FINALS, UNPAIRED)
 _PASSED, _FAILED, _UNPARSED, _MISSING = (BUCKETS.index(name) for name in ("passed", "failed", "unparsed", "missing"))
-
-
-@dataclass(frozen=True)
-class Finals:
-    """What came out for each item: codes into VERDICTS, into `Judge.reasons`, into BUCKETS, and packed citations."""
-
-    final: NDArray[np.int8]
-    why: NDArray[np.int8]
-    bucket: NDArray[np.int8]
-    cites: NDArray[np.uint8]
 
 
 class Judge:
@@ -56,8 +46,8 @@ class Judge:
         self._own, self._seen, self._complete = packed_bits(cites_own), packed_bits(seen), packed_bits(complete)
         self._weighed = packed_bits(np.where(cites_own.any(axis=0), cites_own, seen))
 
-    def decide(self, batch: PairBatch, evidence: Evidence) -> Finals:
-        """Every item of a batch."""
+    def decide(self, batch: PairBatch, evidence: Evidence) -> dict[str, pa.Array]:
+        """The columns that follow from the evidence and the policy."""
         paired = batch.status == encoding.PAIRED
         row = self.table.lookup(
             {
@@ -68,14 +58,17 @@ class Judge:
                 "claim": batch.claim == encoding.REFUSAL_CLAIM,
             }
         )
-        final = np.where(paired, self._final[row], len(FINALS)).astype(np.int8)
-        why = np.where(paired, self._why[row], len(self.table.reasons) + batch.status - 1).astype(np.int8)
+        final = np.where(paired, self._final[row], len(FINALS))
+        why = np.where(paired, self._why[row], len(self.table.reasons) + batch.status - 1)
         rejected = paired & (final == FINALS.index(REJECT))
-        bucket = np.where(rejected, _FAILED, _PASSED)
-        bucket = np.where(paired, bucket, np.where(batch.status == encoding.BAD_ROW, _UNPARSED, _MISSING)).astype(
-            np.int8
-        )
-        return Finals(final, why, bucket, self._cites(row, paired, rejected, evidence))
+        unpaired = np.where(batch.status == encoding.BAD_ROW, _UNPARSED, _MISSING)
+        bucket = np.where(paired, np.where(rejected, _FAILED, _PASSED), unpaired)
+        return {
+            "bucket": coded(bucket, BUCKETS),
+            "verdict": coded(final, VERDICTS),
+            "why": coded(why, self.reasons),
+            "cites": citation_column(self._cites(row, paired, rejected, evidence)),
+        }
 
     def _cites(
         self, row: NDArray[np.int16], paired: NDArray[np.bool_], rejected: NDArray[np.bool_], evidence: Evidence

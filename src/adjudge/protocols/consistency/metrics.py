@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.evidence.rule import Layout
-from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
+from adjudge.evidence.vocabulary import OUTCOMES
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.consistency import charts, encoding
-from adjudge.protocols.consistency.comparable import DATASET_COLUMNS, comparable
+from adjudge.protocols.consistency.comparable import COMPARABLE, DATASET_COLUMNS
 from adjudge.protocols.consistency.config import ConsistencyConfig
 from adjudge.protocols.consistency.counts import FIXES, LISTED, Partial, dataset_digest, merge
 from adjudge.protocols.consistency.policy import LABELS, REJECT
@@ -114,6 +114,13 @@ METRICS = (
     ),
 )
 
+_SHARES = {
+    "abstain_rate": "either_abstains",
+    "scholar_abstain_rate": "scholar_abstains",
+    "auditor_abstain_rate": "auditor_abstains",
+    "ship_rate": "shipped",
+}
+"""Shares of the items that both labelled, and what is counted for each."""
 TSV = "consistency_disagreements.tsv"
 HEADER = ("qid", "scholar", "auditor", "final", "why", "scholar_reason", "auditor_reason")
 _TSV_ROWS = 8192
@@ -126,13 +133,11 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, co
     reasons = (*table.reasons, *encoding.STATUSES[1:])
     ships = {row.why for row in table.rows if row.final != REJECT}
     n, counts = whole.n, whole.counts
+    unpaired = sum(_status(whole, status) for status in ("only_scholar", "only_auditor", "bad_row"))
     named = two_raters(whole.confusion, LABELS, seed=config.seed, resamples=config.resamples)
     named += [
-        Named("abstain_rate", "", wilson(counts["either_abstains"], n)),
-        Named("scholar_abstain_rate", "", wilson(counts["scholar_abstains"], n)),
-        Named("auditor_abstain_rate", "", wilson(counts["auditor_abstains"], n)),
-        Named("ship_rate", "", wilson(counts["shipped"], n)),
-        Named("paired_share", "", wilson(n, n + sum(_unpaired(whole).values()))),
+        *(Named(name, "", wilson(counts[part], n)) for name, part in _SHARES.items()),
+        Named("paired_share", "", wilson(n, n + unpaired)),
         Named("shipped_with_red_flag", "", _red_flags(whole)),
         Named("shipped_with_bad_citations", "", _count(counts["shipped_with_bad_citations"], n)),
     ]
@@ -140,7 +145,6 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, co
     finals = {why: int(count) for why, count in zip(reasons, whole.finals, strict=True) if why not in encoding.STATUSES}
     disagreements = n - int(np.trace(whole.confusion))
     hygiene = _hygiene(whole, layout)
-    every = {name: int(count) for name, count in zip(BUCKETS, whole.buckets, strict=True)}
     top = {
         "n": n,
         "percent_agreement": value["percent_agreement"],
@@ -156,18 +160,21 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, co
             "examples": whole.examples["dangerous"],
         },
         "confusion": confusion_table(whole.confusion, LABELS),
-        "unmatched": _unmatched(whole),
+        "unmatched": {
+            "scholar": _listed(whole, "only_scholar"),
+            "auditor": _listed(whole, "only_auditor"),
+            "answers": _listed(whole, "unknown_answer"),
+        },
         "bad_rows": _bad_rows(whole),
         "hygiene": hygiene,
         "votes_reduced": {"reducer": "strict_majority", "items": counts["votes_reduced"]},
         "fix_list": _fix_list(whole),
         **({} if config.pairs or config.answers else {"not_checked": ["flags"]}),
-        "comparable": comparable(),
+        "comparable": COMPARABLE,
         "dataset_columns": list(DATASET_COLUMNS),
     }
     return Measured(
         estimates=named,
-        buckets={"all": {**every, "n": int(whole.buckets.sum())}},
         metrics={**value, "n": n, "disagreements": disagreements}
         | {f"finals.{why}": count for why, count in finals.items()},
         top=top,
@@ -176,6 +183,7 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, co
         sections=pair_sections(whole, table, hygiene, layout),
         digests={"dataset": dataset_digest(whole.digests)},
         files={TSV: tsv(whole)},
+        one_model=True,
     )
 
 
@@ -184,25 +192,21 @@ def two_raters(
 ) -> list[Named]:
     """Every agreement measure of two raters; where one label prevails κ collapses, and the others show it."""
     stream = f"{where}/kappa" if where else "kappa"
+    drawing: dict[str, Any] = {"seed": seed, "stream": stream, "resamples": resamples}
     first, second = agreement.constant_rater(matrix)
-    named = [
-        Named("percent_agreement", where, agreement.percent_agreement(matrix)),
-        Named("kappa", where, agreement.cohen_kappa(matrix)),
-        Named(
-            "kappa_bootstrap",
-            where,
-            agreement.cohen_kappa_bootstrap(matrix, seed=seed, stream=stream, resamples=resamples),
-        ),
-        Named("ac1", where, agreement.gwet_ac1(matrix)),
-        Named("pabak", where, agreement.pabak(matrix)),
-        Named("constant_rater_first", where, first),
-        Named("constant_rater_second", where, second),
-    ]
+    estimates = {
+        "percent_agreement": agreement.percent_agreement(matrix),
+        "kappa": agreement.cohen_kappa(matrix),
+        "kappa_bootstrap": agreement.cohen_kappa_bootstrap(matrix, **drawing),
+        "ac1": agreement.gwet_ac1(matrix),
+        "pabak": agreement.pabak(matrix),
+        "constant_rater_first": first,
+        "constant_rater_second": second,
+    }
     if ordered:
-        named += [
-            Named("kappa_linear", where, agreement.cohen_kappa(matrix, weights="linear")),
-            Named("kappa_quadratic", where, agreement.cohen_kappa(matrix, weights="quadratic")),
-        ]
+        estimates["kappa_linear"] = agreement.cohen_kappa(matrix, weights="linear")
+        estimates["kappa_quadratic"] = agreement.cohen_kappa(matrix, weights="quadratic")
+    named = [Named(name, where, estimate) for name, estimate in estimates.items()]
     if where:
         return named
     n = int(np.asarray(matrix).sum())
@@ -237,13 +241,11 @@ def _lines(rows: pa.RecordBatch) -> bytes:
 
 
 def _count(count: int, n: int) -> Estimate:
-    if n == 0:
-        return Estimate.null("no items")
-    return Estimate(value=float(count), n=n, method="count")
+    return Estimate(value=float(count), n=n, method="count") if n else Estimate.null("no items")
 
 
 def _listed(whole: Partial, status: str) -> dict[str, Any]:
-    count, names = int(whole.status[encoding.STATUSES.index(status)]), [name for name, _ in whole.listed[status]]
+    count, names = _status(whole, status), [name for name, _ in whole.listed[status]]
     return {"count": count, "listed": names, "not_listed": count - len(names)}
 
 
@@ -254,11 +256,9 @@ def _red_flags(whole: Partial) -> Estimate:
     return _count(whole.counts["shipped_with_red_flag"], whole.n)
 
 
-def _unpaired(whole: Partial) -> dict[str, int]:
-    """Items that lack a label, by status."""
-    return {
-        name: int(whole.status[encoding.STATUSES.index(name)]) for name in ("only_scholar", "only_auditor", "bad_row")
-    }
+def _status(whole: Partial, status: str) -> int:
+    """How many items have this status."""
+    return int(whole.status[encoding.STATUSES.index(status)])
 
 
 def _bad_rows(whole: Partial) -> dict[str, Any]:
@@ -266,14 +266,6 @@ def _bad_rows(whole: Partial) -> dict[str, Any]:
     lines = sorted(line.partition(": ") for _, note in whole.listed["bad_row"] for line in note.split("\n"))[:LISTED]
     rows = [{"at": at, "what": what} for at, _, what in lines]
     return {"count": whole.counts["bad_rows"], "listed": rows, "not_listed": whole.counts["bad_rows"] - len(rows)}
-
-
-def _unmatched(whole: Partial) -> dict[str, Any]:
-    return {
-        "scholar": _listed(whole, "only_scholar"),
-        "auditor": _listed(whole, "only_auditor"),
-        "answers": _listed(whole, "unknown_answer"),
-    }
 
 
 def _hygiene(whole: Partial, layout: Layout) -> dict[str, dict[str, int]]:
@@ -284,7 +276,7 @@ def _hygiene(whole: Partial, layout: Layout) -> dict[str, dict[str, int]]:
         total = whole.outcomes[positions].sum(axis=0)
         outcomes[rule["code"]] = {name: int(count) for name, count in zip(OUTCOMES, total, strict=True)}
         for variant in rule["variants"]:
-            outcomes[rule["code"]][variant["code"]] = whole.codes.get(variant["code"], 0)
+            outcomes[rule["code"]][variant["code"]] = whole.codes[variant["code"]]
     return outcomes
 
 
@@ -295,7 +287,7 @@ def _fix_list(whole: Partial) -> list[dict[str, Any]]:
         "the refusal token, its citations, the constraints echo or the row itself is not as agreed",
         "citations out of scope, or only one agent finds the answer in the context",
     )
-    bad = {"template_or_schema_drift": int(whole.status[encoding.BAD_ROW])}
+    bad = {"template_or_schema_drift": _status(whole, "bad_row")}
     return [
         {"kind": kind, "items": count, "what": text, "examples": whole.examples[kind]}
         for kind, text in zip(FIXES, what, strict=True)
@@ -318,8 +310,7 @@ def _notes(whole: Partial) -> list[str]:
         ("unknown_answer", "have an answer, but no label"),
         ("bad_row", "have a row that could not be used"),
     ):
-        count = int(whole.status[encoding.STATUSES.index(status)])
-        if count:
+        if count := _status(whole, status):
             listed = ", ".join(name for name, _ in whole.listed[status][:5])
             notes.append(f"{count} {what}: {listed}{' …' if count > 5 else ''}; they are in no share")
     dangerous = whole.counts["agreed_valid_rejected_by_red_flag"]

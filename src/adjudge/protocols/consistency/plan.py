@@ -42,9 +42,7 @@ class PairPlan(BatchPlan):
     def default_gates(self) -> Sequence[Gate]:
         """The protocol's gates; where nothing can carry flags, that on red flags is not among them."""
         config = self.settings
-        bounds = {
-            name: default if (bound := getattr(config, name)) is None else bound for name, default in GATES.items()
-        }
+        bounds = GATES | {name: bound for name in GATES if (bound := getattr(config, name)) is not None}
         gates = (
             Gate("pa", "percent_agreement", ">=", bounds["pa_gate"]),
             Gate("kappa", "kappa", ">=", bounds["kappa_gate"], undefined=config.kappa_undefined),
@@ -92,7 +90,7 @@ class PairPlan(BatchPlan):
 
     def decided(self, batch: PairBatch, evidence: Evidence) -> dict[str, pa.Array]:
         """Finals, reasons, buckets and citations."""
-        return columns.decided(self.judge_of.decide(batch, evidence), self.judge_of.reasons)
+        return self.judge_of.decide(batch, evidence)
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Look into every reason and claim again; what was masked or cut is left."""

@@ -34,7 +34,7 @@ class Policy:
 
 def load(name: str) -> Policy:
     """A built-in policy by name, or a YAML file of one's own."""
-    return check(read(policy_text(name), name), name)
+    return check(yaml_of(policy_text(name), name), name)
 
 
 def check(content: Any, where: str) -> Policy:
@@ -50,8 +50,3 @@ def policy_text(name: str) -> str:
     if not path.is_file():
         raise ConfigError(f"policy {name!r} is neither a file nor one of {', '.join(BUILT_IN)}")
     return text_of(path)
-
-
-def read(text: str, where: str) -> Any:
-    """The plain data of a YAML text."""
-    return yaml_of(text, where)

@@ -17,7 +17,7 @@ from adjudge.errors import InputError
 from adjudge.evidence.rule import Condition, Finding, Limits, Rule, Variant
 from adjudge.evidence.vocabulary import BUCKETS, Scope
 from adjudge.protocols.base import Partition
-from adjudge.protocols.common.columns import coded, codes, few, texts_by_row
+from adjudge.protocols.common.columns import coded, codes, texts_by_row
 from adjudge.protocols.consistency.rows import BAD_KEY, SKIP_HINT, Rating, place_of, refuse, text_of, unknown_label
 from adjudge.readers.blocks import Block, what_is_wrong
 from adjudge.readers.sources import beyond, bound
@@ -176,8 +176,8 @@ class RatingReader:
         return pa.table(
             {
                 "key": pa.array([BAD_KEY if key is None else key for key in keys], pa.string()),
-                "group": pc.if_else(
-                    pa.array([key is not None for key in keys], pa.bool_()), pa.array(raters, pa.string()), None
+                "group": pa.array(
+                    [None if key is None else rater for key, rater in zip(keys, raters, strict=True)], pa.string()
                 ),
                 "code": pa.array(codes, pa.int8()),
                 "note": pa.array(notes, pa.string()),
@@ -243,7 +243,7 @@ def table(
             "sample": pa.array(items, pa.string()),
             "model": coded(np.zeros(batch.n, dtype=np.int8), ("raters",)),
             **decided,
-            "note": few([batch.notes.get(row) for row in range(batch.n)], pa.string()),
+            "note": pa.array([batch.notes.get(row) for row in range(batch.n)], pa.string()),
             **{PREFIX + name: coded(batch.ratings[place], labels) for place, name in enumerate(raters)},
         }
     )

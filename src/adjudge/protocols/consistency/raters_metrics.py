@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.consistency import charts
 from adjudge.protocols.consistency.config import ConsistencyConfig
@@ -169,12 +168,8 @@ def finish(
     few = int(verdicts[VERDICTS.index("TOO_FEW")])
     if few:
         notes.append(f"{few} items have fewer than two ratings; they are in no share")
-    buckets = dict.fromkeys(BUCKETS, 0)
-    for bucket, count in zip(("passed", "failed", "missing", "unparsed"), verdicts, strict=True):
-        buckets[bucket] = int(count)
     return Measured(
         estimates=named,
-        buckets={"all": {**buckets, "n": int(verdicts.sum())}},
         metrics={"n": n} | {name: estimate.value for name, where, estimate in named if not where},
         top=top,
         charts=drawn,
@@ -186,6 +181,7 @@ def finish(
             top["most_disagreement"],
         ),
         digests={"dataset": dataset_digest([p.digest for p in partials])},
+        one_model=True,
     )
 
 

@@ -9,12 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.evidence.atoms import citation_column
-from adjudge.evidence.vocabulary import BUCKETS
-from adjudge.protocols.common.columns import coded, codes, cut
+from adjudge.protocols.common.columns import coded, codes, cut, texts_by_row
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency.batch import TEXT_LIMIT, PairBatch, ReadBatch
-from adjudge.protocols.consistency.judge import VERDICTS, Finals
 from adjudge.protocols.consistency.policy import CITATIONS, LABELS
 from adjudge.protocols.consistency.reasons import look_into
 
@@ -47,7 +44,7 @@ def table(read: ReadBatch, flags: Sequence[str], decided_columns: Mapping[str, p
         "citations_out_of_scope": pa.array(batch.out_of_scope),
         "claim": coded(batch.claim, encoding.CLAIMS),
         "answered": pa.array(batch.answered == 1),
-        "note": _sparse(batch.notes, n),
+        "note": pa.array([batch.notes.get(row) for row in range(n)] if batch.notes else [None] * n, pa.string()),
     }
     for side, name in enumerate(encoding.AGENTS):
         length = batch.reason_length[side]
@@ -119,8 +116,6 @@ def _cites(batch: PairBatch, outputs: pa.Table) -> bool:
 
 def restore(samples: pa.Table, flags: Sequence[str]) -> PairBatch:
     """The batch as it was, from what is stored."""
-    notes = samples.column("note")
-    noted = np.flatnonzero(pc.is_valid(notes).to_numpy()).tolist() if notes.null_count < len(notes) else []
     lengths = [
         samples.column(f"{name}_reason_length").fill_null(encoding.ABSENT).to_numpy() for name in encoding.AGENTS
     ]
@@ -138,18 +133,8 @@ def restore(samples: pa.Table, flags: Sequence[str]) -> PairBatch:
         personal=np.stack([samples.column(f"{name}_personal").to_numpy() for name in encoding.AGENTS]),
         quotes=np.stack([_small_truth(samples.column(f"{name}_quotes")) for name in encoding.AGENTS]),
         seeding=np.stack([codes(samples, f"{name}_seeding", encoding.SEEDING) for name in encoding.AGENTS]),
-        notes={index: notes[index].as_py() for index in noted},
+        notes=texts_by_row(samples.column("note")),
     )
-
-
-def decided(finals: Finals, reasons: Sequence[str]) -> dict[str, pa.Array]:
-    """The columns that follow from the evidence and the policy."""
-    return {
-        "bucket": coded(finals.bucket, BUCKETS),
-        "verdict": coded(finals.final, VERDICTS),
-        "why": coded(finals.why, reasons),
-        "cites": citation_column(finals.cites),
-    }
 
 
 def _truth(values: encoding.Small) -> pa.Array:
@@ -160,12 +145,3 @@ def _truth(values: encoding.Small) -> pa.Array:
 def _small_truth(column: pa.ChunkedArray) -> encoding.Small:
     truths: encoding.Small = column.cast(pa.int8()).fill_null(encoding.ABSENT).to_numpy()
     return truths
-
-
-def _sparse(texts: Mapping[int, str], n: int) -> pa.Array:
-    if not texts:
-        return pa.nulls(n, pa.string())
-    values: list[str | None] = [None] * n
-    for index, text in texts.items():
-        values[index] = text
-    return pa.array(values, pa.string())

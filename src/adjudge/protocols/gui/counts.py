@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.evidence.table import Evidence
-from adjudge.evidence.vocabulary import BUCKETS, FAIL, PASS
-from adjudge.protocols.common.columns import codes, distinct_words
+from adjudge.evidence.vocabulary import FAIL, PASS
+from adjudge.protocols.common.columns import distinct_words
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, UNMATCHED, UNPARSED, GuiBatch, X, present
 from adjudge.protocols.gui.spaces import Floats, Mask, inside
 from adjudge.readers.gui.model import DRAG, NOTHING, ON_ELEMENT, POINTING, SPACES
@@ -64,7 +64,6 @@ class Partial:
     cell_distance: Floats
     distances: Floats
     misses: list[Miss]
-    buckets: Ints
     fits: Ints
     unmatched: int
     unmatched_names: list[str]
@@ -109,7 +108,6 @@ def partial(samples: pa.Table, batch: GuiBatch, evidence: Evidence, *, som: bool
         cell_distance=_sums(batch.distance[0, rows[paired]], where[paired], cell.size),
         distances=batch.distance[0, rows[paired]][kind[paired] == types.index("click")],
         misses=_misses(samples, batch, evidence),
-        buckets=np.bincount(codes(samples, "bucket", BUCKETS)[rows], minlength=len(BUCKETS)),
         fits=_fits(batch),
         unmatched=int(lone.size),
         unmatched_names=[sample[int(k)].as_py() for k in lone[:LISTED]],
@@ -136,7 +134,7 @@ def merge(partials: Sequence[Partial]) -> Partial:
             merged[name] = list(chain.from_iterable(values))
         elif isinstance(values[0], np.ndarray):
             merged[name] = np.concatenate(values)
-    merged |= {name: sum(getattr(part, name) for part in partials) for name in ("buckets", "fits", "unmatched")}
+    merged |= {name: sum(getattr(part, name) for part in partials) for name in ("fits", "unmatched")}
     return Partial(
         **merged
         | {

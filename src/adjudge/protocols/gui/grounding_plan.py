@@ -153,7 +153,6 @@ class GroundingPlan(BatchPlan):
         whole = {name: estimate.value for name, where, estimate in named if not where}
         return Measured(
             estimates=named,
-            buckets={},
             metrics={"num_records": n, "missing_answers": missing, **whole},
             top={
                 "space": self.settings.space,

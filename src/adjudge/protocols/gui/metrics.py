@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from adjudge.errors import InputError
-from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.gui import charts
 from adjudge.protocols.gui.baselines import baselines, broken_scenarios
@@ -145,9 +144,8 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
         for name, estimate in estimates_of_slice.items()
     ]
     broken, others = broken_scenarios(whole, types), baselines(whole, types)
-    measured = Measured(
+    return Measured(
         estimates=named,
-        buckets={"all": {**dict(zip(BUCKETS, whole.buckets.tolist(), strict=True)), "n": numbers.count("n")}},
         digests={"dataset": whole.dataset.hex()},
         metrics=numbers.metrics(estimates),
         top={
@@ -166,9 +164,9 @@ def finish(partials: Sequence[Partial], config: GuiConfig, types: tuple[str, ...
         },
         charts=charts.build(whole, estimates, slices["action_type"], config),
         sections=gui_sections(whole, estimates, others, types, config),
+        notes=notes_of(whole, broken, som=numbers.som),
+        one_model=True,
     )
-    measured.notes = notes_of(whole, broken, som=numbers.som)
-    return measured
 
 
 class Numbers:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.protocols.base import Partition
-from adjudge.protocols.common.columns import WORD, coded, codes, cut, few, floats, known, places_in, taken, texts_by_row
+from adjudge.protocols.common.columns import WORD, coded, codes, cut, floats, known, places_in, taken, texts_by_row
 from adjudge.protocols.gui.batch import ANSWERED, MISSING, STATUSES, UNMATCHED, UNPARSED, GuiBatch
 from adjudge.protocols.gui.config import GuiConfig
 from adjudge.protocols.gui.match import Matched, match
@@ -234,7 +234,7 @@ def _spread(values: pa.ChunkedArray, row: pa.Array) -> pa.DictionaryArray:
 
 def _milestone_texts(milestones: Mapping[int, list[Milestone]], low: int, high: int) -> pa.StringArray:
     texts = {row: msgspec.json.encode(wanted).decode() for row, wanted in milestones.items() if low <= row < high}
-    return few([texts.get(row) for row in range(low, high)], pa.string())
+    return pa.array([texts.get(row) for row in range(low, high)], pa.string())
 
 
 def _places(samples: pa.Table, name: str, types: tuple[str, ...]) -> NDArray[np.int16]:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adjudge.evidence.vocabulary import BUCKETS
 from adjudge.protocols.base import Measured, Named
 from adjudge.protocols.stability import charts
 from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
@@ -75,7 +74,6 @@ class Partial:
     batch: StabilityBatch
     names: list[str]
     verdicts: list[str]
-    buckets: list[str]
     digest: bytes
 
 
@@ -86,7 +84,6 @@ def partial(samples: pa.Table, batch: StabilityBatch) -> Partial:
         batch=batch,
         names=names,
         verdicts=samples.column("verdict").to_pylist(),
-        buckets=samples.column("bucket").to_pylist(),
         digest=hashlib.sha256("\n".join(names).encode()).digest(),
     )
 
@@ -111,7 +108,6 @@ def finish(partials: Sequence[Partial], config: StabilityConfig) -> Measured:
         Named("items_with_too_few_runs", "", Estimate(value=float(len(few)), n=len(items), method="count")),
         Named("unstable", "", Estimate(value=float(len(unstable)), n=len(items), method="count")),
     ]
-    buckets = {name: sum(p.buckets.count(name) for p in partials) for name in BUCKETS}
     notes = [f"gold item {entry['qid']} has {entry['runs']} runs, fewer than {min_runs}" for entry in few[:20]]
     notes += [
         f"{name.upper()} is about no item: {estimate.why}"
@@ -127,13 +123,13 @@ def finish(partials: Sequence[Partial], config: StabilityConfig) -> Measured:
     }
     return Measured(
         estimates=named,
-        buckets={"all": {**buckets, "n": len(items)}},
         metrics={"n": len(items)} | {name: estimate.value for name, _, estimate in named},
         top=top,
         charts=[charts.measures(named)],
         sections=[_unstable(items, whole, [name for p in partials for name in p.names])],
         notes=notes,
         digests={"dataset": hashlib.sha256(b"".join(p.digest for p in partials)).hexdigest()},
+        one_model=True,
     )
 
 
