@@ -34,8 +34,8 @@ _TOKEN = re.compile(
 _START = re.compile(r"(?<!\w)(?:(?P<marker>action)\s*:|(?P<name>[A-Za-z_]\w*)\s*\()", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
-_KEYWORDS = frozenset({"x", "y", "end_x", "end_y", "text", "key", "direction", "element"})
-_PAIRS = (("x", "y"), ("end_x", "end_y"))
+_COORDINATES = ("x", "y", "end_x", "end_y")
+_KEYWORDS = frozenset({*_COORDINATES, "text", "key", "direction", "element"})
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _STATE = re.compile(r"^[ \t]*State[ \t]*:[ \t]*(?=\{)", re.IGNORECASE | re.MULTILINE)
 _JSON = json.JSONDecoder()
@@ -116,15 +116,14 @@ def tokenize(text: str, known: Iterable[str] = ()) -> Action | Unparsed:
             place = start.end()
             continue
         try:
-            last, place = _action(text, name, start.end())
-            failed = None
+            arguments = _Arguments(text, name, start.end())
+            last, failed = arguments.action(), None
+            place = arguments.place
         except _Failed as error:
             failed = Unparsed(f"{start['name']}: {error.why}", start.start(), error.at)
             place = max(error.at, start.end())
-    if last is not None:
-        return last
-    if failed is not None:
-        return failed
+    if answer := last or failed:
+        return answer
     where = max(block, 0)
     return Unparsed("there is no action after `Action:`" if block >= 0 else "there is no action", where, len(text))
 
@@ -144,10 +143,8 @@ def reported_success(text: str) -> bool | None:
 def render(action: Action) -> str:
     """An action as DSL text; `parse` gives it back."""
     parts = [] if action.element is None else [f"[{_quoted(action.element)}]"]
-    for name in ("x", "y", "end_x", "end_y"):
-        value = getattr(action, name)
-        if not math.isnan(value):
-            parts.append(f"{name}={value!r}")
+    points = {name: getattr(action, name) for name in _COORDINATES}
+    parts += [f"{name}={value!r}" for name, value in points.items() if not math.isnan(value)]
     if action.argument is not None:
         parts.append(_quoted(action.argument))
     return f"{action.type.upper()}({', '.join(parts)})"
@@ -158,120 +155,111 @@ def _quoted(text: str) -> str:
     return f'"{body}"'
 
 
-def _action(text: str, name: str, place: int) -> tuple[Action, int]:
-    """The arguments from behind the bracket to the closing one."""
-    numbers: dict[str, float] = {}
-    words: dict[str, str] = {}
-    closed = False
-    first = True
-    while not closed:
-        kind, value, at, place = _next(text, place)
-        if first and value == ")" and kind == "sign":
-            break
-        first = False
-        keyword = None
-        if kind == "word":
-            keyword = value.lower()
-            if keyword not in _KEYWORDS:
-                raise _Failed(f"{value!r} is no argument", at)
-            kind, value, at, place = _next(text, place)
-            if (kind, value) != ("sign", "="):
-                raise _Failed("expected = behind a keyword", at)
-            kind, value, at, place = _next(text, place)
-        place = _argument(text, name, keyword, (kind, value, at, place), numbers, words)
-        kind, value, at, place = _next(text, place)
-        if kind != "sign" or value not in {",", ")"}:
-            raise _Failed("expected , or )", at)
-        closed = value == ")"
-    return _checked(name, numbers, words, place), place
+class _Arguments:
+    """The arguments of an action, read from behind its bracket on; `place` is where the reading stands."""
 
+    def __init__(self, text: str, name: str, place: int) -> None:
+        self.text, self.name, self.place = text, name, place
+        self.numbers: dict[str, float] = {}
+        self.words: dict[str, str] = {}
 
-def _argument(
-    text: str,
-    name: str,
-    keyword: str | None,
-    token: tuple[str, str, int, int],
-    numbers: dict[str, float],
-    words: dict[str, str],
-) -> int:
-    """Store one argument; returns the place behind it."""
-    kind, value, at, place = token
-    if kind == "sign" and value == "[":
-        kind, value, inner, place = _next(text, place)
+    def action(self) -> Action:
+        """The action up to the closing bracket."""
+        kind, value, at = self._next()
+        closed = (kind, value) == ("sign", ")")
+        while not closed:
+            keyword = None
+            if kind == "word":
+                keyword = value.lower()
+                if keyword not in _KEYWORDS:
+                    raise _Failed(f"{value!r} is no argument", at)
+                self._sign("=", "expected = behind a keyword")
+                kind, value, at = self._next()
+            self._store(keyword, kind, value, at)
+            closed = self._sign(",)", "expected , or )") == ")"
+            if not closed:
+                kind, value, at = self._next()
+        return self._checked()
+
+    def _store(self, keyword: str | None, kind: str, value: str, at: int) -> None:
+        """Keep one argument, which begins with this token."""
+        if (kind, value) == ("sign", "["):
+            element = self._bracketed()
+            misplaced = keyword is None and (self.numbers or self.words)
+            if keyword not in {None, "element"} or "element" in self.words or misplaced:
+                raise _Failed("an element stands once, before the other arguments", at)
+            self.words["element"] = element
+        elif kind == "string":
+            slot = keyword or {"key": "key", "scroll": "direction"}.get(self.name, "text")
+            if slot in _COORDINATES:
+                raise _Failed(f"{slot} is no number", at)
+            if slot in self.words:
+                raise _Failed(f"{slot} stands twice", at)
+            self.words[slot] = _unescaped(value)
+        elif kind == "number" and keyword == "element":
+            if "element" in self.words:
+                raise _Failed("element stands twice", at)
+            self.words["element"] = value
+        elif kind == "number" and keyword is not None:
+            number = float(value)
+            if keyword not in _COORDINATES or keyword in self.numbers:
+                raise _Failed(f"{keyword} is no number here", at)
+            if not math.isfinite(number):
+                raise _Failed(f"{keyword} is too large", at)
+            self.numbers[keyword] = number
+        else:
+            raise _Failed("expected an argument", at)
+
+    def _bracketed(self) -> str:
+        """An element's id and the bracket behind it."""
+        kind, value, at = self._next()
         if kind not in {"number", "word", "string"}:
-            raise _Failed("expected the element's id between [ and ]", inner)
-        element = _unescaped(value) if kind == "string" else value
-        kind, value, inner, place = _next(text, place)
-        if (kind, value) != ("sign", "]"):
-            raise _Failed("expected ]", inner)
-        if keyword not in {None, "element"} or "element" in words or (keyword is None and (numbers or words)):
-            raise _Failed("an element stands once, before the other arguments", at)
-        words["element"] = element
-    elif kind == "string":
-        slot = keyword or ("key" if name == "key" else "direction" if name == "scroll" else "text")
-        if slot in {"x", "y", "end_x", "end_y"}:
-            raise _Failed(f"{slot} is no number", at)
-        if slot in words:
-            raise _Failed(f"{slot} stands twice", at)
-        words[slot] = _unescaped(value)
-    elif kind == "number" and keyword == "element":
-        if "element" in words:
-            raise _Failed("element stands twice", at)
-        words["element"] = value
-    elif kind == "number" and keyword is not None:
-        number = float(value)
-        if keyword not in {"x", "y", "end_x", "end_y"} or keyword in numbers:
-            raise _Failed(f"{keyword} is no number here", at)
-        if not math.isfinite(number):
-            raise _Failed(f"{keyword} is too large", at)
-        numbers[keyword] = number
-    else:
-        raise _Failed("expected an argument", at)
-    return place
+            raise _Failed("expected the element's id between [ and ]", at)
+        self._sign("]", "expected ]")
+        return _unescaped(value) if kind == "string" else value
 
+    def _checked(self) -> Action:
+        """The action, when its arguments are those that its type has."""
+        name, numbers, words, end = self.name, self.numbers, self.words, self.place
+        for pair in (("x", "y"), ("end_x", "end_y")):
+            if (pair[0] in numbers) != (pair[1] in numbers):
+                raise _Failed(f"{pair[0]} and {pair[1]} stand together", end)
+        if name in POINTING and (("x" in numbers) == ("element" in words) or len(words) > ("element" in words)):
+            raise _Failed("expected x and y, or one [element]", end)
+        if name == "drag" and len(numbers) != 4 and "element" not in words:
+            raise _Failed("expected x, y, end_x and end_y", end)
+        if "end_x" in numbers and name in POINTING:
+            raise _Failed("end_x and end_y belong to DRAG", end)
+        spoken = {"key": "key", "scroll": "direction", **dict.fromkeys(WITH_TEXT, "text")}.get(name)
+        if spoken is not None and spoken not in words:
+            raise _Failed(f"expected a {spoken}", end)
+        if name in ALONE and (numbers or words):
+            raise _Failed("takes no arguments", end)
+        argument = words.get(spoken) if spoken is not None else words.get("text") or words.get("key")
+        return Action(name, **numbers, argument=argument, element=words.get("element"))
 
-def _checked(name: str, numbers: dict[str, float], words: dict[str, str], end: int) -> Action:
-    """The action, when its arguments are those that its type has."""
-    for pair in _PAIRS:
-        if (pair[0] in numbers) != (pair[1] in numbers):
-            raise _Failed(f"{pair[0]} and {pair[1]} stand together", end)
-    if name in POINTING and (("x" in numbers) == ("element" in words) or len(words) > ("element" in words)):
-        raise _Failed("expected x and y, or one [element]", end)
-    if name == "drag" and len(numbers) != 4 and "element" not in words:
-        raise _Failed("expected x, y, end_x and end_y", end)
-    if "end_x" in numbers and name in POINTING:
-        raise _Failed("end_x and end_y belong to DRAG", end)
-    spoken = {"key": "key", "scroll": "direction", **dict.fromkeys(WITH_TEXT, "text")}.get(name)
-    if spoken is not None and spoken not in words:
-        raise _Failed(f"expected a {spoken}", end)
-    if name in ALONE and (numbers or words):
-        raise _Failed("takes no arguments", end)
-    argument = words.get(spoken) if spoken is not None else words.get("text") or words.get("key")
-    return Action(
-        name,
-        numbers.get("x", math.nan),
-        numbers.get("y", math.nan),
-        numbers.get("end_x", math.nan),
-        numbers.get("end_y", math.nan),
-        argument,
-        words.get("element"),
-    )
+    def _sign(self, expected: str, why: str) -> str:
+        """The next token, which is one of these signs."""
+        kind, value, at = self._next()
+        if kind != "sign" or value not in expected:
+            raise _Failed(why, at)
+        return value
 
-
-def _next(text: str, place: int) -> tuple[str, str, int, int]:
-    """(kind, text, start, end) of the next token."""
-    token = _TOKEN.match(text, place)
-    if token is None:
-        at = place + len(text[place:]) - len(text[place:].lstrip())
-        if at >= len(text):
-            raise _Failed("the text ends inside the action", len(text))
-        if text[at] in "\"'":
-            # What follows an open quote is text up to the end of its line.
-            line = text.find("\n", at)
-            raise _Failed("a string is not closed", len(text) if line < 0 else line)
-        raise _Failed(f"unexpected {text[at]!r}", at)
-    kind = token.lastgroup or ""
-    return kind, token[kind], token.start(kind), token.end()
+    def _next(self) -> tuple[str, str, int]:
+        """(kind, text, start) of the next token."""
+        text, token = self.text, _TOKEN.match(self.text, self.place)
+        if token is None:
+            at = len(text) - len(text[self.place :].lstrip())
+            if at >= len(text):
+                raise _Failed("the text ends inside the action", len(text))
+            if text[at] in "\"'":
+                # What follows an open quote is text up to the end of its line.
+                line = text.find("\n", at)
+                raise _Failed("a string is not closed", len(text) if line < 0 else line)
+            raise _Failed(f"unexpected {text[at]!r}", at)
+        kind = token.lastgroup or ""
+        self.place = token.end()
+        return kind, token[kind], token.start(kind)
 
 
 def _unescaped(quoted: str) -> str:

@@ -96,11 +96,7 @@ def by_type(types: dict[str, dict[str, Estimate]]) -> Spec:
     """Type accuracy and fully correct steps by recorded type."""
     labels = {"action_type_accuracy": "right type", "fully_correct_rate": "fully correct"}
     rows = [
-        {
-            "type": f"{kind} (n={estimates['action_type_accuracy'].n})",
-            "measure": label,
-            "value": estimates[name].value,
-        }
+        {"type": f"{kind} (n={estimates['action_type_accuracy'].n})", "measure": label, "value": estimates[name].value}
         for kind, estimates in types.items()
         for name, label in labels.items()
     ]

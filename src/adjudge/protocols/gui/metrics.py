@@ -342,9 +342,5 @@ def _slice_metrics(estimates: dict[str, Estimate]) -> dict[str, Any]:
     return {**episodes, "num_steps": estimates["action_type_accuracy"].n, **values}
 
 
-_MEANS = {
-    "right": "mean_episode_progress",
-    "scored": "mean_episode_step_score",
-    "full": "mean_episode_full_score",
-}
+_MEANS = {"right": "mean_episode_progress", "scored": "mean_episode_step_score", "full": "mean_episode_full_score"}
 _BY_TYPE = ("action_type_accuracy", "fully_correct_rate", "click_hit_rate", "bbox_hit_rate", "mean_coord_error")

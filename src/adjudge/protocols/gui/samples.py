@@ -174,11 +174,7 @@ def _outputs(texts: pa.ChunkedArray, screenshots: pa.ChunkedArray) -> pa.Table:
     """The raw texts, each cut at a bound (a structured action stands in the samples already), and the screenshots' names."""
     characters = pc.utf8_length(texts).cast(pa.int64())
     return pa.table(
-        {
-            "response": cut(texts, TEXT_LIMIT),
-            "characters": characters,
-            "screenshot": screenshots.dictionary_encode(),
-        }
+        {"response": cut(texts, TEXT_LIMIT), "characters": characters, "screenshot": screenshots.dictionary_encode()}
     )
 
 

@@ -80,10 +80,7 @@ def _farthest(whole: Partial, config: GuiConfig) -> Section:
 def _baselines(estimates: Mapping[str, Estimate], others: Mapping[str, Any], model: str) -> Section:
     """The agent beside two that know nothing."""
     majority = others["majority_type_agent"]
-    agents = (
-        ("never acts", others["null_agent"]),
-        (f"always says {majority['type']}", majority),
-    )
+    agents = (("never acts", others["null_agent"]), (f"always says {majority['type']}", majority))
     return Section(
         "baselines",
         "Beside agents that know nothing",

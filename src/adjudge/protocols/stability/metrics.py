@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from adjudge.protocols.base import Measured, Named
-from adjudge.protocols.stability import charts
-from adjudge.protocols.stability.batch import COUNTS, FLAGS, SHARES, StabilityBatch
+from adjudge.protocols.common.plan import Spec, chart
+from adjudge.protocols.stability.batch import StabilityBatch
 from adjudge.protocols.stability.config import StabilityConfig
 from adjudge.protocols.stability.judge import STABLE, UNSTABLE, VERDICTS
 from adjudge.protocols.stability.rules import MEASURES
+from adjudge.protocols.stability.samples import restore
 from adjudge.runs.section import Section
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Better, Estimate, Metric, count, share
@@ -67,68 +67,42 @@ _LISTED = 200
 _HITS = {"acr": "acr_hits", "cghc": "cghc_hits", "scu": "scu_hits", "rcr": "refusals"}
 
 
-@dataclass
-class Partial:
-    """The items of one batch."""
-
-    batch: StabilityBatch
-    names: list[str]
-    verdicts: list[str]
-    digest: bytes
-
-
-def partial(samples: pa.Table, batch: StabilityBatch) -> Partial:
-    """What one batch adds to the numbers."""
-    names = samples.column("sample").to_pylist()
-    return Partial(
-        batch=batch,
-        names=names,
-        verdicts=samples.column("verdict").to_pylist(),
-        digest=hashlib.sha256("\n".join(names).encode()).digest(),
-    )
-
-
-def finish(partials: Sequence[Partial], config: StabilityConfig) -> Measured:
-    """All numbers, from the partials in order."""
-    min_runs = config.min_runs
-    whole = StabilityBatch(
-        {name: np.concatenate([p.batch.counts[name] for p in partials]) for name in COUNTS},
-        {name: np.concatenate([p.batch.shares[name] for p in partials]) for name in SHARES},
-        {name: np.concatenate([p.batch.flags[name] for p in partials]) for name in FLAGS},
-    )
-    items = sorted(
-        (name, int(runs), verdict)
-        for p in partials
-        for name, runs, verdict in zip(p.names, p.batch.counts["runs"], p.verdicts, strict=True)
-    )
-    few = [{"qid": name, "runs": runs} for name, runs, _ in items if runs < min_runs]
-    named = [Named(name, "", _aggregate(whole, name, config)) for name in (*MEASURES, "iaa")]
-    unstable = [name for name, _, verdict in items if verdict == VERDICTS[UNSTABLE]]
+def finish(partials: Sequence[pa.Table], config: StabilityConfig) -> Measured:
+    """All numbers, from the samples of every batch in order."""
+    samples = pa.concat_tables(partials)
+    whole, min_runs = restore(samples), config.min_runs
+    names, verdicts, runs = (samples.column(name).to_pylist() for name in ("sample", "verdict", "runs"))
+    by_name = sorted(range(whole.n), key=names.__getitem__)
+    few = [{"qid": names[row], "runs": runs[row]} for row in by_name if runs[row] < min_runs]
+    unstable = [names[row] for row in by_name if verdicts[row] == VERDICTS[UNSTABLE]]
+    estimates = {name: _aggregate(whole, name, config) for name in (*MEASURES, "iaa")}
+    counted = {"items_with_too_few_runs": few, "unstable": unstable}
+    named = [Named(name, "", estimate) for name, estimate in estimates.items()]
     named += [
-        Named("items_with_too_few_runs", "", Estimate(value=float(len(few)), n=len(items), method="count")),
-        Named("unstable", "", Estimate(value=float(len(unstable)), n=len(items), method="count")),
+        Named(name, "", Estimate(value=float(len(items)), n=whole.n, method="count")) for name, items in counted.items()
     ]
     notes = [f"gold item {entry['qid']} has {entry['runs']} runs, fewer than {min_runs}" for entry in few[:20]]
     notes += [
         f"{name.upper()} is about no item: {estimate.why}"
-        for name, _, estimate in named
+        for name, estimate in estimates.items()
         if estimate.value is None and estimate.n
     ]
-    top: dict[str, Any] = {
-        "n": len(items),
-        "runs": int(whole.counts["runs"].sum()),
-        **{name: estimate.value for name, _, estimate in named if name not in charts.COUNTED},
-        "too_few_runs": few,
-        "unstable": unstable,
-    }
+    digests = [hashlib.sha256("\n".join(part.column("sample").to_pylist()).encode()).digest() for part in partials]
+    not_held = [row for row in by_name if verdicts[row] != VERDICTS[STABLE]]
     return Measured(
         estimates=named,
-        metrics={"n": len(items)} | {name: estimate.value for name, _, estimate in named},
-        top=top,
-        charts=[charts.measures(named)],
-        sections=[_unstable(items, whole, [name for p in partials for name in p.names])],
+        metrics={"n": whole.n} | {name: estimate.value for name, _, estimate in named},
+        top={
+            "n": whole.n,
+            "runs": int(whole.counts["runs"].sum()),
+            **{name: estimate.value for name, estimate in estimates.items()},
+            "too_few_runs": few,
+            "unstable": unstable,
+        },
+        charts=[_chart(estimates)],
+        sections=[_unstable(whole, [(row, names[row], verdicts[row]) for row in not_held])],
         notes=notes,
-        digests={"dataset": hashlib.sha256(b"".join(p.digest for p in partials)).hexdigest()},
+        digests={"dataset": hashlib.sha256(b"".join(digests)).hexdigest()},
         one_model=True,
     )
 
@@ -147,20 +121,27 @@ def _aggregate(whole: StabilityBatch, name: str, config: StabilityConfig) -> Est
     return bootstrap.mean(known, seed=config.seed, stream=name, resamples=config.resamples)
 
 
-def _unstable(items: Sequence[tuple[str, int, str]], whole: StabilityBatch, names: Sequence[str]) -> Section:
+def _chart(estimates: Mapping[str, Estimate]) -> Spec:
+    """Every aggregate with its interval."""
+    rows = [
+        {"measure": name.upper(), "value": e.value, "low": e.low, "high": e.high}
+        for name, e in estimates.items()
+        if e.value is not None
+    ]
+    return chart(__package__, "stability", rows=rows, order=[row["measure"] for row in rows])
+
+
+def _unstable(whole: StabilityBatch, not_held: Sequence[tuple[int, str, str]]) -> Section:
     """The items that did not hold, with every measure of each."""
-    place = {name: index for index, name in enumerate(names)}
-    shares = {name: np.where(whole.applies(name), whole.share(name), np.nan) for name in MEASURES}
-    rows = []
-    for name, runs, verdict in items:
-        if verdict == VERDICTS[STABLE]:
-            continue
-        values = (float(shares[measure][place[name]]) for measure in MEASURES)
-        astray = int(whole.counts["out_of_scope"][place[name]])
-        rows.append((name, verdict, runs, *(None if np.isnan(value) else value for value in values), astray))
+    shares = [np.where(whole.applies(name), whole.share(name), np.nan).tolist() for name in MEASURES]
+    runs, astray = (whole.counts[name].tolist() for name in ("runs", "out_of_scope"))
+    rows = [
+        (name, verdict, runs[row], *(None if math.isnan(share[row]) else share[row] for share in shares), astray[row])
+        for row, name, verdict in not_held
+    ]
     return Section(
         "unstable_items",
-        f"Items that did not hold: {len(rows):,} of {len(items):,}",
+        f"Items that did not hold: {len(rows):,} of {whole.n:,}",
         ("qid", "verdict", "runs", *(name.upper() for name in MEASURES), "runs citing out of scope"),
         rows[:_LISTED],
         note="The method asks for none. NED50 is a distance, the others are shares of runs or pairs of runs.",

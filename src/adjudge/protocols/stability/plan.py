@@ -15,7 +15,7 @@ from adjudge.protocols.stability import rows, samples
 from adjudge.protocols.stability.batch import StabilityBatch, read
 from adjudge.protocols.stability.config import config_of
 from adjudge.protocols.stability.judge import decided
-from adjudge.protocols.stability.metrics import Partial, finish, partial
+from adjudge.protocols.stability.metrics import finish
 from adjudge.protocols.stability.rules import StabilityContext
 from adjudge.verdict.gates import Gate
 
@@ -46,15 +46,9 @@ class StabilityPlan(BatchPlan):
 
     def inputs(self) -> Sequence[Input]:
         """Gold items and runs, keyed by qid."""
+        paths = {name: tuple(getattr(self.settings, name)) for name in rows.ROLES}
         return [
-            Input(
-                name,
-                tuple(getattr(self.settings, name)),
-                None,
-                rows.EXPECTED[name],
-                read=rows.READ[name],
-                keys=role.keys,
-            )
+            Input(name, paths[name], None, rows.EXPECTED[name], read=rows.READ[name], keys=role.keys)
             for name, role in rows.ROLES.items()
         ]
 
@@ -77,12 +71,12 @@ class StabilityPlan(BatchPlan):
         """Measure the claims again; what a gold item wants of them is not kept."""
         return samples.reread(self.restore(samples_table), outputs)
 
-    def partial(self, samples_table: pa.Table, evidence: Evidence, batch: StabilityBatch | None = None) -> Partial:
-        """What one batch adds to the numbers."""
-        del evidence
-        return partial(samples_table, batch or self.restore(samples_table))
+    def partial(self, samples_table: pa.Table, evidence: Evidence, batch: StabilityBatch | None = None) -> pa.Table:
+        """The stored measures."""
+        del evidence, batch
+        return samples_table
 
-    def finish(self, partials: Sequence[Partial]) -> Measured:
+    def finish(self, partials: Sequence[pa.Table]) -> Measured:
         """Aggregates with intervals clustered by qid."""
         return finish(partials, self.settings)
 

@@ -38,19 +38,18 @@ def reread(batch: StabilityBatch, outputs: pa.Table) -> list[str]:
     claims = outputs.column("claims").to_pylist()
     if any(answers is None or None in answers for answers in claims):
         return ["there are items without claims"]
-    counted = {"runs": [len(answers) for answers in claims]}
-    counted["refusals"] = [answers.count(text.REFUSAL) for answers in claims]
-    problems = [
-        f"{name} in samples.parquet is not that of the claims"
-        for name, counts in counted.items()
-        if batch.counts[name].tolist() != counts
-    ]
     whole = [row for row, answers in enumerate(claims) if all(len(claim) < TEXT_LIMIT for claim in answers)]
-    for name, measure in {"ned50": text.edit_distance_median, "iaa": text.exact_agreement}.items():
-        again = np.array([measure(claims[row]) for row in whole], dtype=np.float64)
-        if not np.array_equal(batch.shares[name][whole], again, equal_nan=True):
-            problems.append(f"{name} in samples.parquet is not that of the claims")
-    return problems
+    again = {
+        "runs": (batch.counts["runs"], [len(answers) for answers in claims]),
+        "refusals": (batch.counts["refusals"], [answers.count(text.REFUSAL) for answers in claims]),
+        "ned50": (batch.shares["ned50"][whole], [text.edit_distance_median(claims[row]) for row in whole]),
+        "iaa": (batch.shares["iaa"][whole], [text.exact_agreement(claims[row]) for row in whole]),
+    }
+    return [
+        f"{name} in samples.parquet is not that of the claims"
+        for name, (stored, measured) in again.items()
+        if not np.array_equal(stored, np.array(measured, dtype=np.float64), equal_nan=True)
+    ]
 
 
 def restore(samples: pa.Table) -> StabilityBatch:
