@@ -11,7 +11,6 @@ import click
 from adjudge.cli.common import print_json, say
 
 if TYPE_CHECKING:
-    from adjudge.protocols.base import Role
     from adjudge.readers.describe import Description
 
 _KEYS = 40  # listed
@@ -79,8 +78,8 @@ def _readers(description: Description) -> list[dict[str, Any]]:
                     "command": reads.command.replace("FILE", description.path),
                     "missing": [" or ".join(each) for each in _missing(description, reads)],
                     "columns": _columns(description, reads),
-                    "ignored": {key: ignored[key] for key in sorted(ignored)},
-                    "read": sum(1 for key in description.keys if "." not in key and key not in ignored),
+                    "ignored": dict(sorted(ignored.items())),
+                    "read": sum("." not in key and key not in ignored for key in description.keys),
                 }
             )
 
@@ -92,7 +91,7 @@ def _readers(description: Description) -> list[dict[str, Any]]:
 
 
 def _missing(description: Description, reads: Role) -> list[tuple[str, ...]]:
-    return [each for each in reads.needs if not any(key in description.keys for key in each)]
+    return [each for each in reads.needs if description.keys.keys().isdisjoint(each)]
 
 
 def _percent(count: int, description: Description) -> str:

@@ -13,6 +13,7 @@ from adjudge.cli.common import (
     Spread,
     evaluate_and_show,
     example_options,
+    options,
     put,
     run_options,
     say,
@@ -22,7 +23,7 @@ from adjudge.errors import ConfigError, InputError
 
 _SPACE = click.Choice(["normalized", "pixel", "per_mille"])
 _BBOX = click.Choice(["xyxy", "xywh"])
-_ABOUT = ("training_timestamp", "checkpoint_path", "device", "gpu_model", "memory_gb")
+_ABOUT = {**dict.fromkeys(("training_timestamp", "checkpoint_path", "device", "gpu_model"), str), "memory_gb": float}
 
 
 @click.group(
@@ -47,11 +48,12 @@ _ABOUT = ("training_timestamp", "checkpoint_path", "device", "gpu_model", "memor
 @click.option("--backend", help="What the agent ran on: qwen3, claude, … [unknown].")
 @click.option("--model", help="The agent's name in the run [the backend].")
 @click.option("--rules", multiple=True, help="Add the rule set of an installed package; repeat.")
-@click.option("--training-timestamp", help="For the evaluation JSON.")
-@click.option("--checkpoint-path", help="For the evaluation JSON.")
-@click.option("--device", help="For the evaluation JSON.")
-@click.option("--gpu-model", help="For the evaluation JSON.")
-@click.option("--memory-gb", type=float, help="For the evaluation JSON.")
+@options(
+    *(
+        click.option(f"--{name.replace('_', '-')}", type=kind, help="For the evaluation JSON.")
+        for name, kind in _ABOUT.items()
+    )
+)
 @run_options
 @click.pass_context
 def gui(ctx: click.Context, /, **flags: Any) -> int | None:

@@ -66,16 +66,14 @@ def describe(path: str, shape: Shape) -> Description:
 def _look(record: bytes, line: int, description: Description) -> None:
     description.looked += 1
     try:
-        value = msgspec.json.decode(record)
+        value = msgspec.json.decode(record, type=dict)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        value = None
-    if isinstance(value, dict):
+        if not description.other:
+            description.first_other = line, record[:_EXAMPLE].decode("utf-8", "replace")
+        description.other += 1
+    else:
         description.samples.append(record)
         _keys(value, "", description, 1)
-        return
-    if not description.other:
-        description.first_other = line, record[:_EXAMPLE].decode("utf-8", "replace")
-    description.other += 1
 
 
 def _keys(value: dict[str, Any], prefix: str, description: Description, depth: int) -> None:

@@ -155,7 +155,7 @@ _NAMES = {
 def records(source: Source, shape: Shape = AS_IT_IS) -> Iterator[tuple[int, bytes]]:
     """(line, JSON) of every record; lines count from 1, and blank lines are not records. An empty file is refused."""
     empty = True
-    for number, line in _records(source):
+    for number, line in _format(source)(source):
         empty = False
         if shape.as_it_is:
             yield number, line
@@ -174,10 +174,6 @@ def is_json_lines(source: Source) -> bool:
 def format_name(source: Source) -> str:
     """What kind of file a source is, in words."""
     return _NAMES[_format(source).__name__]
-
-
-def _records(source: Source) -> Iterator[tuple[int, bytes]]:
-    return _format(source)(source)
 
 
 def _format(source: Source) -> Callable[[Source], Iterator[tuple[int, bytes]]]:
@@ -234,10 +230,6 @@ def _json_list(source: Source) -> Iterator[tuple[int, bytes]]:
 
 
 def _json_document(source: Source) -> Iterator[tuple[int, bytes]]:
-    yield 1, msgspec.json.format(_checked(source), indent=-1)
-
-
-def _checked(source: Source) -> bytes:
     text = whole(source).removeprefix(_BOM)
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
@@ -247,7 +239,7 @@ def _checked(source: Source) -> bytes:
             file=source.name,
             line=_line_of(text, str(error)),
         ) from None
-    return text
+    yield 1, msgspec.json.format(text, indent=-1)
 
 
 def _line_of(text: bytes, message: str) -> int:

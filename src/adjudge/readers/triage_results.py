@@ -111,6 +111,9 @@ def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
     usage = data.get("tool_usage") or []
     if not isinstance(tools, list) or not isinstance(usage, list):
         raise InputError("`tool_usage` and `tool_details` are lists")
+    values: dict[str, Any] = {name: words(data.get(name)) for name in ("error", "error_type", "image")}
+    values |= {name: _raw(data.get(name)) for name in ("prompt_hashes", "models", "timestamp", "meta")}
+    values |= {name: msgspec.Raw(msgspec.json.encode(words(data.get(name)))) for name in LONG_TEXTS}
     result = Result(
         id=sample,
         model=_text(data, "model"),
@@ -119,8 +122,6 @@ def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
         label=_text(data, "label"),
         prediction=_text(data, "prediction"),
         confidence=confidence,
-        error=words(data.get("error")),
-        error_type=words(data.get("error_type")),
         timings=Timings(*(_seconds(timings, name) for name in Timings.__struct_fields__)),
         latency_seconds=_seconds(data, "latency_seconds"),
         cache=Cache(flag(cache.get("hit"), "cache.hit")),
@@ -130,13 +131,8 @@ def loose_result(text: bytes, *, percent: bool) -> tuple[Result, str | None]:
             for tool in tools
             if isinstance(tool, dict)
         ],
-        prompt_hashes=_raw(data.get("prompt_hashes")),
-        models=_raw(data.get("models")),
         run_config=_raw(_object(data, "run_config")),
-        timestamp=_raw(data.get("timestamp")),
-        meta=_raw(data.get("meta")),
-        image=words(data.get("image")),
-        **{name: msgspec.Raw(msgspec.json.encode(words(data.get(name)))) for name in LONG_TEXTS},
+        **values,
     )
     return result, confidence_text
 

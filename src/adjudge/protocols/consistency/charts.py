@@ -7,12 +7,6 @@ from typing import Any
 
 from adjudge.protocols.base import Named
 from adjudge.protocols.common.plan import Spec, chart
-from adjudge.protocols.consistency.policy import LABELS
-
-
-def pair_charts(matrix: Any, finals: Mapping[str, int], ships: Collection[str], named: Sequence[Named]) -> list[Spec]:
-    """Confusion, agreement by label, finals by reason."""
-    return [confusion(matrix, LABELS, "scholar", "auditor"), by_label(named, LABELS), by_reason(finals, ships)]
 
 
 def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> Spec:

@@ -46,16 +46,8 @@ ANSWER = np.dtype(
 CODES = np.dtype([("status", "i1"), ("scholar", AGENT), ("auditor", AGENT), ("answer", ANSWER)])
 LISTED = 64
 """So many of an answer's citations are kept by their ids."""
-TEXTS = (
-    "scholar_reason",
-    "scholar_digest",
-    "auditor_reason",
-    "auditor_digest",
-    "claim",
-    "cited",
-    "cited_outside",
-    "note",
-)
+_OF_AGENTS = tuple(f"{agent}_{text}" for agent in AGENTS for text in ("reason", "digest"))
+TEXTS = (*_OF_AGENTS, "claim", "cited", "cited_outside", "note")
 """`note` says why a row cannot be used; all may be null."""
 
 _PACKED = pa.binary(CODES.itemsize)

@@ -34,13 +34,11 @@ class Judge:
         behind = {name: graph.layout.positions_of(*codes) for name, codes in DECIDING.items()}
         # What a row's own inputs rest on, and, for what ships, also what the rows before it looked at and left.
         width = graph.layout.width
-        cites_own, seen = np.zeros((2, width, len(table.rows)), dtype=np.bool_)
+        cites_own = np.zeros((width, len(table.rows)), dtype=np.bool_)
         for index, row in enumerate(table.rows):
-            if index:
-                seen[:, index] = seen[:, index - 1]
             for name in row.when:
                 cites_own[behind[name], index] = True
-            seen[:, index] |= cites_own[:, index]
+        seen = np.logical_or.accumulate(cites_own, axis=1)
         complete = np.zeros((width, 1), dtype=np.bool_)
         complete[graph.layout.positions_of("pair")] = True
         self._own, self._seen, self._complete = packed_bits(cites_own), packed_bits(seen), packed_bits(complete)

@@ -178,7 +178,11 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, co
         metrics={**value, "n": n, "disagreements": disagreements}
         | {f"finals.{why}": count for why, count in finals.items()},
         top=top,
-        charts=charts.pair_charts(whole.confusion, finals, ships, named),
+        charts=[
+            charts.confusion(whole.confusion, LABELS, "scholar", "auditor"),
+            charts.by_label(named, LABELS),
+            charts.by_reason(finals, ships),
+        ],
         notes=_notes(whole),
         sections=pair_sections(whole, table, hygiene, layout),
         digests={"dataset": dataset_digest(whole.digests)},

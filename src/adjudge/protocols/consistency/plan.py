@@ -49,12 +49,8 @@ class PairPlan(BatchPlan):
             Gate("abstain", "abstain_rate", "<=", bounds["abstain_gate"]),
             Gate("paired", "paired_share", ">=", bounds["paired_gate"]),
         )
-        return (*gates, Gate("red_flags", "shipped_with_red_flag", "==", 0.0)) if self.can_carry_flags else gates
-
-    @property
-    def can_carry_flags(self) -> bool:
-        """Whether there is a file that could say of an item that a flag is raised."""
-        return bool(self.settings.pairs or self.settings.answers)
+        can_carry_flags = config.pairs or config.answers
+        return (*gates, Gate("red_flags", "shipped_with_red_flag", "==", 0.0)) if can_carry_flags else gates
 
     def inputs(self) -> Sequence[Input]:
         """Pairs, or two agents and their answers, keyed by qid."""

@@ -129,6 +129,7 @@ def _hygiene(hygiene: Mapping[str, Mapping[str, int]], layout: Layout) -> Sectio
     )
 
 
+_JUDGED = ("sensitivity", "specificity", "apparent_pass_rate", "corrected_pass_rate")
 Cells = Mapping[tuple[str, str], Estimate]
 """Estimates by name and slice."""
 
@@ -173,7 +174,7 @@ def _raters(
     names: Sequence[str], pairs: Mapping[tuple[str, str], str], estimates: Cells, reference: str | None
 ) -> Section:
     """One row a rater, the one that agrees least with the others first."""
-    judged = ("sensitivity", "specificity", "apparent_pass_rate", "corrected_pass_rate")
+    judged = () if reference is None else _JUDGED
     rows = []
     for name in names:
         others = {
@@ -182,14 +183,10 @@ def _raters(
         known = {other: e.value for other, e in others.items() if e.value is not None}
         mean = sum(known.values()) / len(known) if known else None
         farthest = min(known, key=lambda other: (known[other], other)) if known else None
-        judge = [estimates.get((measure, f"judge={name}")) for measure in judged] if reference is not None else []
+        judge = [estimates.get((measure, f"judge={name}")) for measure in judged]
         rows.append((name, mean, farthest, None if farthest is None else others[farthest], *judge))
     rows.sort(key=lambda row: (row[1] is None, row[1] or 0.0, row[0]))
-    titles = (
-        [Column(measure.removesuffix("_rate").replace("_", " "), "%") for measure in judged]
-        if reference is not None
-        else []
-    )
+    titles = [Column(measure.removesuffix("_rate").replace("_", " "), "%") for measure in judged]
     against = f" The last columns are each rater against {reference}." if reference is not None else ""
     return Section(
         "raters",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -40,17 +42,12 @@ def baselines(whole: Partial, types: tuple[str, ...]) -> dict[str, Any]:
 def broken_scenarios(whole: Partial, types: tuple[str, ...]) -> list[dict[str, Any]]:
     """Scenarios with an episode that an agent passes by never acting: all steps, or all milestones, ask for nothing."""
     passed = (_steps(whole, [types.index(name) for name in NOTHING]) == whole.steps) | _weak(whole)
-    broken = []
-    for scenario in sorted({str(name or "") for name in whole.scenarios}):
-        of_scenario = np.array([(name or "") == scenario for name in whole.scenarios])
-        if (of_scenario & passed).any():
-            item = {
-                "scenario": scenario,
-                "episodes": int(of_scenario.sum()),
-                "episodes_passed": int((of_scenario & passed).sum()),
-            }
-            broken.append(item)
-    return broken
+    names = [name or "" for name in whole.scenarios]
+    episodes, episodes_passed = Counter(names), Counter(compress(names, passed))
+    return [
+        {"scenario": name, "episodes": episodes[name], "episodes_passed": count}
+        for name, count in sorted(episodes_passed.items())
+    ]
 
 
 def _weak(whole: Partial) -> Mask:

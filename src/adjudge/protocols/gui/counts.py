@@ -275,12 +275,11 @@ def _strips(
     outcome[status == UNPARSED] = 4
     outcome[status == MISSING] = 5
     steps = samples.column("step").to_numpy()
-    strips = []
-    for start in starts.tolist():
-        rows = np.flatnonzero((code == code[start]) & (status != UNMATCHED))
-        strip = (str(names[code[start]]), scenarios[scenario[start]], steps[rows].tolist(), outcome[rows].tolist())
-        strips.append(strip)
-    return strips
+    steps_of = {start: np.flatnonzero((code == code[start]) & (status != UNMATCHED)) for start in starts.tolist()}
+    return [
+        (str(names[code[start]]), scenarios[scenario[start]], steps[rows].tolist(), outcome[rows].tolist())
+        for start, rows in steps_of.items()
+    ]
 
 
 def _dataset(samples: pa.Table, matched: Mask) -> bytes:

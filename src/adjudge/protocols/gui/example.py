@@ -169,11 +169,7 @@ def _say(action: dict[str, Any], agent: str, random: np.random.Generator, *, som
     kind = action["type"]
     if random.random() < slip:
         kind = "wait"
-    values = {
-        name: round(float(np.clip(action[name] + random.normal(0.0, spread), 0.0, 1.0)), 4)
-        for name in ("x", "y", "end_x", "end_y")
-        if name in action
-    }
+    values = {name: _near(action[name], spread, random) for name in ("x", "y", "end_x", "end_y") if name in action}
     element = None
     if "element" in action and (som or kind in {"type", "select"}):
         mark = action["element"]["id"]
@@ -209,24 +205,23 @@ def _outcomes(episodes: list[dict[str, Any]], agent: str, random: np.random.Gene
 
 
 def _grounding(episodes: list[dict[str, Any]], random: np.random.Generator) -> list[dict[str, Any]]:
+    steps = [(episode, step, step["action"]) for episode in episodes for step in episode["steps"]]
     rows = []
-    for episode in episodes:
-        for step in episode["steps"]:
-            action = step["action"]
-            if action["type"] != "click":
-                continue
-            candidates = [
-                [round(float(np.clip(action[axis] + random.normal(0.0, 0.05), 0.0, 1.0)), 4) for axis in ("x", "y")]
-                for _ in range(5)
-            ]
-            rows.append(
-                {
-                    "id": f"{episode['episode_id']}-{step['step']}",
-                    "bbox": action["element"]["bbox"],
-                    "point": candidates[0],
-                    "candidates": candidates,
-                    "platform": episode["platform"],
-                    "ui_type": "text" if action["element"]["id"] % 2 else "icon",
-                }
-            )
+    for episode, step, click in steps:
+        if click["type"] == "click":
+            candidates = [[_near(click[axis], 0.05, random) for axis in ("x", "y")] for _ in range(5)]
+            row = {
+                "id": f"{episode['episode_id']}-{step['step']}",
+                "bbox": click["element"]["bbox"],
+                "point": candidates[0],
+                "candidates": candidates,
+                "platform": episode["platform"],
+                "ui_type": "text" if click["element"]["id"] % 2 else "icon",
+            }
+            rows.append(row)
     return rows
+
+
+def _near(value: float, spread: float, random: np.random.Generator) -> float:
+    """A coordinate that misses another by so much."""
+    return round(float(np.clip(value + random.normal(0.0, spread), 0.0, 1.0)), 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -278,11 +279,7 @@ def _action_columns(actions: Sequence[Action]) -> Columns:
     words = [_type_name(word) for word in types.dictionary.to_pylist()]
     which = pa.array([_ARGUMENTS.get(word, 0) for word in words], pa.int64()).take(types.indices)
     elements = [action.element for action in actions]
-    arguments = (
-        pa.array([action.text for action in actions], pa.string()),
-        pa.array([action.key for action in actions], pa.string()),
-        pa.array([action.direction for action in actions], pa.string()),
-    )
+    arguments = [pa.array(list(map(attrgetter(name), actions)), pa.string()) for name in ("text", "key", "direction")]
     ids = [None if element is None or element.id is None else str(element.id) for element in elements]
     return {
         "type": pa.DictionaryArray.from_arrays(types.indices, pa.array(words, pa.string())),
@@ -314,13 +311,8 @@ def _self_report(prediction: Prediction) -> bool | None:
 
 def _points(actions: Sequence[Action] | Sequence[SpokenAction]) -> Columns:
     """The coordinates, NaN for None."""
-    values = (
-        [action.x for action in actions],
-        [action.y for action in actions],
-        [action.end_x for action in actions],
-        [action.end_y for action in actions],
-    )
-    return {name: pa.array(np.array(column, dtype=np.float64)) for name, column in zip(POINTS, values, strict=True)}
+    columns = {name: list(map(attrgetter(name), actions)) for name in POINTS}
+    return {name: pa.array(np.array(column, dtype=np.float64)) for name, column in columns.items()}
 
 
 def _boxes(actions: Sequence[Action], rows: _Rows) -> tuple[Floats, Ints]:

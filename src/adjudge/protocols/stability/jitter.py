@@ -65,13 +65,18 @@ def jittered(gold: Iterator[dict[str, Any]], kinds: Sequence[str], seeds: Sequen
                 }
 
 
+def _some(matches: Sequence[re.Match[str]], count: int, rng: random.Random) -> list[re.Match[str]]:
+    """So many of the matches, from left to right."""
+    return sorted(rng.sample(matches, count), key=lambda match: match.start())
+
+
 def _ws(text: str, rng: random.Random) -> list[Edit]:
     gaps = list(_GAP.finditer(text))
     if not gaps:
         return [(len(text), "", rng.choice(_SPACES))]
-    chosen = sorted(rng.sample(gaps, max(1, len(gaps) // 4)), key=lambda match: match.start())
     return [
-        (match.start(), match[0], rng.choice([space for space in _SPACES if space != match[0]])) for match in chosen
+        (match.start(), match[0], rng.choice([space for space in _SPACES if space != match[0]]))
+        for match in _some(gaps, max(1, len(gaps) // 4), rng)
     ]
 
 
@@ -79,15 +84,14 @@ def _punct(text: str, rng: random.Random) -> list[Edit]:
     gaps = list(_GAP.finditer(text))
     if not gaps:
         return [(len(text), "", rng.choice("!?."))]
-    chosen = sorted(rng.sample(gaps, max(1, len(gaps) // 6)), key=lambda match: match.start())
-    return [(match.start(), "", rng.choice(_SIGNS)) for match in chosen]
+    return [(gap.start(), "", rng.choice(_SIGNS)) for gap in _some(gaps, max(1, len(gaps) // 6), rng)]
 
 
 def _syn(text: str, rng: random.Random) -> list[Edit]:
     known = [match for match in _WORD.finditer(text) if match[0].casefold() in _SYNONYM]
     if not known:
         return []
-    chosen = sorted(rng.sample(known, rng.randint(1, len(known))), key=lambda match: match.start())
+    chosen = _some(known, rng.randint(1, len(known)), rng)
     return [(match.start(), match[0], _cased(_SYNONYM[match[0].casefold()], match[0])) for match in chosen]
 
 
