@@ -125,25 +125,19 @@ def merge(partials: Sequence[Partial]) -> Partial:
     """The counts of all batches."""
     first = partials[0]
     return Partial(
-        confusion=sum_of([p.confusion for p in partials]),
-        finals=sum_of([p.finals for p in partials]),
-        status=sum_of([p.status for p in partials]),
+        confusion=np.sum([p.confusion for p in partials], axis=0),
+        finals=np.sum([p.finals for p in partials], axis=0),
+        status=np.sum([p.status for p in partials], axis=0),
         counts={name: sum(p.counts[name] for p in partials) for name in first.counts},
-        outcomes=sum_of([p.outcomes for p in partials]),
+        outcomes=np.sum([p.outcomes for p in partials], axis=0),
         codes=sum((p.codes for p in partials), Counter()),
         examples={name: sorted(x for p in partials for x in p.examples[name])[:EXAMPLES] for name in first.examples},
-        agreed_finals=sum_of([p.agreed_finals for p in partials]),
+        agreed_finals=np.sum([p.agreed_finals for p in partials], axis=0),
         agreed_rejected=sorted(x for p in partials for x in p.agreed_rejected)[:LISTED],
         listed={name: sorted(x for p in partials for x in p.listed[name])[:LISTED] for name in first.listed},
         rows=pa.concat_tables([p.rows for p in partials]).sort_by("sample"),
         digests=[digest for p in partials for digest in p.digests],
     )
-
-
-def sum_of(tables: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Counts added up."""
-    total: NDArray[np.int64] = np.sum(np.stack(tables), axis=0)
-    return total
 
 
 def dataset_digest(digests: Sequence[bytes]) -> str:

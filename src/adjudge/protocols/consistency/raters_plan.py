@@ -27,7 +27,7 @@ from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.consistency import charts
 from adjudge.protocols.consistency import raters as r
 from adjudge.protocols.consistency.config import PATHS, ConsistencyConfig
-from adjudge.protocols.consistency.counts import dataset_digest, sum_of
+from adjudge.protocols.consistency.counts import dataset_digest
 from adjudge.protocols.consistency.metrics import confusion_table, two_raters
 from adjudge.protocols.consistency.policy import LABELS
 from adjudge.protocols.consistency.rows import Rating
@@ -187,8 +187,9 @@ def finish(
     ordered, reference = config.ordered, config.reference
     seeded: dict[str, Any] = {"seed": config.seed, "resamples": config.resamples}
     names = partials[0].raters
-    pairs, label_counts = sum_of([p.pairs for p in partials]), sum_of([p.label_counts for p in partials])
-    verdicts = sum_of([p.verdicts for p in partials])
+    pairs, label_counts, verdicts = (
+        np.sum([getattr(p, name) for p in partials], axis=0) for name in ("pairs", "label_counts", "verdicts")
+    )
     patterns = sorted(sum((p.patterns for p in partials), Counter()).items())
     counts = np.repeat([pattern for pattern, _ in patterns], [count for _, count in patterns], axis=0)
     rated = counts[counts.sum(axis=1) >= 2]
@@ -240,7 +241,7 @@ def finish(
     if len(whole) < n:
         notes.append(f"{n - len(whole)} of {n} items lack a rating; Fleiss' κ rests on the {len(whole)} with all")
     if reference is not None:
-        judges = sum_of([p.judges for p in partials])
+        judges = np.sum([p.judges for p in partials], axis=0)
         named += _judges(names, judges, label_counts, labels, reference, positive)
         top |= {"reference": reference, "positive": positive}
         notes.append(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,7 +20,7 @@ from adjudge.protocols.common.columns import coded
 from adjudge.protocols.common.plan import BatchPlan
 from adjudge.protocols.gui.config import grounding_config_of
 from adjudge.protocols.gui.grounding import COLUMNS, EXPECTED, FLAGS, GroundingBatch, GroundingContext, GroundingReader
-from adjudge.protocols.gui.spaces import Floats, Mask
+from adjudge.protocols.gui.spaces import Mask
 from adjudge.readers.blocks import tree_of
 from adjudge.readers.gui.screenspot import GroundingRecord
 from adjudge.readers.sources import refuse_many_slices
@@ -36,19 +35,10 @@ LISTED = 20
 _PREFIX = "slice:"
 
 
-@dataclass
-class Partial:
-    """What is counted of the records of a batch, a value a record."""
+class Partial(NamedTuple):
+    """What one batch adds: what the numbers need of every record, the first that were missed, and a digest of the ids."""
 
-    hit: Mask
-    rank: NDArray[np.int64]
-    iou: Floats
-    answered: Mask
-    outside: Mask
-    by_position: Mask
-    clipped: Mask
-    ranked: Mask
-    slices: dict[str, list[str | None]]
+    records: pa.Table
     misses: list[tuple[str, str, str]]
     digest: bytes
 
@@ -123,28 +113,25 @@ class GroundingPlan(BatchPlan):
         batch = self.restore(samples) if batch is None else batch
         names = samples.column("sample").to_pylist()
         missed = np.flatnonzero(batch.answered & ~batch.hit)[:LISTED].tolist()
+        answers = {"hit": batch.hit, "rank": batch.rank, "iou": batch.iou, "answered": batch.answered}
+        answers["outside"] = batch.answered & ~batch.in_space
+        kept = (*FLAGS, *(f"{_PREFIX}{key}" for key in self.settings.slices))
         return Partial(
-            hit=batch.hit,
-            rank=batch.rank,
-            iou=batch.iou,
-            answered=batch.answered,
-            outside=batch.answered & ~batch.in_space,
-            **{name: samples.column(name).to_numpy() for name in FLAGS},
-            slices={key: samples.column(f"{_PREFIX}{key}").to_pylist() for key in self.settings.slices},
+            pa.table(answers | {name: samples.column(name) for name in kept}),
             misses=[(names[row], batch.boxes_of(row), batch.point_of(row)) for row in missed],
             digest=hashlib.sha256("\n".join(names).encode()).digest(),
         )
 
     def finish(self, partials: Sequence[Partial]) -> Measured:
         """Top-1 hit, oracle@k and mean IoU, of all records and by every slice."""
+        records = pa.concat_tables([p.records for p in partials])
         every: dict[str, NDArray[Any]] = {
-            name: np.concatenate([getattr(p, name) for p in partials])
-            for name in ("hit", "rank", "iou", "answered", "outside", *FLAGS)
+            name: records.column(name).to_numpy() for name in ("hit", "rank", "iou", "answered", "outside", *FLAGS)
         }
-        n = every["hit"].size
+        n = records.num_rows
         named = self._estimates(every, np.ones(n, dtype=bool), "")
         for key in self.settings.slices:
-            values = [value for p in partials for value in p.slices[key]]
+            values = records.column(f"{_PREFIX}{key}").to_pylist()
             distinct = sorted({value for value in values if value is not None})
             refuse_many_slices(key, len(distinct))
             for value in distinct:
