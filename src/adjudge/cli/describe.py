@@ -11,6 +11,7 @@ import click
 from adjudge.cli.common import print_json, say
 
 if TYPE_CHECKING:
+    from adjudge.protocols.base import Role
     from adjudge.readers.describe import Description
 
 _KEYS = 40  # listed

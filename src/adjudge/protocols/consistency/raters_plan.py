@@ -32,8 +32,7 @@ from adjudge.protocols.consistency.metrics import confusion_table, two_raters
 from adjudge.protocols.consistency.policy import LABELS
 from adjudge.protocols.consistency.rows import Rating
 from adjudge.protocols.consistency.sections import rater_sections
-from adjudge.stats.agreement import pair_counts
-from adjudge.stats.agreement_many import fleiss_kappa, krippendorff_alpha
+from adjudge.stats.agreement import fleiss_kappa, krippendorff_alpha, pair_counts
 from adjudge.stats.prevalence import rogan_gladen
 from adjudge.stats.proportions import wilson
 from adjudge.verdict.gates import Gate
