@@ -262,7 +262,7 @@ def metrics_document(
     estimates = [*measured.estimates, *(named for named in counted_here if named.name not in protocol_names)]
     names = [named.name for named in estimates]
     metrics = metrics_of(chosen)
-    outcomes, passed = judge(gates, by_gate_name(estimates))
+    outcomes, passed = judge(gates, by_gate_name(estimates)) if gates else ({}, None)
     tally = counted.tally
     counted_buckets = {"all": tally.of_models()["all"]} if measured.one_model else tally.of_models()
     buckets, problems = tally.closed(measured.buckets or counted_buckets)
