@@ -18,11 +18,21 @@ import pyarrow as pa
 from adjudge.engine.judges import agent_problems
 from adjudge.engine.matching import Matching
 from adjudge.engine.metrics import Counted, metrics_document, problems_of, verdict_word
-from adjudge.engine.runner import MOST_PARTIALS, Pool, Recipe, Runner, Serial, plan_of, recipe, rule_versions
+from adjudge.engine.runner import (
+    MOST_PARTIALS,
+    Pool,
+    Recipe,
+    Runner,
+    Serial,
+    environment,
+    plan_of,
+    recipe,
+    rule_versions,
+)
 from adjudge.engine.split import Part, Split, Wanted, raw_rows, split
 from adjudge.errors import ConfigError, PromiseBroken
 from adjudge.protocols.base import Judged, Partition, Plan, Protocol
-from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest, RunFile, environment
+from adjudge.provenance.manifest import SCHEMA_VERSION, Manifest, RunFile
 from adjudge.provenance.redact import redacted_value
 from adjudge.readers.records import columns_of
 from adjudge.runs.tables import StoredBatches

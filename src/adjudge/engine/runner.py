@@ -5,6 +5,7 @@ A worker makes the plan again from its configuration; so does whoever verifies, 
 
 from __future__ import annotations
 
+import platform
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +20,10 @@ from adjudge.errors import ConfigError, InstrumentError
 from adjudge.evidence.rule import rule_sets
 from adjudge.protocols.base import Plan, Protocol, protocol
 from adjudge.provenance.canonical import canonical
-from adjudge.provenance.manifest import Manifest, environment
+from adjudge.provenance.manifest import Manifest
+
+_NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb", "vl-convert-python")
+"""Packages whose versions a manifest names."""
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -188,3 +192,18 @@ def made_by_another(manifest: Manifest, chosen: Protocol) -> str | None:
             if ours_by_name.get(name) != version
         ]
     return ", ".join(parts) or None
+
+
+def environment() -> dict[str, str]:
+    """Names and versions; no host name, user or path, since a run is handed around."""
+    machine = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
+    return machine | {name: _version(name) for name in _NAMED}
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

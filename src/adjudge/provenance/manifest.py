@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import msgspec
@@ -45,21 +44,3 @@ class Manifest(msgspec.Struct, kw_only=True):
     timestamp: str
     timings: dict[str, float]
     verdict: str | None = None
-
-
-_NAMED = ("adjudge", "numpy", "pyarrow", "msgspec", "scipy", "duckdb", "vl-convert-python")
-
-
-def environment() -> dict[str, str]:
-    """Names and versions; no host name, user or path, since a run is handed around."""
-    machine = {"python": platform.python_version(), "platform": f"{platform.system()}-{platform.machine()}"}
-    return machine | {name: _version(name) for name in _NAMED}
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
