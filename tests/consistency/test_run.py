@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adjudge.engine import split
 from adjudge.engine.verify import verify
 from adjudge.protocols.consistency.example import generate
 from adjudge.provenance.canonical import file_digest
@@ -103,14 +104,15 @@ def test_the_fix_list_is_ordered(write, pair, run):
     ]
 
 
-def test_row_order_files_and_workers_change_nothing_to_the_byte(tmp_path, run):
-    source = generate(tmp_path / "data", seed=1, items=34_000)
+def test_row_order_files_and_workers_change_nothing_to_the_byte(tmp_path, run, monkeypatch):
+    monkeypatch.setattr(split, "ROWS_A_PARTITION", 6_000)
+    source = generate(tmp_path / "data", seed=1, items=8_000)
     lines = source.read_text().splitlines(keepends=True)
     random.Random(0).shuffle(lines)  # noqa: S311 -- an order, no secret
     (tmp_path / "a").mkdir()
     one, two = tmp_path / "a" / "one.jsonl", tmp_path / "a" / "two.jsonl"
-    one.write_text("".join(lines[:7000]))
-    two.write_text("".join(lines[7000:]))
+    one.write_text("".join(lines[:1500]))
+    two.write_text("".join(lines[1500:]))
     first, _ = run({"pairs": [str(source)]})
     second, _ = run({"pairs": [str(one), str(two)]}, workers=2)
     names = sorted(p.relative_to(first).as_posix() for p in first.rglob("*") if p.is_file())
