@@ -40,6 +40,12 @@ def test_wrong_settings_are_refused_before_anything_is_asked(collect, dataset, a
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_models_without_a_subject_are_those_of_the_server(collect, dataset, results):
+    server = ("--base-url", "http://127.0.0.1:9/v1", "--retries", 0)
+    collect("--dataset", dataset(["a"]), "--models", "one,two", *server, "--output", "results.jsonl", code=1)
+    assert {model for _, model, _, _ in results()} == {"one", "two"}
+
+
 def test_a_configuration_file_gives_what_flags_do_not(collect, dataset, results, tmp_path, program):
     dataset(["plain", "plain"])
     (tmp_path / "c.yaml").write_text(

@@ -115,21 +115,18 @@ def collect(config_file: str | None, **flags: Any) -> int:
         retries=chosen["retries"],
         settings=_told(chosen),
     )
-    spelled = [secret for text in _listed(chosen["subjects"]) for secret in secrets_in(text)]
+    spelled = [secret for text in _subjects(chosen) for secret in secrets_in(text)]
     of_server = [*secrets_of_environment([chosen["key_env"]]), *secrets_of_url(chosen.get("base_url"))]
     redactor = Redactor([*of_server, *spelled])
     template = _template(chosen.get("prompt"))
-    subjects = [
-        subject_of(
-            text,
-            base_url=chosen.get("base_url"),
-            key=os.environ.get(chosen["key_env"]),
-            tools=_listed(chosen.get("tools", ())),
-            json_mode=bool(chosen.get("json_mode")),
-            max_tokens=chosen.get("max_tokens"),
-        )
-        for text in _subjects(chosen)
-    ]
+    of_chat: dict[str, Any] = {
+        "base_url": chosen.get("base_url"),
+        "key": os.environ.get(chosen["key_env"]),
+        "tools": _listed(chosen.get("tools", ())),
+        "json_mode": bool(chosen.get("json_mode")),
+        "max_tokens": chosen.get("max_tokens"),
+    }
+    subjects = [subject_of(text, **of_chat) for text in _subjects(chosen)]
     dataset = Dataset(
         chosen["dataset"], limit=chosen.get("limit"), shuffle=bool(chosen.get("shuffle")), seed=settings.seed or 0
     )
