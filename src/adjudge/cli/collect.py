@@ -208,11 +208,8 @@ def _template(name: str | None) -> Template | None:
         return template_file(Path(name))
     from adjudge.protocols.base import names, protocol
 
-    if name in names():
-        template = shipped_template(protocol(name).package, name)
-        if template is not None:
-            return template
-    template = shipped_template("adjudge.collect", name)
+    template = shipped_template(protocol(name).package, name) if name in names() else None
+    template = template or shipped_template("adjudge.collect", name)
     if template is None:
         raise ConfigError(f"--prompt {name!r} is neither a .j2 file nor a protocol that ships a template")
     return template

@@ -284,10 +284,8 @@ class ChatSubject(Subject):
 def _further_keys(body: Mapping[str, Any]) -> dict[str, Any]:
     """What a server says beside the fields of a chat completion: of the body, and of the message itself."""
     message = body["choices"][0]["message"]
-    return {
-        **{key: value for key, value in message.items() if key not in _OF_MESSAGE},
-        **{key: value for key, value in body.items() if key not in _UNDERSTOOD},
-    }
+    of_message = {key: value for key, value in message.items() if key not in _OF_MESSAGE}
+    return of_message | {key: value for key, value in body.items() if key not in _UNDERSTOOD}
 
 
 def retry_after(value: str | None) -> float | None:
@@ -313,10 +311,8 @@ def _messages(request: Request) -> list[dict[str, Any]]:
         messages.append({"role": "system", "content": system})
     content: str | list[dict[str, Any]] = request.prompt.user
     if request.image is not None:
-        content = [
-            {"type": "text", "text": request.prompt.user},
-            {"type": "image_url", "image_url": {"url": _image_url(request.image)}},
-        ]
+        picture = {"type": "image_url", "image_url": {"url": _image_url(request.image)}}
+        content = [{"type": "text", "text": request.prompt.user}, picture]
     messages.append({"role": "user", "content": content})
     return messages
 

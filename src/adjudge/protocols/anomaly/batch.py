@@ -87,14 +87,9 @@ class ScoreTable:
             for part in scored
         ]
         parts.sort(key=lambda part: part.item.key())
-        return cls(
-            [part.item for part in parts],
-            np.cumsum([0, *(part.time.size for part in parts)], dtype=np.int64),
-            np.concatenate([part.time for part in parts]),
-            np.concatenate([part.score for part in parts]),
-            np.concatenate([part.label for part in parts]),
-            [],
-        )
+        items, times, scores, labels = zip(*parts, strict=True)
+        edges = np.cumsum([0, *map(len, times)], dtype=np.int64)
+        return cls([*items], edges, np.concatenate(times), np.concatenate(scores), np.concatenate(labels), [])
 
     @property
     def attacked(self) -> Mask:
@@ -168,16 +163,8 @@ class SortedRows:
         sizes = np.diff(table.edges)[test]
         code = np.repeat(flights[test] << 1, sizes)
         code |= table.attacked[rows]
-        return cls(
-            score,
-            np.repeat(groups[test], sizes)[order],
-            code[order],
-            order,
-            bool((score[1:] != score[:-1]).all()),
-            test,
-            groups,
-            flights,
-        )
+        group, distinct = np.repeat(groups[test], sizes)[order], bool((score[1:] != score[:-1]).all())
+        return cls(score, group, code[order], order, distinct, test, groups, flights)
 
     @cached_property
     def whole(self) -> RankedRows:

@@ -98,10 +98,9 @@ def parse(options: Mapping[str, Any]) -> AnomalyConfig:
 
 def _check_detectors(settings: AnomalyConfig) -> None:
     several = settings.detectors
-    if settings.data is not None:
-        if settings.detector is None and several is None:
-            raise ConfigError("data needs a detector (adjudge anomaly init writes a configuration)")
-    elif several is not None or settings.leave_one_flight_out:
+    if settings.data is not None and settings.detector is None and several is None:
+        raise ConfigError("data needs a detector (adjudge anomaly init writes a configuration)")
+    if settings.data is None and (several is not None or settings.leave_one_flight_out):
         asked = "detectors" if several is not None else "leave_one_flight_out"
         raise ConfigError(f"{asked} needs data: a scores file holds what one detector gave")
     if several is None:

@@ -86,9 +86,8 @@ def check_disjoint(
         ids = splits.of(split)
         if not ids:
             check.fail(f"the split {split} is empty")
-        for name, times in Counter(ids).items():
-            if times > 1:
-                check.notes.append(f"flight {name} is listed {times} times in {split}")
+        listed = ((name, times) for name, times in Counter(ids).items() if times > 1)
+        check.notes += [f"flight {name} is listed {times} times in {split}" for name, times in listed]
     for one, other in combinations(SPLITS, 2):
         for name in sorted(set(splits.of(one)) & set(splits.of(other))):
             check.fail(f"flight {name} is in {one} and in {other}")

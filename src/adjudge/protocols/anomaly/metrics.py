@@ -176,11 +176,9 @@ class Measures:
             whole = chosen.size == self.test.size
             curve = self.sorted.curve if whole else Curve.of(*rows.falling, rows.m)
         for name, target in (("recall_at_1pct_fpr", 0.01), ("recall_at_5pct_fpr", 0.05)):
-            estimate = (
-                Estimate.null(ranking.ONE_CLASS, n=n, level=self.level)
-                if curve is None
-                else ranking.recall_at_fpr(curve, target, stream=f"{name}/{where}", **self.options)
-            )
+            estimate = Estimate.null(ranking.ONE_CLASS, n=n, level=self.level)
+            if curve is not None:
+                estimate = ranking.recall_at_fpr(curve, target, stream=f"{name}/{where}", **self.options)
             estimates.append((name, estimate))
         del curve
         estimates.append(("average_precision", self._area(where, chosen, rows)))

@@ -114,10 +114,9 @@ def read_flights(path: Path, options: DataOptions) -> Flights:
     shifts = [] if options.shift_column is None else table.column(options.shift_column).to_pylist()
     conditions = [normal_id(value) for value in shifts]
     order = np.argsort(code, kind="stable")
-    edges = np.searchsorted(code[order], np.arange(len(names) + 1))
+    rows_of_flights = np.split(order, np.searchsorted(code[order], np.arange(1, len(names))))
     flights, filled = [], 0
-    for index, name in enumerate(names):
-        rows = order[edges[index] : edges[index + 1]]
+    for name, rows in zip(names, rows_of_flights, strict=True):
         flight_conditions = sorted({conditions[row] for row in rows.tolist()}) if conditions else [None]
         if len(flight_conditions) > 1:
             raise InputError(mixed_condition(name, str(options.shift_column)), file=str(path))

@@ -144,12 +144,9 @@ def located(config: Mapping[str, Any], inputs: Sequence[Any], bases: Sequence[Pa
     key = next(name for name in _PATHS if config.get(name) is not None)
     path = Path(config[key])
     digests = {item.sha256 for item in inputs}
-    candidates = []
-    for base in bases:
-        for start in range(len(path.parts)):
-            if (base / Path(*path.parts[start:])).exists():
-                candidates.append((base, base / Path(*path.parts[start:])))
-                break
+    tails = [Path(*path.parts[start:]) for start in range(len(path.parts))]
+    lying = {base: [base / tail for tail in tails if (base / tail).exists()] for base in bases}
+    candidates = [(base, places[0]) for base, places in lying.items() if places]
     if path.is_absolute() and path.exists():
         candidates.insert(0, (path.parent, path))
     if not candidates:
