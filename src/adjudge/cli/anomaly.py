@@ -232,9 +232,8 @@ def _reproduced(run: Path, tolerance: float, root: Path | None, *, trust_code: b
     names = [entry["detector"] if isinstance(entry, dict) else entry for entry in entries if entry is not None]
     for name, file in code_of(names).items():
         if not trust_code:
-            raise ConfigError(
-                f"{run} names the detector {name}, code that would be imported from {file}; read it, then --trust-code"
-            )
+            code = f"code that would be imported from {file}"
+            raise ConfigError(f"{run} names the detector {name}, {code}; read it, then --trust-code")
         say(f"runs {name} from {file}")
     if not first.metrics["valid"]:
         raise ConfigError(f"{run} is INVALID: it has no result that could be reproduced")

@@ -101,7 +101,8 @@ def collect(config_file: str | None, **flags: Any) -> int:
             raise ConfigError(f"--{name.removesuffix('s')} is missing (adjudge collect --help shows an example)")
     output = Path(chosen["output"])
     quiet, force, resume = (bool(chosen.get(name)) for name in ("quiet", "force", "resume"))
-    if chosen.get("retry_errors") and not resume:
+    retry_errors = bool(chosen.get("retry_errors"))
+    if retry_errors and not resume:
         raise ConfigError("--retry-errors goes with --resume")
     if chosen.get("metrics_output"):
         _check_metrics(Path(chosen["metrics_output"]), replace=force or resume)
@@ -132,9 +133,7 @@ def collect(config_file: str | None, **flags: Any) -> int:
     )
     cache = None if chosen["cache"] in {"off", False} else Cache(Path(chosen["cache"]), redactor)
     configs = run_configs(dataset, subjects, template, settings)
-    opened = Output(
-        output, redactor, resume=resume, force=force, retry_errors=bool(chosen.get("retry_errors")), configs=configs
-    )
+    opened = Output(output, redactor, resume=resume, force=force, retry_errors=retry_errors, configs=configs)
     with opened, progress(quiet=quiet, what="") as update:
         earlier = len(opened.done)
         tally = Runner(
@@ -282,10 +281,9 @@ def _check_metrics(path: Path, *, replace: bool) -> None:
     from adjudge.protocols.base import names
 
     if "triage" not in names():
-        raise ConfigError(
-            "--metrics-output runs the triage protocol, which is not installed "
-            f"(installed: {', '.join(names()) or 'none'}); collect without it and judge the results with their protocol"
-        )
+        lacking = f"the triage protocol, which is not installed (installed: {', '.join(names()) or 'none'})"
+        how = "collect without it and judge the results with their protocol"
+        raise ConfigError(f"--metrics-output runs {lacking}; {how}")
     if path.exists() and not replace:
         raise OutputError(f"{path} exists already; choose another --metrics-output, or --force to replace it")
 

@@ -75,8 +75,7 @@ class Dataset:
             yield from self._lines
             return
         with open_source(self.path) as source:
-            for _, text in records(source):
-                yield text
+            yield from (text for _, text in records(source))
 
     def image(self, sample: Sample) -> Image | None:
         """The picture of a sample: an address, or a file beside the data set."""

@@ -213,8 +213,7 @@ def _onset(entry: Mapping[str, Any], where: str) -> tuple[tuple[float, float], f
     if mode not in (*_RANDOM, "fixed"):
         key = "onset" if word else "injection_time"
         raise ConfigError(f"{where}: {key} is {mode!r}, expected {'seconds from 0, ' if word else ''}random or fixed")
-    onset = None if word else onset
-    if onset is not None:
+    if onset is not None and word is None:
         if not _is_number(onset) or onset < 0:
             raise ConfigError(f"{where}: onset is {onset!r}, expected seconds from 0, random or fixed")
         return DEFAULT_RANGE, float(onset)

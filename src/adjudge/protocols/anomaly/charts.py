@@ -144,7 +144,5 @@ def _timeline(measures: Measures, worst: str | None, n_consecutive: int) -> _Con
 def _stretches(time: NDArray[np.float64], on: NDArray[np.bool_]) -> list[dict[str, float]]:
     """From when to when something is on."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
-    last = time.size - 1
-    return [
-        {"from": float(time[a]), "to": float(time[min(b, last)])} for a, b in zip(edges[::2], edges[1::2], strict=True)
-    ]
+    ends = time[np.minimum(edges, time.size - 1)].tolist()
+    return [{"from": begin, "to": end} for begin, end in zip(ends[::2], ends[1::2], strict=True)]

@@ -287,8 +287,7 @@ def probe(trial: Trial, first: Floats, flights: Sequence[Flight], refits: Sequen
 def _learned(trial: Trial, first: Floats, flight: Flight, refits: Sequence[Callable[[], Trial]]) -> list[Check]:
     seeds, train_only = Check("seeds.recorded"), Check("detector.train_only")
     if not refits:
-        why = "refit_check is off"
-        return [Check.unknown(seeds.code, why), Check.unknown(train_only.code, why)]
+        return [Check.unknown(check.code, "refit_check is off") for check in (seeds, train_only)]
     without, again = refits
     alone = without().score(flight, flight.id)
     if _same(first, alone):

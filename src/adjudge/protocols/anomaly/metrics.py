@@ -182,12 +182,10 @@ class Measures:
             estimates.append((name, estimate))
         del curve
         estimates.append(("average_precision", self._area(where, chosen, rows)))
-        best = ranking.best_f1(rows)
-        if best is None:
-            return [*estimates, ("oracle_f1", Estimate.null("no positives", n=n, level=self.level))]
-        warning = f"chosen on test ({best[1]:g}); not a result"
-        method = "best threshold in hindsight"
-        oracle = Estimate(value=best[0], level=self.level, n=n, method=method, warnings=(warning,))
+        best, oracle = ranking.best_f1(rows), Estimate.null("no positives", n=n, level=self.level)
+        if best is not None:
+            method, warning = "best threshold in hindsight", f"chosen on test ({best[1]:g}); not a result"
+            oracle = Estimate(value=best[0], level=self.level, n=n, method=method, warnings=(warning,))
         return [*estimates, ("oracle_f1", oracle)]
 
     def _area(self, where: str, chosen: NDArray[np.intp], rows: RankedRows) -> Estimate:

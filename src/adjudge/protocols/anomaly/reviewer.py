@@ -68,10 +68,8 @@ def _calibration(results: Results) -> Section:
 
 def _demanded(results: Results) -> Section:
     names = [(name if name != LATENCY[:-1] else f"{LATENCY}median") for name in PRIMARY]
-    rows: list[list[Cell]] = []
-    for judged, each in results:
-        estimates = _estimates(judged, each)
-        rows.append([judged.name, *(estimates["", name] for name in names)])
+    by_detector = [(judged.name, _estimates(judged, each)) for judged, each in results]
+    rows: list[list[Cell]] = [[model, *(estimates["", name] for name in names)] for model, estimates in by_detector]
     declared = {metric.name: metric.named(metric.name) for metric in METRICS}
     columns = [Column(declared[name].title, declared[name].unit) for name in names]
     # A terminal shows them among the headline estimates.

@@ -145,8 +145,8 @@ def located(config: Mapping[str, Any], inputs: Sequence[Any], bases: Sequence[Pa
     path = Path(config[key])
     digests = {item.sha256 for item in inputs}
     tails = [Path(*path.parts[start:]) for start in range(len(path.parts))]
-    lying = {base: [base / tail for tail in tails if (base / tail).exists()] for base in bases}
-    candidates = [(base, places[0]) for base, places in lying.items() if places]
+    places_below = {base: [base / tail for tail in tails if (base / tail).exists()] for base in bases}
+    candidates = [(base, places[0]) for base, places in places_below.items() if places]
     if path.is_absolute() and path.exists():
         candidates.insert(0, (path.parent, path))
     if not candidates:
