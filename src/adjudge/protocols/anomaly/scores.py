@@ -94,7 +94,7 @@ def _sequences(
     joined = 0
     for groups in by_flight.values():
         named = [item for item in groups if item.attack is not None]
-        rows = {item: np.r_[*parts] for item, parts in groups.items()}
+        rows = {item: np.concatenate([np.arange(s.start, s.stop) for s in parts]) for item, parts in groups.items()}
         if _one_timeline(rows, named, time, label):
             joined += 1
             every = np.sort(np.concatenate([*rows.values()]))
