@@ -121,39 +121,38 @@ def _document(description: Description, readers: list[dict[str, Any]]) -> dict[s
 
 
 def _text(description: Description, readers: list[dict[str, Any]]) -> str:
-    from adjudge.report import numbers
-    from adjudge.report.numbers import WIDTH, line, table
+    from adjudge.report.numbers import WIDTH, count, line, size, table
 
-    size = numbers.size(description.size)
+    n = count(description.records)
     if description.other == description.looked:
         return (
-            f"{description.path}: text, {numbers.count(description.records)} lines, {size}\n\nNo command reads this: a record "
+            f"{description.path}: text, {n} lines, {size(description.size)}\n\nNo command reads this: a record "
             "is a JSON object a line, an object of a JSON list, a row of a CSV file with a header or of a Parquet file.\n"
         )
-    looked = "" if description.looked == description.records else f", {numbers.count(description.looked)} looked at"
-    blocks = [f"{description.path}: {description.format}, {numbers.count(description.records)} records{looked}, {size}"]
+    looked = "" if description.looked == description.records else f", {count(description.looked)} looked at"
+    blocks = [f"{description.path}: {description.format}, {n} records{looked}, {size(description.size)}"]
     if description.other:
         at, text = description.first_other
         blocks.append(
-            f"{numbers.count(description.other)} of them are no JSON objects, the first on line {at}: {line(text, 40)}"
+            f"{count(description.other)} of them are no JSON objects, the first on line {at}: {line(text, 40)}"
         )
-    rows = [
+    cells = [
         [line(key.name, 40), _percent(key.count, description), "/".join(sorted(key.types)), line(key.example, 40)]
         for key in list(description.keys.values())[:_KEYS]
     ]
-    if rows:
-        more = len(description.keys) - len(rows)
+    if cells:
+        more = len(description.keys) - _KEYS
         blocks.append(
-            table(["key", "in", "type", "example"], rows, left=4) + (f"\n… and {more} more keys" if more > 0 else "")
+            table(["key", "in", "type", "example"], cells, left=4) + (f"\n… and {more} more keys" if more > 0 else "")
         )
     blocks += [
-        f"{numbers.count(count)} objects stand under {line(path, 60)}: --json-path '$.{line(path, 60)}' reads them as records"
-        for path, count in description.inside.items()
+        f"{count(objects)} objects stand under {line(path, 60)}: --json-path '$.{line(path, 60)}' reads them as records"
+        for path, objects in description.inside.items()
         if description.records == 1
     ]
     fitting = [each for each in readers if not each["missing"]]
     for each in fitting[:_NEAR]:
-        names = ", ".join(f"{line(key, 40)} ({_percent(count, description)})" for key, count in each["ignored"].items())
+        names = ", ".join(f"{line(key, 40)} ({_percent(rows, description)})" for key, rows in each["ignored"].items())
         ignored = textwrap.fill(
             f"ignored: {names or 'nothing'}", WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 11
         )

@@ -14,20 +14,10 @@ BINS_A_RADIUS, MOST_BINS = 4, 60
 
 _RATES = (
     "action_type_accuracy",
-    "click_hit_rate",
-    "click_hit_rate_all",
-    "bbox_hit_rate",
-    "drag_hit_rate",
-    "element_accuracy",
-    "step_score",
-    "fully_correct_rate",
-    "mean_episode_progress",
-    "mean_episode_step_score",
-    "mean_episode_full_score",
-    "episode_success_rate",
-    "success_by_types_only",
-    "weak_episode_success_rate",
-    "state_success_rate",
+    *("click_hit_rate", "click_hit_rate_all", "bbox_hit_rate", "drag_hit_rate", "element_accuracy"),
+    *("step_score", "fully_correct_rate"),
+    *("mean_episode_progress", "mean_episode_step_score", "mean_episode_full_score"),
+    *("episode_success_rate", "success_by_types_only", "weak_episode_success_rate", "state_success_rate"),
 )
 
 

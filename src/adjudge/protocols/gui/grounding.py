@@ -165,16 +165,22 @@ class GroundingBatch:
         return inside(self.space, self.point, self.screen)
 
     @cached_property
-    def _boxes(self) -> tuple[Floats, NDArray[np.int64]]:
-        boxes = self.columns["boxes"]
-        rows = np.repeat(np.arange(self.n), boxes.value_lengths().to_numpy() // 4)
-        return boxes.flatten().to_numpy().reshape(-1, 4), rows
+    def _edges(self) -> NDArray[np.int64]:
+        """Where the boxes of each record begin among all boxes."""
+        return np.concatenate([[0], np.cumsum(self.columns["boxes"].value_lengths().to_numpy() // 4)])
+
+    @cached_property
+    def _boxes(self) -> Floats:
+        boxes: Floats = self.columns["boxes"].flatten().to_numpy().reshape(-1, 4)
+        return boxes
+
+    def _corners(self, row: int) -> Floats:
+        """The boxes of a record."""
+        return self._boxes[self._edges[row] : self._edges[row + 1]]
 
     def boxes_of(self, row: int) -> str:
         """The boxes of a record, for people."""
-        corners, rows = self._boxes
-        first, last = np.searchsorted(rows, (row, row + 1))
-        return "; ".join(shown_numbers(box, "[]") for box in corners[first:last].tolist())
+        return "; ".join(shown_numbers(box, "[]") for box in self._corners(row).tolist())
 
     def point_of(self, row: int) -> str:
         """The answer to a record, for people."""
@@ -200,11 +206,9 @@ class GroundingBatch:
 
     def _hits(self, points: Floats, rows: NDArray[np.int64]) -> Mask:
         """Whether each point lies in a box of its record."""
-        corners, box_row = self._boxes
-        order = np.searchsorted(box_row, np.arange(self.n + 1))
         hits = np.zeros(rows.size, dtype=bool)
         for place, row in enumerate(rows.tolist()):
-            boxes = corners[order[row] : order[row + 1]]
+            boxes = self._corners(row)
             low, high = boxes[:, :2] - EDGE, boxes[:, 2:] + EDGE
             hits[place] = bool(((points[:, place] >= low) & (points[:, place] <= high)).all(axis=1).any())
         return hits
@@ -213,10 +217,9 @@ class GroundingBatch:
     def iou(self) -> Floats:
         """The best intersection over union of the answer's box, NaN where the answer is no box."""
         answers = self._wide("answer_box", 4)
-        corners, rows = self._boxes
         values = np.full(self.n, np.nan)
         for row in np.flatnonzero(~np.isnan(answers[0])).tolist():
-            values[row] = max(iou(answers[:, row], box) for box in corners[rows == row])
+            values[row] = max(iou(answers[:, row], box) for box in self._corners(row))
         return values
 
 

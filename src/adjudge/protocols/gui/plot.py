@@ -13,15 +13,9 @@ from adjudge.protocols.gui.evalfile import in_use
 
 PANELS = (
     "action_type_accuracy",
-    "click_hit_rate",
-    "bbox_hit_rate",
-    "element_accuracy",
-    "mean_coord_error",
-    "episode_success_rate",
-    "mean_episode_progress",
-    "mean_episode_step_score",
-    "weak_episode_success_rate",
-    "state_success_rate",
+    *("click_hit_rate", "bbox_hit_rate", "element_accuracy", "mean_coord_error"),
+    *("episode_success_rate", "mean_episode_progress", "mean_episode_step_score"),
+    *("weak_episode_success_rate", "state_success_rate"),
 )
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _COLUMNS = 4
@@ -38,11 +32,10 @@ def comparison(files: Sequence[tuple[str, dict[str, Any]]], metrics: Sequence[st
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"--metric {name}: no file has such a metric.{hint} They have {', '.join(known)}")
     chosen = list(metrics) or [name for name in PANELS if any(name in table for _, table in tables)]
-    labels = [label for label, _ in tables]
     return {
         "$schema": SCHEMA,
         "title": {"text": "GUI evaluation", "anchor": "start", "fontSize": 16, "offset": 16},
-        "concat": [_panel(name, tables, labels) for name in chosen],
+        "concat": [_panel(name, tables) for name in chosen],
         "columns": _COLUMNS,
         "spacing": 28,
         # Labels are never cut: two that differ in their last signs would look the same.
@@ -50,21 +43,20 @@ def comparison(files: Sequence[tuple[str, dict[str, Any]]], metrics: Sequence[st
     }
 
 
-def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any]]], labels: list[str]) -> dict[str, Any]:
+def _panel(name: str, tables: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     lower = name in schemas.LOWER_IS_BETTER
     rows = [_row(name, label, table) for label, table in tables]
     highest = max((max(row["value"], row["high"] or 0.0) for row in rows if row["value"] is not None), default=1.0)
     top = 1.0 if not lower else (highest * 1.25 or 1.0)
-    colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(labels))]
     # A bar of no height is drawn as its foot, so that 0 can be seen.
     return filled(
         __package__,
         "comparison_panel",
         rows=rows,
         name=name,
-        labels=labels,
-        colours=colours,
-        width=max(110, 48 * len(labels)),
+        labels=[label for label, _ in tables],
+        colours=[_COLOURS[index % len(_COLOURS)] for index in range(len(tables))],
+        width=max(110, 48 * len(tables)),
         top=top,
         nice=lower,
         colour="#D55E00" if lower else "#767676",

@@ -49,12 +49,9 @@ class StabilityBatch:
 
     def applies(self, name: str) -> NDArray[np.bool_]:
         """Where a measure is about the item at all."""
-        answerable = self.flags["answerable"]
-        if name == "acr":
-            return answerable & self.flags["has_substrings"]
-        if name == "cghc":
-            return answerable & self.flags["has_citations"]
-        return ~answerable if name == "rcr" else np.ones(self.n, dtype=bool)
+        answerable, substrings, citations = (self.flags[flag] for flag in FLAGS)
+        about = {"acr": answerable & substrings, "cghc": answerable & citations, "rcr": ~answerable}
+        return about.get(name, np.ones(self.n, dtype=bool))
 
 
 def read(partition: Partition) -> Iterator[tuple[StabilityBatch, list[str], list[list[str]]]]:

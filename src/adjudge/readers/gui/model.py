@@ -6,36 +6,6 @@ from typing import Any
 
 import msgspec
 
-# The open list of action types; a configuration may add more.
-TYPES = (
-    "answer",
-    "back",
-    "click",
-    "click_and_type",
-    "close_app",
-    "done",
-    "double_click",
-    "drag",
-    "fail",
-    "forward",
-    "goto",
-    "hotkey",
-    "hover",
-    "key",
-    "open",
-    "open_app",
-    "refresh",
-    "right_click",
-    "screenshot",
-    "scroll",
-    "select",
-    "select_monitor",
-    "type",
-    "wait",
-    "window_focus",
-    "window_move",
-    "window_resize",
-)
 # What an action of a type is about: a point, a text, a key or direction, an element, or nothing at all.
 POINTING = ("click", "double_click", "right_click", "hover")
 DRAG = ("drag",)
@@ -44,6 +14,10 @@ WITH_OPTIONAL_TEXT = ("open", "answer", "open_app", "close_app", "goto")
 WITH_KEY = ("key", "hotkey", "scroll")
 ON_ELEMENT = (*POINTING, *DRAG, "type", "select")
 NOTHING = ("wait", "done")  # what an agent that never acts gets right
+_ALONE = ("back", "fail", "forward", "refresh", "screenshot", "select_monitor")
+_WINDOW = ("window_focus", "window_move", "window_resize")
+# The open list of action types; a configuration may add more.
+TYPES = (*POINTING, *DRAG, *WITH_TEXT, *WITH_OPTIONAL_TEXT, *WITH_KEY, *NOTHING, *_ALONE, *_WINDOW)
 SPACES = ("normalized", "pixel", "per_mille")
 BOXES = ("xyxy", "xywh")
 
