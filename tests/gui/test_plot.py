@@ -9,8 +9,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from adjudge.errors import ConfigError, InputError
-from adjudge.protocols.gui.overlay import overlay
-from adjudge.protocols.gui.plot import comparison
+from adjudge.protocols.gui.pictures import comparison, overlay
 
 SVG = "{http://www.w3.org/2000/svg}"
 

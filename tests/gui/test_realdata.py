@@ -11,8 +11,7 @@ from adjudge.engine.evaluate import Options, evaluate
 from adjudge.engine.verify import verify
 from adjudge.protocols.base import protocol
 from adjudge.protocols.gui.evalfile import denominator, load, metrics_of, migrate, numerator, problems, shape
-from adjudge.protocols.gui.overlay import write_picture
-from adjudge.protocols.gui.plot import comparison
+from adjudge.protocols.gui.pictures import comparison, write_picture
 from adjudge.readers.gui import formats
 from adjudge.readers.gui.model import TYPES, SingleStep
 from adjudge.runs.run import Run

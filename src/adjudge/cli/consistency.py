@@ -198,7 +198,7 @@ def jitter(gold: str, jitters: str, seeds: str, output: Path | None) -> int:
             if not item.question:
                 raise InputError("has no question to jitter", file=gold, line=line)
             items.append({"qid": str(item.qid), "question": item.question})
-    prompts = list(jittered(iter(items), kinds, _seeds(seeds)))
+    prompts = list(jittered(items, kinds, _seeds(seeds)))
     rows = [row for row in prompts if row["question"] is not None]
     data = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     if output is not None:

@@ -106,8 +106,7 @@ def grounding(ctx: click.Context, /, **flags: Any) -> int:
 def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ...], output: Path) -> int:
     """Compare evaluation files: one panel a metric. Null, and −1 for a metric no longer computed, is marked n/a."""
     from adjudge.protocols.gui.evalfile import load
-    from adjudge.protocols.gui.overlay import write_picture
-    from adjudge.protocols.gui.plot import comparison
+    from adjudge.protocols.gui.pictures import comparison, write_picture
 
     if labels and len(labels) != len(files):
         raise ConfigError(f"{len(labels)} labels for {len(files)} files; give one for each")
@@ -185,8 +184,8 @@ def validate(files: tuple[str, ...], strict: bool) -> int:
 @click.option("-o", "--output", type=PATH, required=True, help="png, svg, pdf or html.")
 def overlay(run: Path, episode: str, output: Path) -> int:
     """Draw an EPISODE of a RUN: recorded boxes and targets against the points that the agent chose."""
-    from adjudge.protocols.gui.overlay import overlay as draw
-    from adjudge.protocols.gui.overlay import write_picture
+    from adjudge.protocols.gui.pictures import overlay as draw
+    from adjudge.protocols.gui.pictures import write_picture
     from adjudge.runs.run import Run
 
     write_picture(draw(Run(run), episode), output)

@@ -13,15 +13,9 @@ def confusion(matrix: Any, labels: Sequence[str], first: str, second: str) -> Sp
     """How often each pair of labels was given; the diagonal is agreement."""
     total = int(matrix.sum())
     rows = [
-        {
-            "first": one,
-            "second": two,
-            "items": int(matrix[i, j]),
-            "share": int(matrix[i, j]) / total if total else None,
-            "agree": i == j,
-        }
-        for i, one in enumerate(labels)
-        for j, two in enumerate(labels)
+        {"first": one, "second": two, "items": items, "share": items / total if total else None, "agree": one == two}
+        for one, row in zip(labels, matrix.tolist(), strict=True)
+        for two, items in zip(labels, row, strict=True)
     ]
     most = max(int(matrix.max(initial=0)), 1)
     return chart(

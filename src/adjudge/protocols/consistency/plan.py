@@ -19,7 +19,6 @@ from adjudge.protocols.consistency.counts import Partial, partial
 from adjudge.protocols.consistency.judge import Judge
 from adjudge.protocols.consistency.metrics import finish
 from adjudge.protocols.consistency.policy import DEFAULT, LABELS, check, load
-from adjudge.protocols.consistency.rows import BlockReader
 from adjudge.protocols.consistency.rules import PairContext
 from adjudge.verdict.gates import Gate
 
@@ -55,19 +54,14 @@ class PairPlan(BatchPlan):
     def inputs(self) -> Sequence[Input]:
         """Pairs, or two agents and their answers, keyed by qid."""
         settings = self.settings
-        meaning = r.Meaning(settings.map, settings.flags)
+        meaning, skip_bad = r.Meaning(settings.map, settings.flags), settings.on_bad_row == "skip"
+        readers = {role: r.BlockReader(role, meaning, skip_bad=skip_bad) for role in r.ROW_TYPES}
         return [
             Input(
-                role,
-                tuple(getattr(settings, role)),
-                None,
-                r.EXPECTED[role],
-                limited=role == "pairs",
-                read=BlockReader(role, meaning, skip_bad=settings.on_bad_row == "skip").read,
-                keys=r.ROW_TYPES[role],
+                role, paths, None, r.EXPECTED[role], limited=role == "pairs", read=reader.read, keys=r.ROW_TYPES[role]
             )
-            for role in ("pairs", "scholar", "auditor", "answers")
-            if getattr(settings, role)
+            for role, reader in readers.items()
+            if (paths := tuple(getattr(settings, role)))
         ]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:

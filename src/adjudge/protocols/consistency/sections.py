@@ -45,14 +45,7 @@ def _what_ships(whole: Partial, table: DecisionTable) -> Section:
     reasons = (*table.reasons, *encoding.STATUSES[1:])
     total = int(whole.finals.sum())
     rows: list[tuple[str, str, str, int, float | None, int]] = [
-        (
-            final_of.get(why, UNPAIRED),
-            why,
-            _MEANING.get(why, ""),
-            int(count),
-            count / total if total else None,
-            int(agreed),
-        )
+        (final_of.get(why, UNPAIRED), why, _MEANING.get(why, ""), count, count / total if total else None, agreed)
         for why, count, agreed in zip(reasons, whole.finals.tolist(), whole.agreed_finals.tolist(), strict=True)
         if count or why in final_of
     ]

@@ -36,14 +36,10 @@ def distances(values: Floats, radius: float) -> Spec:
     # A distance on an edge is inclusive below, as a hit is; all beyond the last edge are in the last bin.
     place = np.clip(np.ceil((values - EDGE) / radius * BINS_A_RADIUS).astype(np.int64) - 1, 0, bins - 1)
     counts = np.bincount(place, minlength=bins)
+    bars = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
     rows = [
-        {
-            "from": float(edges[k]),
-            "to": float(edges[k + 1]),
-            "clicks": int(counts[k]),
-            "result": "hit" if k < BINS_A_RADIUS else "missed",
-        }
-        for k in range(bins)
+        {"from": low, "to": high, "clicks": clicks, "result": "hit" if bar < BINS_A_RADIUS else "missed"}
+        for bar, (low, high, clicks) in enumerate(bars)
     ]
     beyond = int((values > edges[-1] + EDGE).sum())
     shown = f"{values.size:,} clicks with coordinates on both sides; the radius is {radius:g}"

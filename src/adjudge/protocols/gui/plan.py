@@ -33,6 +33,7 @@ class GuiPlan(BatchPlan):
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.settings = config = config_of(options)
         self.types = tuple(sorted({*TYPES, *config.types}))
+        self.reader = RowReader(self.types, space=config.space, bbox=config.bbox)
         self.config = msgspec.to_builtins(config)
         self.use_rules("gui", GuiContext(config.dsl_mode == "som", config.click_radius, config.text), config.rules)
         unseen = ("episodes", "predictions", "outcomes", "config_path", "backend", "model", "about")
@@ -40,13 +41,11 @@ class GuiPlan(BatchPlan):
 
     def inputs(self) -> Sequence[Input]:
         """Episodes, predictions and outcomes, keyed by episode."""
-        settings = self.settings
-        reader = RowReader(self.types, space=settings.space, bbox=settings.bbox)
         keys = {"episodes": formats.EPISODE_KEYS, "predictions": formats.PREDICTION_KEYS, "outcomes": Outcome}
         return [
-            Input(role, paths, None, "", limited=role == "episodes", read=getattr(reader, role), keys=keys[role])
+            Input(role, paths, None, "", limited=role == "episodes", read=getattr(self.reader, role), keys=keys[role])
             for role in keys
-            if (paths := tuple(getattr(settings, role)))
+            if (paths := tuple(getattr(self.settings, role)))
         ]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
@@ -75,8 +74,7 @@ class GuiPlan(BatchPlan):
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Read every action out of its text again; one that was given in parts has no text."""
-        reader = RowReader(self.types, space=self.settings.space, bbox=self.settings.bbox)
-        return columns.reread(samples, outputs, reader)
+        return columns.reread(samples, outputs, self.reader)
 
     def partial(self, samples: pa.Table, evidence: Evidence, batch: Any = None) -> Partial:
         """What one batch adds to the numbers."""

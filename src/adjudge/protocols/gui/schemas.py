@@ -32,22 +32,12 @@ SENTINEL = -1
 """What a metric that is no longer computed may say instead of null; it is in no plot and no mean."""
 # Rates that came after v1.0; every one of them may be absent or null.
 LATER_RATES = (
-    "click_hit_rate_all",
-    "drag_hit_rate",
-    "success_by_types_only",
-    "mean_episode_full_score",
-    "self_reported_success_rate",
-    "step_score",
-    "fully_correct_rate",
+    *("click_hit_rate_all", "drag_hit_rate", "success_by_types_only", "mean_episode_full_score"),
+    *("self_reported_success_rate", "step_score", "fully_correct_rate"),
 )
 LATER_COUNTS = (
-    "missing_steps",
-    "unparsed_steps",
-    "out_of_space_steps",
-    "click_steps",
-    "click_steps_without_box",
-    "unmatched_predictions",
-    "missing_outcomes",
+    *("missing_steps", "unparsed_steps", "out_of_space_steps", "click_steps", "click_steps_without_box"),
+    *("unmatched_predictions", "missing_outcomes"),
 )
 OVER = {
     **dict.fromkeys(("action_type_accuracy", "step_score", "fully_correct_rate"), "num_steps"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from adjudge.errors import ConfigError
@@ -49,20 +50,13 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def jittered(gold: Iterator[dict[str, Any]], kinds: Sequence[str], seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+def jittered(gold: Iterable[dict[str, Any]], kinds: Sequence[str], seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """A record for every question, kind and seed; `question` is null where the text offers nothing to change."""
-    for item in gold:
-        for kind in kinds:
-            for seed in seeds:
-                edits = jitter(item["question"], kind, f"{seed}/{item['qid']}")
-                changed = bool(edits) or kind == CONTROL
-                yield {
-                    "qid": item["qid"],
-                    "jitter": kind,
-                    "seed": seed,
-                    "question": apply(item["question"], edits) if changed else None,
-                    "edits": edits,
-                }
+    for item, kind, seed in product(gold, kinds, seeds):
+        edits = jitter(item["question"], kind, f"{seed}/{item['qid']}")
+        changed = bool(edits) or kind == CONTROL
+        question = apply(item["question"], edits) if changed else None
+        yield {"qid": item["qid"], "jitter": kind, "seed": seed, "question": question, "edits": edits}
 
 
 def _some(matches: Sequence[re.Match[str]], count: int, rng: random.Random) -> list[re.Match[str]]:
