@@ -8,8 +8,7 @@ import jsonschema
 import pytest
 
 from adjudge.errors import InputError
-from adjudge.protocols.gui.aggregate import aggregate
-from adjudge.protocols.gui.evalfile import eval_json, load, metrics_of, migrate, numerator, problems, shape
+from adjudge.protocols.gui.evalfile import aggregate, eval_json, load, metrics_of, migrate, numerator, problems, shape
 from adjudge.protocols.gui.schemas import OPTIONAL, REQUIRED, schemas
 
 SEVEN = {

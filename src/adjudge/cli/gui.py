@@ -123,7 +123,7 @@ def plot(files: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ..
 @click.option("-o", "--output", type=PATH, help="File to write [stdout].")
 def aggregate(files: tuple[str, ...], output: Path | None) -> int:
     """Average evaluation files: plain means over files, means weighted by n beside them, nulls left out and counted."""
-    from adjudge.protocols.gui.aggregate import aggregate as join
+    from adjudge.protocols.gui.evalfile import aggregate as join
     from adjudge.protocols.gui.evalfile import load
     from adjudge.provenance.canonical import pretty
 

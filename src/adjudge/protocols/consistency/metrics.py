@@ -147,9 +147,7 @@ def finish(partials: Sequence[Partial], table: DecisionTable, layout: Layout, co
     hygiene = _hygiene(whole, layout)
     top = {
         "n": n,
-        "percent_agreement": value["percent_agreement"],
-        "kappa": value["kappa"],
-        "abstain_rate": value["abstain_rate"],
+        **{name: value[name] for name in ("percent_agreement", "kappa", "abstain_rate")},
         "disagreements": disagreements,
         "policy": table.name,
         "finals_by_why": finals,

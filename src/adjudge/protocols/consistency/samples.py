@@ -85,9 +85,8 @@ def reread(samples: pa.Table, batch: PairBatch, outputs: pa.Table) -> list[str]:
         shown = pc.if_else(differ, texts[side], pa.scalar(None, pa.string()))
         if samples.column(f"{name}_reason").to_pylist() != shown.to_pylist():
             problems.append(f"{name}_reason in samples.parquet is not the one in outputs/")
-        if (
-            texts[side].is_null().to_numpy(zero_copy_only=False) != (batch.reason_length[side] == encoding.ABSENT)
-        ).any():
+        absent = texts[side].is_null().to_numpy(zero_copy_only=False)
+        if (absent != (batch.reason_length[side] == encoding.ABSENT)).any():
             problems.append(f"{name}_reason_length in samples.parquet is not that of the reason")
         whole &= (batch.personal[side] == 0) & (batch.reason_length[side] <= TEXT_LIMIT)
     again = look_into([side.filter(pa.array(whole)) for side in texts], (batch.scholar[whole], batch.auditor[whole]))
@@ -116,9 +115,7 @@ def _cites(batch: PairBatch, outputs: pa.Table) -> bool:
 
 def restore(samples: pa.Table, flags: Sequence[str]) -> PairBatch:
     """The batch as it was, from what is stored."""
-    lengths = [
-        samples.column(f"{name}_reason_length").fill_null(encoding.ABSENT).to_numpy() for name in encoding.AGENTS
-    ]
+    lengths = [samples.column(f"{name}_reason_length") for name in encoding.AGENTS]
     return PairBatch(
         status=codes(samples, "status", encoding.STATUSES),
         scholar=codes(samples, "scholar", LABELS),
@@ -129,7 +126,7 @@ def restore(samples: pa.Table, flags: Sequence[str]) -> PairBatch:
         out_of_scope=samples.column("citations_out_of_scope").to_numpy(),
         claim=codes(samples, "claim", encoding.CLAIMS),
         answered=_small_truth(samples.column("answered")),
-        reason_length=np.stack(lengths),
+        reason_length=np.stack([length.fill_null(encoding.ABSENT).to_numpy() for length in lengths]),
         personal=np.stack([samples.column(f"{name}_personal").to_numpy() for name in encoding.AGENTS]),
         quotes=np.stack([_small_truth(samples.column(f"{name}_quotes")) for name in encoding.AGENTS]),
         seeding=np.stack([codes(samples, f"{name}_seeding", encoding.SEEDING) for name in encoding.AGENTS]),

@@ -26,11 +26,12 @@ def baselines(whole: Partial, types: tuple[str, ...]) -> dict[str, Any]:
     majority = int(counts.argmax())
     null_right = _steps(whole, [types.index(name) for name in NOTHING])
     said_right = _steps(whole, [majority])
+    weak = _weak(whole)[whole.milestones > 0]
     free = types[majority] not in _WITH_ARGUMENT
     return {
         "null_agent": {
             **_numbers(whole, null_right, null_right),
-            "weak_episode_success_rate": _share(_weak(whole), whole.milestones > 0),
+            "weak_episode_success_rate": float(weak.mean()) if weak.size else None,
         },
         "majority_type_agent": {
             "type": types[majority],
@@ -63,14 +64,9 @@ def _steps(whole: Partial, kinds: list[int]) -> Ints:
 
 
 def _numbers(whole: Partial, right: Ints, full: Ints) -> dict[str, Any]:
-    every = np.ones(len(whole.episodes), dtype=bool)
     return {
         "action_type_accuracy": int(right.sum()) / int(whole.steps.sum()),
         "mean_episode_progress": mean_of(right / whole.steps),
-        "episode_success_rate": _share(full == whole.steps, every),
-        "success_by_types_only": _share(right == whole.steps, every),
+        "episode_success_rate": float((full == whole.steps).mean()),
+        "success_by_types_only": float((right == whole.steps).mean()),
     }
-
-
-def _share(part: Mask, whole: Mask) -> float | None:
-    return int((part & whole).sum()) / int(whole.sum()) if whole.any() else None

@@ -45,6 +45,14 @@ class GroundingReader:
     def __init__(self, space: str, bbox: str, keys: tuple[str, ...]) -> None:
         self.space, self.bbox, self.keys = space, bbox, keys
         self._at_line: Counter[tuple[int, int]] = Counter()
+        self.schema = pa.schema(
+            [
+                *(("key", pa.string()), ("file", pa.int32()), ("line", pa.int64())),
+                *((name, pa.bool_()) for name in FLAGS),
+                *((name, _LISTS) for name in COLUMNS),
+                *((f"slice:{key}", pa.string()) for key in keys),
+            ]
+        )
 
     def read(self, block: Block) -> pa.Table:
         """A row a record."""
@@ -56,18 +64,6 @@ class GroundingReader:
             what = f"{clipped} of {len(rows)} boxes reach beyond --space {self.space}; they fit {likely}"
             raise InputError(f"{what}. Nothing was judged; give the space they are in.", file=block.path)
         return pa.Table.from_pylist(rows, schema=self.schema)
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The columns of a record."""
-        return pa.schema(
-            [
-                *(("key", pa.string()), ("file", pa.int32()), ("line", pa.int64())),
-                *((name, pa.bool_()) for name in FLAGS),
-                *((name, _LISTS) for name in COLUMNS),
-                *((f"slice:{key}", pa.string()) for key in self.keys),
-            ]
-        )
 
     def _row(self, block: Block, line: int, text: bytes) -> dict[str, Any]:
         record, values = grounding_record(text, self.keys)
