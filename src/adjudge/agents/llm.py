@@ -25,9 +25,11 @@ from adjudge.collect.subject import Prompt, Reply, Request, Unanswered
 from adjudge.errors import ConfigError
 from adjudge.provenance.canonical import digest
 from adjudge.provenance.redact import Redactor, secrets_of_environment
+from adjudge.runs.run import Run
+from adjudge.verdict.adjudicator import TRANSCRIPTS
 from adjudge.verdict.agent import Judgement
 from adjudge.verdict.deliberation import Case, Deliberation, Question, Refusal, deliberate
-from adjudge.verdict.transcripts import Exchange, Heard, TranscribedAgent
+from adjudge.verdict.transcripts import Exchange, Heard, TranscribedAgent, exchanges_by_row
 
 ANSWER_TOKENS = 1500
 _CHARACTERS_A_TOKEN, _CHARACTERS_A_SAMPLE = 4, 4000
@@ -97,16 +99,9 @@ class LanguageModelAgent(TranscribedAgent):
 
     def request_digest(self, case: Case, question: Question) -> str:
         """SHA-256 of everything that is asked."""
-        return digest(
-            {
-                "model": self.model,
-                "system": system_text(case),
-                "user": user_text(case, question, self.nonce),
-                "schema": SCHEMA,
-                "temperature": self.temperature,
-                "seed": self.seed + question.vote,
-            }
-        )
+        asked = {"system": system_text(case), "user": user_text(case, question, self.nonce), "schema": SCHEMA}
+        drawn_by = {"model": self.model, "temperature": self.temperature, "seed": self.seed + question.vote}
+        return digest({**asked, **drawn_by})
 
     def read(self, case: Case, exchange: Exchange) -> Judgement | Refusal:
         """The judgement in what came back."""
@@ -138,9 +133,8 @@ class LanguageModelAgent(TranscribedAgent):
                 heard = await self._deliberate(case)
             self._spent.done += 1
             if self.on_answer is not None:
-                self.on_answer(
-                    self._spent.done, max(self._spent.total, len(cases)), self._spent.words(self.options.price)
-                )
+                total = max(self._spent.total, len(cases))
+                self.on_answer(self._spent.done, total, self._spent.words(self.options.price))
             return heard
 
         try:
@@ -177,9 +171,7 @@ class LanguageModelAgent(TranscribedAgent):
         self._subject = ChatSubject(
             self.model, base_url=options.url, key=key, json_schema=SCHEMA, max_tokens=ANSWER_TOKENS
         )
-        settings = Settings(
-            seed=self.seed, workers=options.concurrency, timeout=options.timeout, retries=options.retries
-        )
+        settings = Settings(seed=self.seed, timeout=options.timeout, retries=options.retries)
         self._asker = Asker(settings, Clock())
         await self._subject.open(options.concurrency)
 
@@ -194,20 +186,13 @@ class LanguageModelAgent(TranscribedAgent):
             if entry.reply.response is not None:
                 self._cache.put(key, entry)
         reply = entry.reply
-        tokens = [(reply.usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
-        prompt_tokens, completion_tokens = (count if isinstance(count, int) else None for count in tokens)
+        counts = [(reply.usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
+        prompt_tokens, completion_tokens = (count if isinstance(count, int) else None for count in counts)
         self._spend(prompt_tokens, completion_tokens)
+        tokens, seconds = (prompt_tokens, completion_tokens), entry.recorded.get("seconds")
+        cut_off, model = reply.finish_reason == "length", reply.models.get("agent")
         return Exchange(
-            question.vote,
-            question.attempt,
-            sha256,
-            reply.response,
-            reply.error,
-            cut_off=reply.finish_reason == "length",
-            model=reply.models.get("agent"),
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
-            seconds=entry.recorded.get("seconds"),
+            question.vote, question.attempt, sha256, reply.response, reply.error, cut_off, model, *tokens, seconds
         )
 
     async def _fetch(self, case: Case, question: Question) -> Entry:
@@ -276,7 +261,14 @@ class RecordedAgent(LanguageModelAgent):
     def check_budget(self, samples: int) -> None:
         """It costs nothing; what is needed is the recorded run."""
         self._spent.total = samples
-        self._load()
+        run = Run(Path(self._place))
+        tables = [run.side_table(TRANSCRIPTS, part) for part, _ in run.parts()]
+        if run.agent is None or all(table is None for table in tables):
+            raise ConfigError(f"--agent replay:{self._place}: the run has no transcripts of a judge")
+        self.attach(run.agent)
+        for table in tables:
+            for exchanges in exchanges_by_row(table).values() if table is not None else ():
+                self._recorded |= {exchange.request_sha256: exchange for exchange in exchanges}
 
     async def open(self) -> None:
         """There is nothing to connect to."""
@@ -289,17 +281,3 @@ class RecordedAgent(LanguageModelAgent):
             return Exchange(question.vote, question.attempt, sha256, None, NO_TRANSCRIPT)
         self._spend(recorded.prompt_tokens, recorded.completion_tokens)
         return recorded
-
-    def _load(self) -> None:
-        from adjudge.runs.run import Run
-        from adjudge.verdict.adjudicator import TRANSCRIPTS
-        from adjudge.verdict.transcripts import exchanges_by_row
-
-        run = Run(Path(self._place))
-        tables = [run.side_table(TRANSCRIPTS, part) for part, _ in run.parts()]
-        if run.agent is None or all(table is None for table in tables):
-            raise ConfigError(f"--agent replay:{self._place}: the run has no transcripts of a judge")
-        self.attach(run.agent)
-        for table in tables:
-            for exchanges in exchanges_by_row(table).values() if table is not None else ():
-                self._recorded |= {exchange.request_sha256: exchange for exchange in exchanges}

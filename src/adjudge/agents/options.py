@@ -39,10 +39,8 @@ class AgentOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError(f"timeout of the agent is {self.timeout}, expected a number of seconds above 0")
         if self.price is not None and len(self.price) != 2:
             raise ConfigError("price of the agent is two numbers: of a million prompt and a million completion tokens")
-        if self.url is None:
-            return
         try:
-            parts = urlsplit(self.url)
+            parts = urlsplit(self.url or "")
             secret = parts.username is not None or parts.password is not None or bool(parts.query)
         except ValueError:
             raise ConfigError("the agent's url is not an http or https address") from None

@@ -33,13 +33,8 @@ class _Label(msgspec.Struct):
 
 def identity(agent: Mapping[str, Any]) -> dict[str, Any]:
     """What a validation must be about, from agent.json: the model, the prompt, the checklist."""
-    return {
-        "agent": agent["agent"],
-        "model": agent["model"],
-        "language_model": agent["language_model"],
-        "prompt_sha256": agent.get("prompt_sha256"),
-        "checklist_sha256": digest(agent["checklist"]),
-    }
+    told = {name: agent[name] for name in ("agent", "model", "language_model")}
+    return {**told, "prompt_sha256": agent.get("prompt_sha256"), "checklist_sha256": digest(agent["checklist"])}
 
 
 def read_labels(path: Path) -> list[_Label]:
@@ -75,12 +70,10 @@ def validation_of(run: Run, labels: Sequence[_Label] = (), source: str | None = 
         matched = [row for row in by_sample.get(str(label.id), ()) if label.model in {None, row["model"]}]
         unmatched += not matched
         pairs += [(label.verdict == ELIGIBLE, row["eligible"]) for row in matched]
+    if labels and not pairs:
+        raise ConfigError(f"{source}: none of its {len(labels)} labels is about a sample that the judge decided")
+    people = {"source": source, "labels": len(labels), "unmatched": unmatched, **_agreement(pairs)} if labels else None
     voted = [row["votes"] for row in rows if len(row["votes"]) > 1]
-    people = None
-    if labels:
-        if not pairs:
-            raise ConfigError(f"{source}: none of its {len(labels)} labels is about a sample that the judge decided")
-        people = {"source": source, "labels": len(labels), "unmatched": unmatched, **_agreement(pairs)}
     flips = sum(len(set(votes)) > 1 for votes in voted)
     return {
         "schema": _SCHEMA,
@@ -101,9 +94,9 @@ def _decided(run: Run) -> Iterator[dict[str, Any]]:
             part, table = number, run.side_table("agent", number)
         assert table is not None  # noqa: S101 -- `validation_of` has refused runs without an agent
         eligible = rule_verdicts(evidence).eligible.tolist()
-        names = samples.select(["sample", "model", "verdict", "row"]).to_pylist()
-        for name, rules in zip(names, eligible, strict=True):
-            row = table.slice(name["row"], 1).to_pylist()[0]
+        names = samples.select(["sample", "model", "verdict"]).to_pylist()
+        rows = table.select(["decided_by", "votes"]).take(samples.column("row")).to_pylist()
+        for name, rules, row in zip(names, eligible, rows, strict=True):
             if row["decided_by"] == AGENT:
                 yield {**name, "rules": rules, "eligible": name["verdict"] == ELIGIBLE, "votes": row["votes"] or ()}
 

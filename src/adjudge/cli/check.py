@@ -78,6 +78,8 @@ def generate(out: Path, kind: str, seed: int, force: bool) -> int:
 @click.option("--match", type=click.Choice(["id", "line"]), default="id", help="Match rows by id, or by line [id].")
 def lint(rules: Path, **settings: Any) -> int:
     """Check a rule file: its names, types and self-tests, and whether every rule was shown to fail and to pass."""
+    import tempfile
+
     from adjudge.protocols.check.document import load
     from adjudge.protocols.check.lint import lint as look
     from adjudge.protocols.check.sandbox import Sandbox
@@ -85,28 +87,20 @@ def lint(rules: Path, **settings: Any) -> int:
     document, sandbox = load(rules), Sandbox()
     findings = look(document, sandbox)
     if settings["outputs"] and not findings.errors:
-        lists = {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
-        findings = look(document, sandbox, _outcomes({**lists, "rule_file": str(rules)}))
+        from adjudge.engine.evaluate import Options, evaluate
+        from adjudge.protocols.base import protocol
+        from adjudge.runs.run import Run
+
+        with tempfile.TemporaryDirectory(prefix="adjudge-lint-") as folder:
+            options = Options(out=Path(folder) / "run", limit=10_000)
+            path = evaluate(protocol("check"), {**settings, "rule_file": str(rules)}, options)
+            findings = look(document, sandbox, Run(path).metrics["rules"])
     for text in (*findings.errors, *findings.warnings):
         kind = "error" if text in findings.errors else "warning"
         say(f"{kind}: {text}", err=False)
     counts = f"{findings.fields} fields, {findings.rules} rules, {findings.tests} self-tests"
     say(f"{rules}: {counts}; {len(findings.errors)} errors, {len(findings.warnings)} warnings", err=False)
     return 2 if findings.errors else 0
-
-
-def _outcomes(settings: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """How often every rule passes and fails on data."""
-    import tempfile
-
-    from adjudge.engine.evaluate import Options, evaluate
-    from adjudge.protocols.base import protocol
-    from adjudge.runs.run import Run
-
-    with tempfile.TemporaryDirectory(prefix="adjudge-lint-") as folder:
-        path = evaluate(protocol("check"), settings, Options(out=Path(folder) / "run", limit=10_000))
-        counts: dict[str, dict[str, int]] = Run(path).metrics["rules"]
-    return counts
 
 
 @check.command()

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.protocols.base import Partition
-from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
-from adjudge.protocols.check.rows import ANSWERED, BLOCK_TYPES, MISSING, NO_METHOD
+from adjudge.protocols.check.compiled import WHOLE, Compiled
+from adjudge.protocols.check.rows import ANSWERED, MISSING, NO_METHOD
 from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.check.sandbox import Column, Sandbox, Validated
 from adjudge.protocols.check.values import place_name
@@ -150,10 +150,7 @@ def read(partition: Partition, compiled: Compiled, sandbox: Sandbox) -> Iterator
 
 def _no_reference(compiled: Compiled) -> pa.Table:
     """The columns of a reference without a row."""
-    blocks = compiled.block_keys
-    types = {name.column: BLOCK_TYPES.get(name.kind, pa.string()) for name in blocks}
-    golds = zip(compiled.field_columns("g"), compiled.fields, strict=True)
-    types |= {name: column_type(each).arrow for name, each in golds}
+    types = {name.column: name.arrow for name in compiled.names.known.values() if len(name.written) == 2}
     return pa.schema({"key": pa.string(), **types}).empty_table()
 
 
@@ -169,21 +166,19 @@ class _Reader:
         self, samples: pa.Array, output_rows: Places, gold_rows: Places, previous: Places | None
     ) -> tuple[CheckBatch, pa.Table]:
         """One batch: the output of every sample, its gold values, and the sample before it."""
-        n = len(samples)
-        outputs = taken(self.outputs, output_rows)
-        gold = taken(self.reference, gold_rows)
+        outputs, gold = taken(self.outputs, output_rows), taken(self.reference, gold_rows)
+        answers = self.outputs.select(self.compiled.answer_columns)
+        before = answers if previous is None else taken(answers, previous)
         columns = {name: outputs.column(name) for name in self.compiled.answer_columns}
         for (block, *keys), name in self.compiled.names.known.items():
             if block == "gold" and keys:
                 columns[name.column] = gold.column(name.column)
             elif block == "previous" and keys:
-                assert previous is not None  # noqa: S101 -- there is no such name without a sequence
-                source = self.compiled.names.known[tuple(keys)].column
-                columns[name.column] = taken(self.outputs.select([source]), previous).column(0)
+                columns[name.column] = before.column(self.compiled.names.known[tuple(keys)].column)
             elif keys:
                 columns[name.column] = pc.coalesce(outputs.column(name.column), gold.column(name.column))
         columns["id"] = pa.chunked_array([samples])
-        model = np.tile(np.arange(len(self.groups)), n // len(self.groups))
+        model = np.tile(np.arange(len(self.groups)), len(samples) // len(self.groups))
         columns["model"] = pa.chunked_array([pa.array(self.groups, pa.string()).take(pa.array(model))])
         absent = np.flatnonzero(output_rows < 0)
         notes = dict.fromkeys(absent.tolist(), NO_OUTPUT) | texts_by_row(outputs.column("note"))
@@ -215,10 +210,9 @@ class _Reader:
         if written == "id":
             return names.take(pa.array(sample))
         column = self.compiled.label(written).column
-        labels = taken(self.outputs.select([column]), output_rows).column(0).combine_chunks()
-        if column not in self.reference.column_names:
-            return labels
-        return pc.coalesce(labels, taken(self.reference.select([column]), gold_rows).column(0).combine_chunks())
+        tables = [(self.outputs, output_rows), (self.reference, gold_rows)]
+        labels = [taken(table.select([column]), rows) for table, rows in tables if column in table.column_names]
+        return pc.coalesce(*(table.column(0).combine_chunks() for table in labels))
 
 
 def _mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict[tuple[str, int], str]]:
@@ -226,14 +220,12 @@ def _mistyped_rows(outputs: pa.Table) -> tuple[dict[str, NDArray[np.intp]], dict
     rows: dict[str, list[int]] = {}
     details: dict[tuple[str, int], str] = {}
     names = outputs.column("mistyped")
-    texts = outputs.column("details") if "details" in outputs.column_names else None  # which a run does not store
-    if names.null_count == len(names):
-        return {}, {}
     for row in np.flatnonzero(pc.is_valid(names).to_numpy()).tolist():
-        for place, name in enumerate(names[row].as_py()):
+        words = names[row].as_py()
+        for name in words:
             rows.setdefault(name, []).append(row)
-            if texts is not None:
-                details[(name, row)] = texts[row][place].as_py()
+        if "details" in outputs.column_names:  # which a run does not store
+            details |= {(name, row): why for name, why in zip(words, outputs["details"][row].as_py(), strict=True)}
     return {name: np.array(each, dtype=np.intp) for name, each in rows.items()}, details
 
 

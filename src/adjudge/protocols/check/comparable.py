@@ -1,4 +1,4 @@
-"""What of a check run `adjudge compare` may pair, sample by sample, and which columns are the data set's own."""
+"""What of a check run `adjudge compare` may pair, sample by sample."""
 
 from __future__ import annotations
 
@@ -34,8 +34,3 @@ def comparable(compiled: Compiled) -> list[dict[str, Any]]:
         for code in file.rated
     ]
     return [{**common, **outcome} for outcome in outcomes]
-
-
-def dataset_columns(compiled: Compiled, *, gold: bool) -> list[str]:
-    """The gold values, where there is a reference."""
-    return [f"gold.{each.name}" for each in compiled.fields] if gold else []

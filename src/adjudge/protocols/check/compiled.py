@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from adjudge.errors import ConfigError
+from adjudge.protocols.check.declarations import FieldType
 from adjudge.protocols.check.document import Way
 from adjudge.protocols.check.expressions import check_expressions
 from adjudge.protocols.check.names import Expression, Name, Names, Refused
 from adjudge.protocols.check.rulefile import Field, RuleFile, RuleText
 from adjudge.protocols.check.sandbox import Sandbox
-from adjudge.protocols.check.types import FieldType
 
 SQL = {"truth": "BOOLEAN", "number": "DOUBLE"}
 _GIVES = {"check": "truth", "observed": "number", "when": "truth"}
@@ -19,6 +19,8 @@ _GIVES = {"check": "truth", "observed": "number", "when": "truth"}
 WHOLE = "whole"
 """The internal column of the answer itself as JSON text."""
 _TEXT = FieldType("text")
+BLOCK_KINDS = ("number", "boolean", "date")
+"""The types of keys of `meta` and `input` that are read as such; all others are text."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ def names_of(file: RuleFile) -> Names:
     """Every name that expressions may use; keys of `meta` and `input` that are not declared are text."""
     known: dict[tuple[str, ...], Name] = {}
 
-    def add(written: tuple[str, ...], column: str, kind: FieldType) -> None:
-        known[written] = Name(written, column, kind.sql, kind.kind)
+    def add(written: tuple[str, ...], column: str, kind: FieldType, stored: FieldType | None = None) -> None:
+        known[written] = Name(written, column, kind.sql, kind.kind, (stored or kind).arrow)
 
     for place, each in enumerate(file.fields.values()):
         kind = column_type(each)
@@ -94,7 +96,7 @@ def names_of(file: RuleFile) -> Names:
     add(("model",), "model", _TEXT)
     for block, declared in file.blocks.items():
         for place, (key, kind) in enumerate(declared.items()):
-            add((block, key), f"{block[0]}{place}", kind)
+            add((block, key), f"{block[0]}{place}", kind, kind if kind.kind in BLOCK_KINDS else _TEXT)
     names = Names(known, {block for block, declared in file.blocks.items() if not declared})
     for source in (*file.slices, file.cluster, file.sequence, file.order):
         if len(written := file.written(source)) == 2:
@@ -114,7 +116,7 @@ def compiled_or_wrong(file: RuleFile, sandbox: Sandbox) -> tuple[Compiled, list[
     """The rule file without the rules that are wrong, and what is wrong with each of those."""
     ready = Compiled(file, names_of(file))
     texts = {
-        (code, part): getattr(rule, part) for code, rule in file.rules.items() for part in _GIVES if getattr(rule, part)
+        (code, part): text for code, rule in file.rules.items() for part in _GIVES if (text := getattr(rule, part))
     }
     gives = [_GIVES[part] for _, part in texts]
     checked = dict(zip(texts, check_expressions(list(texts.values()), ready.names, sandbox, gives), strict=True))

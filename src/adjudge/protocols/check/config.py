@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -57,8 +56,3 @@ def document_of(rule_file: Any) -> Document:
     if isinstance(rule_file, dict):
         return parse(msgspec.json.encode(rule_file).decode(), "rule_file")
     raise ConfigError("no rule file was given (--rules FILE); `adjudge check init OUTPUTS` makes a first one")
-
-
-def kept(document: Document) -> dict[str, str]:
-    """What a run keeps of a rule file: its text, so that the order of its parts and their lines stay."""
-    return {"name": Path(document.where).name, "yaml": document.text}

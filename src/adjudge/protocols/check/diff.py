@@ -16,7 +16,7 @@ from adjudge.errors import ConfigError
 from adjudge.evidence.graph import VerifierGraph
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.check.batch import CheckBatch
-from adjudge.protocols.check.compiled import Compiled, compiled
+from adjudge.protocols.check.compiled import compiled
 from adjudge.protocols.check.document import load
 from adjudge.protocols.check.judge import bucket_codes, rule_outcomes
 from adjudge.protocols.check.reading import rule_file
@@ -82,7 +82,9 @@ def difference(old: Path, new: Path, run: Run) -> Difference:
     changes = Difference()
     old_codes, new_codes = set(rule_file(before).rated), set(new_rules.file.rated)
     changes.added, changes.removed = sorted(new_codes - old_codes), sorted(old_codes - new_codes)
-    changes.notes = _notes(new_rules, run)
+    blocks = [".".join(name.written) for name in new_rules.read if len(name.written) == 2]
+    if absent := [name for name in blocks if name not in run.column_names]:
+        changes.notes = [f"the run does not store {', '.join(absent)}: rules over them are not applicable here"]
     reader = OutputReader(new_rules, repairs=bool(run.manifest.config.get("repairs", True)), by_line=False)
     counts: Counter[int] = Counter()
     for part, samples, evidence in run.batches():
@@ -119,10 +121,3 @@ def _batch(
     batch = CheckBatch(reader.compiled, sandbox, status.astype(np.uint8), columns, read)
     whole: NDArray[np.bool_] = pc.fill_null(outputs.column("characters"), 0).to_numpy() <= TEXT_LIMIT
     return batch, whole
-
-
-def _notes(new: Compiled, run: Run) -> list[str]:
-    stored = set(run.column_names)
-    blocks = [".".join(name.written) for name in new.read if len(name.written) == 2]
-    absent = [name for name in blocks if name not in stored]
-    return [f"the run does not store {', '.join(absent)}: rules over them are not applicable here"] if absent else []

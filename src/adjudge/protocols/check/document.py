@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 import yaml
 
 from adjudge.errors import ConfigError
+from adjudge.protocols.check.declarations import ABSENT
 from adjudge.protocols.check.names import nearest
-from adjudge.protocols.check.paths import ABSENT
 
 Parsed = TypeVar("Parsed")
 Way: TypeAlias = "tuple[str | int, ...]"

@@ -84,11 +84,8 @@ def _calls(random: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Cases of a help desk, each with the call that it needs."""
     for case in range(DOCUMENTS * PAGES):
         place = int(random.integers(0, 4))
-        tool, order, paid = (
-            _TOOLS[place],
-            f"O-{random.integers(10_000, 99_999)}",
-            round(float(random.uniform(5, 300)), 2),
-        )
+        tool, order = _TOOLS[place], f"O-{random.integers(10_000, 99_999)}"
+        paid = round(float(random.uniform(5, 300)), 2)
         choices: dict[str, dict[str, Any]] = {
             "search_orders": {"order_id": order},
             "refund": {"order_id": order, "amount": paid, "currency": "EUR"},

@@ -83,8 +83,7 @@ class Walk:
             raise self._syntax(answer)
         bare = _STRINGS.sub(lambda match: "_" * len(match[0]), self.text)
         if outside := _OUTSIDE.search(bare):
-            word = outside[0]
-            raise Refused(f"holds {word}, which is more than an expression", word, outside.start())
+            raise Refused(f"holds {outside[0]}, which is more than an expression", outside[0], outside.start())
         statements = answer["statements"]
         if len(statements) != 1:
             raise Refused("is more than one statement", ";", None)

@@ -13,9 +13,8 @@ import msgspec
 import yaml
 
 from adjudge.errors import InputError
+from adjudge.protocols.check.declarations import Path, part_name
 from adjudge.protocols.check.names import RESERVED, quoted
-from adjudge.protocols.check.paths import Path
-from adjudge.protocols.check.types import part_name
 from adjudge.readers.blocks import blocks
 from adjudge.readers.extract import Extractor
 from adjudge.readers.records import Shape, shape_of
@@ -26,6 +25,9 @@ MOST_WORDS = 8
 MOST_FIELDS = 60
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_KINDS: dict[type, str] = {
+    type(None): "null", bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "object"
+}  # fmt: skip
 _OURS = {"id", "model", "error", "meta", "input", "response"}
 
 
@@ -44,7 +46,7 @@ class _Seen:
     def add(self, value: Any) -> None:
         """One more value."""
         self.count += 1
-        kind = _kind(value)
+        kind = _KINDS[type(value)]
         self.kinds[kind] += 1
         if kind == "number":
             self.low, self.high = min(self.low, value), max(self.high, value)
@@ -60,27 +62,21 @@ class _Seen:
                     for key, item in each.items():
                         self.inner.setdefault(key, _Seen()).add(item)
                 elif kind == "list":
-                    self.words[_kind(each)] += 1
+                    self.words[_KINDS[type(each)]] += 1
 
     @property
     def kind(self) -> str:
         """The kind of most of its values that are there."""
-        known = Counter({kind: count for kind, count in self.kinds.items() if kind != "null"})
-        kind = known.most_common(1)[0][0] if known else "text"
         if self.in_quotes:
             return "number"
-        texts = sum(self.words.values())
-        dated = (
-            kind == "text"
-            and texts
-            and sum(n for word, n in self.words.items() if _DATE.fullmatch(str(word))) > 0.9 * texts
-        )
-        return "date" if dated else kind
+        kind = next((kind for kind, _ in self.kinds.most_common() if kind != "null"), "text")
+        dates = sum(count for word, count in self.words.items() if _DATE.fullmatch(str(word)))
+        return "date" if kind == "text" and dates > 0.9 * self.words.total() else kind
 
     @property
     def in_quotes(self) -> bool:
         """Whether its values are numbers in quotes, as all those of a CSV file are."""
-        return self.numerals > 0 and self.numerals == sum(n for kind, n in self.kinds.items() if kind != "null")
+        return 0 < self.numerals == self.count - self.kinds["null"]
 
 
 def first_rules(path: str, json_path: str | None = None) -> str:
@@ -90,13 +86,12 @@ def first_rules(path: str, json_path: str | None = None) -> str:
     whole = not answers or any("response" not in record for record in records)
     if whole:
         answers = [{key: value for key, value in record.items() if key not in _OURS} for record in records]
-    seen: dict[str, _Seen] = {}
+    seen = _Seen()
     for answer in answers:
-        for key, value in answer.items():
-            seen.setdefault(key, _Seen()).add(value)
-    if not seen:
+        seen.add(answer)
+    if not seen.inner:
         raise InputError("no record holds an object to make rules for", file=path)
-    return _written(path, seen, len(answers), len(records), whole=whole)
+    return _written(path, seen.inner, len(answers), len(records), whole=whole)
 
 
 def _records(path: str, shape: Shape) -> Iterator[dict[str, Any]]:
@@ -119,9 +114,8 @@ def _answer(row: dict[str, Any]) -> dict[str, Any] | None:
         return text
     if not isinstance(text, str):
         return None
-    start, end = text.find("{"), text.rfind("}") + 1
     try:
-        value = msgspec.json.decode(text[start:end])
+        value = msgspec.json.decode(text[text.find("{") : text.rfind("}") + 1])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         keys = re.findall(r'"([^"\\]{1,60})"\s*:', text[:10_000])
         value = Extractor(list(dict.fromkeys(keys))).extract(text).value if keys else None
@@ -129,12 +123,10 @@ def _answer(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _written(path: str, seen: dict[str, _Seen], answers: int, records: int, *, whole: bool) -> str:
-    lists = [key for key, each in seen.items() if each.kind == "list" and each.inner] if records == 1 else []
+    lists = [key for key, each in seen.items() if each.kind == "list" and each.inner and records == 1]
+    alone = "# There is one record only: if the items of `{}` are meant, add --json-path {}"
     lines = [
-        *(
-            f"# There is one record only: if the items of `{key}` are meant, add --json-path {Path((key,))}"
-            for key in lists
-        ),
+        *(alone.format(key, Path((key,))) for key in lists),
         f"# Made from {answers:,} answers in {records:,} records of {path}; what was seen is a start, not a rule. Edit it,",
         "# then: adjudge check lint rules.yaml",
         "adjudge: 1",
@@ -181,13 +173,9 @@ def _field_lines(way: tuple[str, ...], each: _Seen, answers: int, names: set[str
         notes.append(f"seen {each.low:g} to {each.high:g}{', in quotes' if each.in_quotes else ''}")
     if each.count < answers:
         notes.append(f"in {100 * each.count / answers:.0f} % of the answers")
-    others = [
-        kind
-        for kind in each.kinds
-        if kind not in {each.kind, "null"} and not (kind == "text" and (each.kind == "date" or each.in_quotes))
-    ]
-    if others:
-        notes.append(f"also {', '.join(f'{kind} {each.kinds[kind]:,} times' for kind in sorted(others))}")
+    usual = {each.kind, "null", *(["text"] if each.kind == "date" or each.in_quotes else [])}
+    if others := sorted(each.kinds.keys() - usual):
+        notes.append(f"also {', '.join(f'{kind} {each.kinds[kind]:,} times' for kind in others)}")
     comment = f"  # {'; '.join(notes)}" if notes else ""
     return [f"  {_scalar(name)}: {{{', '.join(parts)}}}{comment}"]
 
@@ -201,11 +189,9 @@ def _name(way: tuple[str, ...], names: set[str]) -> str:
 
 def _type(each: _Seen) -> str:
     if each.kind == "list":
-        parts = [
-            (key, inner) for key, inner in each.inner.items() if inner.kind in {"number", "text", "boolean", "date"}
-        ]
-        if parts:
-            return f"list({', '.join(f'{part_name(key)} {inner.kind}' for key, inner in parts)})"
+        plain = {key: inner.kind for key, inner in each.inner.items() if inner.kind not in {"list", "object"}}
+        if plain:
+            return f"list({', '.join(f'{part_name(key)} {kind}' for key, kind in plain.items())})"
         item = each.words.most_common(1)[0][0] if each.words else "text"
         return f"list({item if item in {'number', 'text', 'boolean'} else 'text'})" if item != "list" else "json"
     return "json" if each.kind == "object" else each.kind
@@ -217,13 +203,3 @@ def _scalar(value: Any) -> str:
     other = {"true", "false", "null", "yes", "no", "on", "off"}
     plain = re.fullmatch(r"[A-Za-z$_][A-Za-z0-9_.$ ]*", text) and text.lower() not in other
     return text if plain and text == text.strip() else str(yaml.dump(text, default_style='"', width=10_000)).strip()
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "object"

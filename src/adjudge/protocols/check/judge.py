@@ -81,14 +81,11 @@ def _blocked(batch: CheckBatch) -> Mapping[str, NDArray[np.bool_]]:
 
 def decided(batch: CheckBatch, evidence: Evidence, verdicts: Verdicts) -> dict[str, pa.Array]:
     """The columns of samples that follow from the batch and its evidence."""
-    outcomes = {
-        f"rule.{code}": coded(outcome.astype(np.int8), OUTCOMES)
-        for code, outcome in rule_outcomes(evidence, batch.compiled).items()
-    }
+    outcomes = rule_outcomes(evidence, batch.compiled)
     return {
         "bucket": coded(bucket_codes(batch, evidence, verdicts.eligible), BUCKETS),
         "verdict": coded((~verdicts.eligible).astype(np.int8), (ELIGIBLE, INELIGIBLE)),
         "cites": pack_citations(verdicts.cites),
         **{f"score.{name}": pa.array(values, from_pandas=True) for name, values in scores(batch, evidence).items()},
-        **outcomes,
+        **{f"rule.{code}": coded(outcome.astype(np.int8), OUTCOMES) for code, outcome in outcomes.items()},
     }

@@ -15,9 +15,9 @@ from adjudge.evidence.vocabulary import ERROR, FAIL, NOT_APPLICABLE, OUTCOMES, P
 from adjudge.protocols.check.batch import CheckBatch
 from adjudge.protocols.check.compiled import Compiled, compiled_or_wrong
 from adjudge.protocols.check.counts import measures
+from adjudge.protocols.check.declarations import ABSENT, EVERY, Path
 from adjudge.protocols.check.document import Document, near
 from adjudge.protocols.check.names import KEYWORDS, quoted
-from adjudge.protocols.check.paths import ABSENT, EVERY
 from adjudge.protocols.check.reading import rule_file
 from adjudge.protocols.check.rows import ANSWERED, Reading, block_columns
 from adjudge.protocols.check.rulefile import RuleFile, SelfTest
@@ -93,21 +93,16 @@ def _wrong_test(
     way = ("tests", test.number - 1)
     label = f" ({test.name})" if test.name else ""
     failed = {code for code, of_rows in outcomes.items() if FAIL in of_rows}
-    wrong = [
-        f"{code} should fail and {_outcome_words(outcomes.get(code, []), why.get(code, ''))}"
-        for code in test.fails
-        if code not in failed
-    ]
+    passed = [code for code in test.fails if code not in failed]
+    wrong = [f"{code} should fail and {_in_words(outcomes.get(code, []), why.get(code, ''))}" for code in passed]
     wrong += [f"{code} fails and is not in `fails`" for code in sorted(failed - set(test.fails))]
-    for code in test.not_applicable:
-        of_rows = outcomes.get(code, [])
-        if any(each != NOT_APPLICABLE for each in of_rows):
-            wrong.append(f"{code} should not be applicable and {_outcome_words(of_rows, '')}")
+    applied = [code for code in test.not_applicable if set(outcomes.get(code, [])) - {NOT_APPLICABLE}]
+    wrong += [f"{code} should not be applicable and {_in_words(outcomes[code], '')}" for code in applied]
     wrong += [f"{code} raises: {why[code]}" for code, of_rows in outcomes.items() if ERROR in of_rows]
     return [str(file.document.error(way, f"{text}{label}")) for text in wrong]
 
 
-def _outcome_words(of_rows: Sequence[int], why: str) -> str:
+def _in_words(of_rows: Sequence[int], why: str) -> str:
     if PASS in of_rows:
         return "passes"
     if FAIL in of_rows:
@@ -117,9 +112,11 @@ def _outcome_words(of_rows: Sequence[int], why: str) -> str:
 
 def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandbox) -> CheckBatch:
     """The rows of self-tests as a batch."""
-    answers, reading = Answers(compiled.fields, whole=bool(compiled.file.schema)), Reading([0] * len(tests))
-    rows = [reading.converted(row, answers.convert(_answer(test.row, compiled))) for row, test in enumerate(tests)]
-    columns: dict[str, Any] = dict(zip(compiled.answer_columns, answers.columns(rows), strict=True))
+    answers = Answers(compiled.fields, whole=bool(compiled.file.schema))
+    reading = Reading(answers, [0] * len(tests))
+    for row, test in enumerate(tests):
+        reading.answer(row, answers.convert(_answer(test.row, compiled)))
+    columns: dict[str, Any] = reading.columns(compiled.answer_columns)
     plain = Answers(compiled.fields)
     for block in ("gold", "previous"):
         values = [plain.convert(_answer(getattr(test, block), compiled)).values for test in tests]
@@ -128,24 +125,22 @@ def batch_of_tests(tests: Sequence[SelfTest], compiled: Compiled, sandbox: Sandb
     columns |= block_columns(compiled.block_keys, tests)
     status = np.full(len(tests), ANSWERED, dtype=np.uint8)
     chunked = {name: pa.chunked_array([values]) for name, values in columns.items()}
-    return CheckBatch(compiled, sandbox, status, chunked, pa.table(reading.columns()))
+    return CheckBatch(compiled, sandbox, status, chunked, pa.table(chunked))
 
 
 def _answer(row: Mapping[str, Any], compiled: Compiled) -> dict[str, Any]:
     """The answer that has the values of a self-test at the paths of their fields."""
     answer: dict[str, Any] = {}
     for name, value in row.items():
-        each = compiled.file.fields.get(name)
-        if each is None:
-            answer[name] = value
-        elif each.path.many and isinstance(value, list):
-            cut = each.path.steps.index(EVERY)
-            if each.path.holder(answer) is ABSENT:
-                _put(answer, each.path.steps[:cut], [])
-            for place, item in enumerate(value):
-                _put(answer, (*each.path.steps[:cut], place, *each.path.steps[cut + 1 :]), item)
-        else:
-            _put(answer, each.path.steps[: each.path.steps.index(EVERY)] if each.path.many else each.path.steps, value)
+        path = compiled.file.fields[name].path if name in compiled.file.fields else Path((name,))
+        cut = path.steps.index(EVERY) if path.many else len(path.steps)
+        if not path.many or not isinstance(value, list):
+            _put(answer, path.steps[:cut], value)
+            continue
+        if path.holder(answer) is ABSENT:
+            _put(answer, path.steps[:cut], [])
+        for place, item in enumerate(value):
+            _put(answer, (*path.steps[:cut], place, *path.steps[cut + 1 :]), item)
     return answer
 
 

@@ -12,12 +12,11 @@ import numpy as np
 from adjudge.evidence.rule import Floats, Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
-from adjudge.protocols.check import charts
-from adjudge.protocols.check.comparable import comparable, dataset_columns
+from adjudge.protocols.check.comparable import comparable
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.config import CheckConfig
 from adjudge.protocols.check.counts import Ints, Partial, Sums, measures, merged
-from adjudge.protocols.check.sections import sections
+from adjudge.protocols.check.sections import charts, sections
 from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED, note
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate, Metric, share
@@ -72,10 +71,8 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
     by_key = {(named.slice, named.name): named.estimate for named in estimates}
     outcomes = np.sum([np.zeros((layout.width, 4), dtype=np.int64), *(each.outcomes for each in partials)], axis=0)
     repaired = sum(each.repaired for each in partials)
-    if repaired:
-        notes.append(
-            f"{repaired:,} answers had to be repaired before they could be read (column `repairs` of the samples)"
-        )
+    mended = f"{repaired:,} answers had to be repaired before they could be read (column `repairs` of the samples)"
+    notes += [mended] if repaired else []
     if len(models) > MOST_DETAILED:
         notes.append(note(len(models), MOST_DETAILED, "sections and charts"))
     shown = models[:MOST_DETAILED]
@@ -88,10 +85,10 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
         top={
             "rule_file": compiled.file.name,
             "comparable": comparable(compiled),
-            "dataset_columns": dataset_columns(compiled, gold=bool(config.reference)),
+            "dataset_columns": [f"gold.{name}" for name in compiled.file.fields] if config.reference else [],
             "rules": _rule_counts(outcomes, layout),
         },
-        charts=charts.build(by_key, compiled, shown),
+        charts=charts(by_key, compiled, shown),
         notes=notes,
         sections=sections(by_key, outcomes, layout, compiled, shown),
         digests={"dataset": hashlib.sha256(b"".join(each.digest for each in partials)).hexdigest()},
@@ -135,8 +132,5 @@ def _estimates(
 
 def _rule_counts(outcomes: Ints, layout: Layout) -> dict[str, dict[str, int]]:
     """Atoms by rule and outcome."""
-    counts: dict[str, Ints] = {}
-    for position, place in enumerate(layout.positions):
-        code = str(place.rule["code"])
-        counts[code] = counts.get(code, np.zeros(len(OUTCOMES), dtype=np.int64)) + outcomes[position]
+    counts = {rule["code"]: outcomes[layout.positions_of(rule["code"])].sum(axis=0) for rule in layout.rules}
     return {code: dict(zip(OUTCOMES, row.tolist(), strict=True)) for code, row in counts.items()}

@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from adjudge.protocols.check import functions as f
 
 KEYWORDS = frozenset({
@@ -41,12 +43,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Name:
-    """One name that an expression may use: how it is written, its internal column, and its type in DuckDB and ours."""
+    """One name that an expression may use: how it is written, its internal column, and its type in DuckDB, ours and Arrow."""
 
     written: tuple[str, ...]
     column: str
     sql: str
     kind: str
+    arrow: pa.DataType = pa.string()  # noqa: RUF009 -- a type is a value
 
     @property
     def text(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,20 +17,17 @@ from adjudge.protocols.check import rows
 from adjudge.protocols.check import samples as columns
 from adjudge.protocols.check.batch import CheckBatch, read
 from adjudge.protocols.check.compiled import compiled
-from adjudge.protocols.check.config import config_of, document_of, kept
+from adjudge.protocols.check.config import config_of, document_of
 from adjudge.protocols.check.counts import Partial, partial
 from adjudge.protocols.check.judge import decided
 from adjudge.protocols.check.metrics import finish
 from adjudge.protocols.check.reading import rule_file
-from adjudge.protocols.check.references import ReferenceReader
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import codes
 from adjudge.protocols.common.plan import BatchPlan
 from adjudge.verdict.adjudicator import Adjudicator, Cases
 from adjudge.verdict.agent import rule_verdicts
 from adjudge.verdict.gates import Gate
-
-_REASONS = 5
 
 
 class CheckPlan(BatchPlan):
@@ -45,9 +43,13 @@ class CheckPlan(BatchPlan):
         self.settings = config
         self.sandbox = Sandbox(config.memory_mb, config.seconds)
         self.compiled = compiled(rule_file(document), self.sandbox)
-        self.config = msgspec.to_builtins(config) | {"rule_file": kept(document)}
+        text = {
+            "name": Path(document.where).name,
+            "yaml": document.text,
+        }  # with the order of its parts, and their lines
+        self.config = msgspec.to_builtins(config) | {"rule_file": text}
         self.use_rules("check", self.compiled, config.rules)
-        self.use_agent(config.agent, config.agent_options, seed=config.seed, task="check", top=_REASONS)
+        self.use_agent(config.agent, config.agent_options, seed=config.seed, task="check", top=5)
         self.use_digests(
             without=("outputs", "reference", "rule_file", "seconds", "memory_mb", "agent_options"),
             rule_file=document.content,
@@ -61,27 +63,14 @@ class CheckPlan(BatchPlan):
     def inputs(self) -> Sequence[Input]:
         """Outputs and reference, keyed by id (or line)."""
         settings, by_line = self.settings, self.settings.match == "line"
-        outputs = rows.OutputReader(self.compiled, repairs=settings.repairs, by_line=by_line)
-        roles = [
-            Input(
-                "outputs",
-                tuple(settings.outputs),
-                None,
-                rows.EXPECTED["outputs", self.compiled.file.extract],
-                limited=True,
-                read=outputs.read,
-                keys=rows.key_tree(self.compiled, reference=False),
-            ),
-            Input(
-                "reference",
-                tuple(settings.reference),
-                None,
-                rows.EXPECTED["reference", "json"],
-                read=ReferenceReader(self.compiled, by_line=by_line).read,
-                keys=rows.key_tree(self.compiled, reference=True),
-            ),
-        ]
-        return [role for role in roles if role.paths]
+        answers = rows.OutputReader(self.compiled, repairs=settings.repairs, by_line=by_line).read
+        expected = rows.EXPECTED["outputs", self.compiled.file.extract]
+        keys = rows.key_tree(self.compiled, reference=False)
+        outputs = Input("outputs", tuple(settings.outputs), None, expected, limited=True, read=answers, keys=keys)
+        truth = rows.ReferenceReader(self.compiled, by_line=by_line).read
+        expected, keys = rows.EXPECTED["reference", "json"], rows.key_tree(self.compiled, reference=True)
+        reference = Input("reference", tuple(settings.reference), None, expected, read=truth, keys=keys)
+        return [outputs, reference] if reference.paths else [outputs]
 
     def judge(self, partition: Partition) -> Iterator[Judged]:
         """Batches of samples with their evidence, verdicts and scores."""
@@ -95,7 +84,8 @@ class CheckPlan(BatchPlan):
                 models, names = (batch.columns[name].to_pylist() for name in ("model", "id"))
                 cases = Cases(models, names, answers, batch.answered)
                 verdicts, tables = self.adjudicator.judge(evidence, cases)
-            table = columns.table(batch, outputs, decided(batch, evidence, verdicts), gold=self._gold)
+            gold = bool(self.settings.reference)
+            table = columns.table(batch, outputs, decided(batch, evidence, verdicts), gold=gold)
             yield Judged(table, evidence, raw, batch, tables)
 
     def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
@@ -127,10 +117,6 @@ class CheckPlan(BatchPlan):
     def finish(self, partials: Sequence[Partial]) -> Measured:
         """Pass rates of samples and rules, accuracies, scores, slices, and the ranking of models."""
         return finish(partials, self.compiled, self.graph.layout, self.settings)
-
-    @property
-    def _gold(self) -> bool:
-        return bool(self.settings.reference)
 
 
 plan = CheckPlan

@@ -6,12 +6,12 @@ import math
 import re
 from typing import Any
 
+from adjudge.evidence.rule import Limits
+from adjudge.protocols.check.declarations import FieldType, Path, parse_path, parse_type
 from adjudge.protocols.check.document import Document, Part, is_number, near, shown
 from adjudge.protocols.check.names import RESERVED
-from adjudge.protocols.check.paths import Path, parse_path
-from adjudge.protocols.check.rulefile import Field, Limits, Range, RuleFile, RuleText, SelfTest
+from adjudge.protocols.check.rulefile import Field, RuleFile, RuleText, SelfTest
 from adjudge.protocols.check.schema import assertions
-from adjudge.protocols.check.types import FieldType, parse_type
 from adjudge.verdict.gates import Gate
 
 FORMAT = 1
@@ -97,9 +97,9 @@ class _Reader:
         rule.known(RULE_KEYS)
         severity = _severity(rule["severity"])
         check, observed = _expression(rule["check"]), _expression(rule["observed"])
-        if isinstance(severity, Limits) and not observed:
+        if not isinstance(severity, str) and not observed:
             raise rule["severity"].wrong("are limits on `observed`, which is missing")
-        if not check and not isinstance(severity, Limits):
+        if not check and isinstance(severity, str):
             raise rule.wrong("`check` is missing: an expression that is true where the rule holds")
         optional = rule["optional"].words()
         for place, name in enumerate(optional):
@@ -110,8 +110,7 @@ class _Reader:
             check=check,
             observed=observed,
             when=_expression(rule["when"]),
-            severity=severity,
-            signed=rule["signed"].truth(False),
+            severity=_limits(severity, signed=rule["signed"].truth(False)),
             title=rule["title"].text(""),
             passed=_template(rule["passed"]),
             failed=_template(rule["failed"]),
@@ -242,18 +241,18 @@ def _one_of(part: Part, kind: FieldType) -> tuple[Any, ...]:
     return tuple(float(item) if kind.kind == "number" else item for item in part.value)
 
 
-def _range(part: Part, kind: FieldType) -> Range | None:
+def _range(part: Part, kind: FieldType) -> Limits | None:
     if part.empty:
         return None
     if kind.kind != "number":
         raise part.wrong(f"is for numbers, and the field is {kind}; write a rule, or `type: number`")
     if not isinstance(part.value, dict):
         bounds = _bounds(part, part.value)
-        return Range(*bounds, *bounds)
+        return Limits(*bounds, *bounds)
     part.known(("warning", "critical"))
     outer = _bounds(part["critical"], part.value.get("critical", [None, None]))
     inner = _bounds(part["warning"], part.value.get("warning", part.value.get("critical")))
-    return Range(*inner, *outer)
+    return Limits(*inner, *outer)
 
 
 def _bounds(part: Part, value: Any) -> tuple[float, float]:
@@ -275,7 +274,7 @@ def _pattern(part: Part, kind: FieldType) -> str:
     return part.text()
 
 
-def _severity(part: Part) -> str | Limits:
+def _severity(part: Part) -> str | tuple[float | None, float | None]:
     if not isinstance(part.value, dict):
         return part.choice("critical", "warning")
     part.known(("warning", "critical"))
@@ -290,7 +289,18 @@ def _severity(part: Part) -> str | Limits:
         raise part.wrong("has neither `warning` nor `critical`")
     if warning is not None and critical is not None and critical < warning:
         raise part["critical"].wrong(f"is {critical:g}, under the warning limit {warning:g}")
-    return Limits(warning, critical)
+    return warning, critical
+
+
+def _limits(severity: str | tuple[float | None, float | None], *, signed: bool) -> str | Limits:
+    """Limits on what a rule observes: on both sides of zero, unless its sign counts; a word is left."""
+    if isinstance(severity, str):
+        return severity
+    warning, critical = severity
+    first = critical if warning is None else warning
+    if signed or first is None:
+        return Limits(high=first, critical_high=critical)
+    return Limits(-first, first, None if critical is None else -critical, critical)
 
 
 def _expression(part: Part) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.errors import InputError
-from adjudge.protocols.check.compiled import Compiled
+from adjudge.protocols.check.compiled import BLOCK_KINDS, Compiled
+from adjudge.protocols.check.declarations import FieldType
 from adjudge.protocols.check.names import Name
 from adjudge.protocols.check.values import Answers, Converted, Decode, column
 from adjudge.protocols.common.columns import cut, few
 from adjudge.readers.blocks import Block
-from adjudge.readers.extract import METHODS, Extraction, Extractor, found_as, without_answer
+from adjudge.readers.extract import METHODS, Extractor, found_as, without_answer
 from adjudge.readers.settings import in_words, shown
 
 STATUSES = ("answered", "unparsed", "abstained", "errored", "missing")
@@ -34,9 +35,6 @@ EXPECTED = {
 _METHOD_CODES = {"": NO_METHOD, **{method: code for code, method in enumerate(METHODS)}}
 _any = msgspec.json.Decoder()
 NAMES = pa.list_(pa.string())
-BLOCK_TYPES = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
-"""The columns of keys of `meta` and `input`; all others are text."""
-_BLOCK_KINDS: dict[str, Any] = {"number": float, "boolean": bool, "date": dt.date}
 
 
 class Output(msgspec.Struct, kw_only=True, gc=False):
@@ -55,6 +53,15 @@ class OutputWithBlocks(Output, kw_only=True, gc=False):
     input: Any = None
 
 
+class Reference(msgspec.Struct, kw_only=True, gc=False):
+    """A reference line; `gold` are the right values, in the order of the fields."""
+
+    id: str | int | None = None
+    gold: Any = None
+    meta: Any = None
+    input: Any = None
+
+
 def key_tree(compiled: Compiled, *, reference: bool) -> dict[str, Any]:
     """The keys of a line that are read."""
     known: dict[str, Any] = {"id": None}
@@ -64,11 +71,11 @@ def key_tree(compiled: Compiled, *, reference: bool) -> dict[str, Any]:
         block, key = name.written
         known.setdefault(block, {})[key] = None
     if reference or compiled.file.extract == "none":
-        known |= dict.fromkeys(str(each.path.first) for each in compiled.fields)
+        known |= dict.fromkeys(str(each.path.steps[0]) for each in compiled.fields)
     if compiled.file.extract == "none":
         known |= dict.fromkeys(compiled.file.schema_keys)
     if reference:
-        known["gold"] = dict.fromkeys(str(each.path.first) for each in compiled.fields)
+        known["gold"] = dict.fromkeys(str(each.path.steps[0]) for each in compiled.fields)
     return known
 
 
@@ -81,8 +88,7 @@ class OutputReader:
     def __init__(self, compiled: Compiled, *, repairs: bool, by_line: bool) -> None:
         self.compiled, self.by_line = compiled, by_line
         self.answers = Answers(compiled.fields, whole=bool(compiled.file.schema), left_out=compiled.file.beside)
-        self.names = compiled.block_keys
-        kind: Any = OutputWithBlocks if self.names else Output
+        kind: Any = OutputWithBlocks if compiled.block_keys else Output
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
         self._extractor = Extractor([str(key) for key in self.answers.keys], repairs=repairs)
         self._quoted = [f'"{key}"' for key in self.answers.keys]
@@ -97,119 +103,98 @@ class OutputReader:
 
         outputs = block.decode(self._decoder, EXPECTED["outputs", "json"], loose)
         texts = [output.response for output in outputs]
-        reading, rows = self._answers(texts, [output.error for output in outputs])
-        return self._table(block, outputs, pa.array(texts, pa.string()), reading, rows)
+        reading = self._answers(texts, [output.error for output in outputs])
+        return self._table(block, outputs, pa.array(texts, pa.string()), reading)
 
-    def _answers(
-        self, texts: Sequence[str | None], errors: Sequence[str | None]
-    ) -> tuple[Reading, list[tuple[Any, ...]]]:
-        """The values of the answers in texts."""
-        reading = Reading([0 if text is None else len(text) for text in texts])
-        return reading, [self._answer(text, errors[row], row, reading) for row, text in enumerate(texts)]
+    def _answers(self, texts: Sequence[str | None], errors: Sequence[str | None]) -> Reading:
+        """The answers in texts."""
+        reading = Reading(self.answers, [0 if text is None else len(text) for text in texts])
+        for row, (text, error) in enumerate(zip(texts, errors, strict=True)):
+            self._answer(text, error, row, reading)
+        return reading
 
     def again(self, texts: Sequence[str | None]) -> pa.Table:
         """The columns on the answers in texts that a run stores."""
         if self.compiled.file.extract == "none":
-            reading, rows = self._converted([json_object((text or "").encode()) for text in texts])
+            reading = self._converted([json_object((text or "").encode()) for text in texts])
         else:
-            reading, rows = self._answers(texts, [None] * len(texts))
-        columns = self.answers.columns(rows)
-        return pa.table({**reading.columns(), **dict(zip(self.compiled.answer_columns, columns, strict=True))})
+            reading = self._answers(texts, [None] * len(texts))
+        return pa.table(reading.columns(self.compiled.answer_columns))
 
-    def _answer(self, text: str | None, error: str | None, row: int, reading: Reading) -> tuple[Any, ...]:
-        """The values of any text, wherever its answer stands; what is notable of it goes into `reading`."""
+    def _answer(self, text: str | None, error: str | None, row: int, reading: Reading) -> None:
+        """Read any text, wherever its answer stands."""
         for decode in self.answers.decoders if text else ():
-            converted = self._at_once(text or "", decode, row, reading)
-            if converted is not None:
-                return reading.converted(row, converted)
+            if self._at_once(text or "", decode, row, reading):
+                return
         extraction = None if text is None else self._extractor.extract(text)
         if extraction is None or extraction.value is None:
             reading.refuse(row, *without_answer(text, error, "" if extraction is None else extraction.error))
-            return self.answers.nothing
-        reading.take(row, extraction)
-        return reading.converted(row, self.answers.convert(extraction.value))
+            return
+        reading.place(row, extraction.method, extraction.start, extraction.end)
+        reading.repairs[row] = ",".join(extraction.repairs) or None
+        reading.answer(row, self.answers.convert(extraction.value))
 
-    def _at_once(self, text: str, decode: Decode, row: int, reading: Reading) -> Converted | None:
-        """The values of the only object of a text; None where another one, or one inside it, can be a better answer."""
+    def _at_once(self, text: str, decode: Decode, row: int, reading: Reading) -> bool:
+        """Read the only object of a text, unless another one, or one inside it, can be a better answer."""
         start, end = text.find("{"), text.rfind("}") + 1
         if not 0 <= start < end or len(text) > MOST_CHARACTERS:
-            return None
+            return False
         body = text[start:end]
         try:
             converted, at_keys = decode(body)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            return None
+            return False
         lacking = at_keys.count(None)
         if lacking == len(at_keys) or (body.find("{", 1) > 0 and not self._fits_best(body, at_keys, lacking)):
-            return None
+            return False
         if len(body) < len(text):
             method = found_as(text[:start], text[end:])
             if method is None:
-                return None
-            reading.method[row], reading.start[row], reading.end[row] = _METHOD_CODES[method], start, end
-        return converted
+                return False
+            reading.place(row, method, start, end)
+        reading.answer(row, converted)
+        return True
 
     def _fits_best(self, body: str, at_keys: Sequence[Any], lacking: int) -> bool:
         """As many keys as this object lacks, and one more, must stand in the text once."""
-        alone = 0
-        for key, value in zip(self._quoted, at_keys, strict=True):
-            if value is not None and body.count(key) == 1:
-                alone += 1
-                if alone > lacking:
-                    return True
-        return False
+        keys = (key for key, value in zip(self._quoted, at_keys, strict=True) if value is not None)
+        alone = (key for key in keys if body.count(key) == 1)
+        return next(islice(alone, lacking, None), None) is not None
 
-    def _converted(self, records: Sequence[dict[str, Any]]) -> tuple[Reading, list[tuple[Any, ...]]]:
-        """The values of records that are answers themselves."""
-        reading = Reading([0] * len(records))
-        rows = []
+    def _converted(self, records: Sequence[dict[str, Any]]) -> Reading:
+        """Records that are answers themselves."""
+        reading = Reading(self.answers, [0] * len(records))
         for row, record in enumerate(records):
             converted = self.answers.convert(record)
             error = record.get("error")
-            empty = all(value is None for value in converted.values[: len(self.answers.fields)])
-            if error is not None and empty:
+            if error is not None and all(value is None for value in converted.values[: len(self.answers.fields)]):
                 reading.refuse(row, "errored", shown(error, 200))
-                rows.append(self.answers.nothing)
             else:
-                rows.append(reading.converted(row, converted))
-        return reading, rows
+                reading.answer(row, converted)
+        return reading
 
     def _rows(self, block: Block) -> pa.Table:
         """Rows that are answers themselves."""
         records = block.each(lambda _, record: json_object(record), EXPECTED["outputs", "none"])
-        reading, rows = self._converted(records)
-        for line, record in zip(block.lines.tolist(), records, strict=True):
-            if not isinstance(record.get("id"), str | int | None) or isinstance(record.get("id"), bool):
-                raise InputError("`id` is neither text nor a whole number", file=block.path, line=line)
-        texts = pa.array([record.decode(errors="replace") for record in block.records()], pa.string())
+        reading = self._converted(records)
         outputs = []
-        for record in records:
-            model = record.get("model")
-            named = {key: record.get(key) for key in ("id", "meta", "input")}
+        for line, record in zip(block.lines.tolist(), records, strict=True):
+            model, named = record.get("model"), {key: record.get(key) for key in ("id", "meta", "input")}
+            if not isinstance(named["id"], str | int | None) or isinstance(named["id"], bool):
+                raise InputError("`id` is neither text nor a whole number", file=block.path, line=line)
             outputs.append(OutputWithBlocks(model=None if model is None else str(model), **named))
-        return self._table(block, outputs, texts, reading, rows)
+        texts = pa.array([record.decode(errors="replace") for record in block.records()], pa.string())
+        return self._table(block, outputs, texts, reading)
 
-    def _table(
-        self,
-        block: Block,
-        outputs: Sequence[Any],
-        texts: pa.StringArray,
-        reading: Reading,
-        rows: Sequence[tuple[Any, ...]],
-    ) -> pa.Table:
-        characters, expected = pc.utf8_length(texts), EXPECTED["outputs", self.compiled.file.extract]
+    def _table(self, block: Block, outputs: Sequence[Any], texts: pa.StringArray, reading: Reading) -> pa.Table:
         columns = {
-            "key": key_column(block, [output.id for output in outputs], by_line=self.by_line, hint=expected),
             "group": _groups([output.model for output in outputs], Path(block.path).stem),
-            "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
-            "line": pa.array(block.lines),
             "response": cut(texts, TEXT_LIMIT),
-            "characters": characters.cast(pa.int64()),
-            **reading.columns(),
-            **dict(zip(self.compiled.answer_columns, self.answers.columns(rows), strict=True)),
-            **block_columns(self.names, outputs),
+            "characters": pc.utf8_length(texts).cast(pa.int64()),
+            **reading.columns(self.compiled.answer_columns),
         }
-        return with_cut(columns, self.compiled)
+        expected = EXPECTED["outputs", self.compiled.file.extract]
+        return _role_table(block, outputs, columns, self.compiled, by_line=self.by_line, expected=expected)
 
     def _loose(self, record: bytes, path: str, line: int) -> Any:
         """A line whose response is an object, or whose error is one; any other is refused."""
@@ -226,10 +211,11 @@ class OutputReader:
 
 
 class Reading:
-    """What is notable of the outputs of a block, beside their values; an answer is its whole text unless told."""
+    """The answers of a block, row by row, and what is notable of each; an answer is its whole text unless told."""
 
-    def __init__(self, lengths: list[int]) -> None:
+    def __init__(self, answers: Answers, lengths: list[int]) -> None:
         n = len(lengths)
+        self.answers, self.values = answers, [answers.nothing] * n
         self.status = bytearray(n)
         self.method, self.start, self.end = bytearray(n), [0] * n, lengths
         self.notes: list[str | None] = [None] * n
@@ -237,27 +223,26 @@ class Reading:
         self.mistyped: list[list[str] | None] = [None] * n
         self.details: list[list[str] | None] = [None] * n
 
-    def take(self, row: int, extraction: Extraction) -> None:
-        """An answer that was searched for, and what was repaired."""
-        self.method[row] = _METHOD_CODES[extraction.method]
-        self.start[row], self.end[row] = extraction.start, extraction.end
-        self.repairs[row] = ",".join(extraction.repairs) or None
+    def place(self, row: int, method: str, start: int, end: int) -> None:
+        """Where an answer stands in its text, and how it was found there; "" for none."""
+        self.method[row], self.start[row], self.end[row] = _METHOD_CODES[method], start, end
 
     def refuse(self, row: int, bucket: str, note: str) -> None:
         """An output without an answer."""
         self.status[row], self.notes[row] = STATUSES.index(bucket), note
-        self.method[row], self.start[row], self.end[row] = NO_METHOD, -1, -1
+        self.place(row, "", -1, -1)
 
-    def converted(self, row: int, converted: Converted) -> tuple[Any, ...]:
-        """The values of an answer, with what is mistyped noted."""
+    def answer(self, row: int, converted: Converted) -> None:
+        """The values of an answer, and what is mistyped."""
+        self.values[row] = converted.values
         if converted.mistyped:
-            self.mistyped[row] = [each.field for each in converted.mistyped]
-            self.details[row] = [each.why for each in converted.mistyped]
-        return converted.values
+            self.mistyped[row] = [name for name, _ in converted.mistyped]
+            self.details[row] = [why for _, why in converted.mistyped]
 
-    def columns(self) -> dict[str, pa.Array]:
-        """All of it as columns."""
+    def columns(self, names: Sequence[str]) -> dict[str, pa.Array]:
+        """All of it as columns; `names` are those of the answers' values."""
         return {
+            **dict(zip(names, self.answers.columns(self.values), strict=True)),
             "status": pa.array(np.frombuffer(bytes(self.status), dtype=np.uint8)),
             "method": pa.array(np.frombuffer(bytes(self.method), dtype=np.uint8)),
             "start": pa.array(np.array(self.start, dtype=np.int32)),
@@ -269,8 +254,70 @@ class Reading:
         }
 
 
-def with_cut(columns: dict[str, Any], compiled: Compiled) -> pa.Table:
-    """A role's table; a sequence stays together, whatever the ids of its samples."""
+class ReferenceReader:
+    """Reads reference lines: the right values of the fields, in `gold` or beside the id."""
+
+    def __init__(self, compiled: Compiled, *, by_line: bool) -> None:
+        self.compiled, self.by_line = compiled, by_line
+        self.answers = Answers(compiled.fields)
+        self._decoder: Any = None
+        if self.answers.struct is not None:
+            gold = [("gold", self.answers.struct | None, None)]
+            kind = msgspec.defstruct("TypedReference", gold, bases=(Reference,), kw_only=True)
+            self._decoder = msgspec.json.Decoder(kind)
+
+    def read(self, block: Block) -> pa.Table:
+        """A row a reference line. A value of the wrong type is refused: a reference is to be right."""
+        expected = EXPECTED["reference", "json"]
+
+        def loose(line: int, record: bytes) -> Reference:
+            return self._loose(record, block.path, line)
+
+        def strict(line: int, record: bytes) -> Reference:
+            reference: Reference = self._decoder.decode(record)
+            return loose(line, record) if reference.gold is None else reference
+
+        records = block.each(loose, expected) if self._decoder is None else block.decode(self._decoder, expected, loose)
+        if any(record.gold is None for record in records):
+            records = block.each(strict, expected)
+        rows = [
+            record.gold if type(record.gold) is tuple else msgspec.structs.astuple(record.gold) for record in records
+        ]
+        columns = dict(zip(self.compiled.field_columns("g"), self.answers.columns(rows), strict=True))
+        return _role_table(block, records, columns, self.compiled, by_line=self.by_line, expected=expected)
+
+    def _loose(self, record: bytes, path: str, line: int) -> Reference:
+        """A line of any shape: the right values in `gold`, as an object or its text, or beside the id."""
+        data = json_object(record)
+        gold = data.get("gold", data)
+        if isinstance(gold, str):
+            try:
+                gold = _any.decode(gold)
+            except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+                what = f"`gold` is a text that is no JSON: {in_words(error)}"
+                raise InputError(what, file=path, line=line) from None
+        if not isinstance(gold, dict):
+            raise InputError("`gold` is no object", file=path, line=line, hint=EXPECTED["reference", "json"])
+        converted = self.answers.convert(gold)
+        if converted.mistyped:
+            field, why = converted.mistyped[0]
+            raise InputError(f"the gold value of {field} does not fit its type: {why}", file=path, line=line)
+        return Reference(id=data.get("id"), gold=converted.values, meta=data.get("meta"), input=data.get("input"))
+
+
+def _role_table(
+    block: Block, records: Sequence[Any], columns: dict[str, Any], compiled: Compiled, *, by_line: bool, expected: str
+) -> pa.Table:
+    """A role's table: where its records stand, these columns, and what is read of `meta` and `input`.
+
+    A sequence stays together, whatever the ids of its samples.
+    """
+    columns |= {
+        "key": _key_column(block, [record.id for record in records], by_line=by_line, hint=expected),
+        "file": pa.array(np.full(len(block), block.file, dtype=np.int32)),
+        "line": pa.array(block.lines),
+        **block_columns(compiled.block_keys, records),
+    }
     if compiled.file.sequence:
         source = columns.get(compiled.label(compiled.file.sequence).column)
         columns["cut"] = columns["key"] if source is None else source.cast(pa.string()).fill_null("")
@@ -284,7 +331,7 @@ def _groups(models: Sequence[str | None], stem: str) -> pa.Array:
     return pa.array([model or stem for model in models], pa.string())
 
 
-def key_column(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:
+def _key_column(block: Block, ids: Sequence[Any], *, by_line: bool, hint: str) -> pa.Array:
     """The ids of records, or their lines; a record without an id is refused."""
     if by_line:
         return pa.array(block.lines).cast(pa.string())
@@ -303,20 +350,21 @@ def block_columns(names: Sequence[Name], outputs: Sequence[Any]) -> dict[str, pa
     columns = {}
     for name in names:
         block, key = name.written
+        kind = FieldType(name.kind).decoded if name.kind in BLOCK_KINDS else None
         tables = [getattr(output, block) for output in outputs]
-        values = [_of_kind(table.get(key), name.kind) if isinstance(table, dict) else None for table in tables]
-        columns[name.column] = column(values, BLOCK_TYPES.get(name.kind, pa.string()))
+        values = [_of_kind(table.get(key), kind) if isinstance(table, dict) else None for table in tables]
+        columns[name.column] = column(values, name.arrow)
     return columns
 
 
-def _of_kind(value: Any, kind: str) -> Any:
-    """A value by its declared type, null where it is of another; what is neither number, boolean nor date is text."""
-    if value is None or (isinstance(value, str) and kind not in _BLOCK_KINDS):
+def _of_kind(value: Any, kind: Any) -> Any:
+    """A value as what msgspec decodes its type into, null where it is of another; as text where there is no such type."""
+    if value is None or (kind is None and isinstance(value, str)):
         return value
-    if kind not in _BLOCK_KINDS:
+    if kind is None:
         return msgspec.json.encode(value).decode()
     try:
-        return msgspec.convert(value, _BLOCK_KINDS[kind])
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError:
         return None
 

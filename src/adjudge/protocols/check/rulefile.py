@@ -6,21 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from adjudge.evidence.rule import Limits
+from adjudge.protocols.check.declarations import FieldType, Path
 from adjudge.protocols.check.document import Document
-from adjudge.protocols.check.paths import Path
 from adjudge.protocols.check.schema import Assertion
-from adjudge.protocols.check.types import FieldType
 from adjudge.verdict.gates import Gate
-
-
-@dataclass(frozen=True)
-class Range:
-    """Bounds of a number; outside the critical ones a failure is critical."""
-
-    low: float
-    high: float
-    critical_low: float
-    critical_high: float
 
 
 @dataclass(frozen=True)
@@ -34,7 +24,7 @@ class Field:
     required: bool = True
     lenient: bool = False
     one_of: tuple[str | float | bool, ...] = ()
-    range: Range | None = None
+    range: Limits | None = None
     pattern: str = ""
     severity: str = "critical"
     places: int = 0
@@ -42,28 +32,14 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits on what a rule observes; None is no limit."""
-
-    warning: float | None
-    critical: float | None
-
-    @property
-    def first(self) -> float:
-        """The limit past which a rule without a check of its own fails."""
-        return next(limit for limit in (self.warning, self.critical) if limit is not None)
-
-
-@dataclass(frozen=True)
 class RuleText:
-    """One rule as its author wrote it, before its expressions are checked."""
+    """One rule as its author wrote it, before its expressions are checked; `severity` may be limits on what it observes."""
 
     code: str
     check: str = ""
     observed: str = ""
     when: str = ""
     severity: str | Limits = "critical"
-    signed: bool = False
     title: str = ""
     passed: str = ""
     failed: str = ""

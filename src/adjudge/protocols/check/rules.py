@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adjudge.evidence.rule import Condition, Finding, Rule, RuleSet, Slot, Variant
-from adjudge.evidence.rule import Limits as Bounds
+from adjudge.evidence.rule import Condition, Finding, Limits, Rule, RuleSet, Slot, Variant
 from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.check.batch import CheckBatch, Mask, place_names
 from adjudge.protocols.check.compiled import Compiled, CompiledRule
-from adjudge.protocols.check.rulefile import Field, Limits
+from adjudge.protocols.check.rulefile import Field
 from adjudge.protocols.check.sandbox import ABSENT, BROKEN, FAILED, OTHER
 from adjudge.protocols.check.schema import Assertion
 
@@ -62,29 +61,25 @@ def _answer() -> Rule:
     )
 
 
-def _per_field(fields: Sequence[Field], check: Callable[[CheckBatch], Finding], **parts: Any) -> Rule:
-    """A rule with an atom a field."""
-    slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
-    return Rule(**{"scope": Scope.FIELD, "slots": slots, "needs": _TYPED, "check": check, **parts})
-
-
 def _critical(fields: Sequence[Field]) -> Mask:
     """Whose failures are critical, a row a field."""
     return np.array([each.severity == "critical" for each in fields])[:, None]
 
 
-def _where(
+def _per_field(
     fields: Sequence[Field],
     fails: Callable[[CheckBatch, Field], Mask],
     why: Callable[[CheckBatch], dict[str, Any]] = lambda _: {},
-) -> Callable[[CheckBatch], Finding]:
-    """The check that fails where `fails` says so of a field; `why` are the details or errors of its finding."""
+    **parts: Any,
+) -> Rule:
+    """A rule with an atom a field; `why` are the details or errors beside where each field fails."""
 
     def check(batch: CheckBatch) -> Finding:
         failed = np.stack([fails(batch, each) for each in fields])
         return Finding(failed, failed & _critical(fields), **why(batch))
 
-    return check
+    slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
+    return Rule(**{"scope": Scope.FIELD, "slots": slots, "needs": _TYPED, "check": check, **parts})
 
 
 def _present(fields: Sequence[Field]) -> Rule:
@@ -96,7 +91,7 @@ def _present(fields: Sequence[Field]) -> Rule:
 
     return _per_field(
         fields,
-        _where(fields, missing),
+        missing,
         code="field.present",
         title="every declared field is in the answer",
         needs=("answer",),
@@ -119,7 +114,8 @@ def _typed(fields: Sequence[Field]) -> Rule:
 
     return _per_field(
         fields,
-        _where(fields, CheckBatch.bad_type, why),
+        CheckBatch.bad_type,
+        why,
         code="field.type",
         title="every value is of its declared type",
         needs=("field.present",),
@@ -170,11 +166,8 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
 
     def outside(batch: CheckBatch, each: Field, place: int) -> Mask:
         values = batch.place(each, place)
-        wrong = np.zeros(batch.n, dtype=bool)
-        if each.range is not None:
-            numbers = pc.fill_null(values, np.nan).to_numpy()
-            wrong |= (numbers < each.range.low) | (numbers > each.range.high)
-        return wrong | _none_of(values, each) if each.one_of else wrong
+        wrong = _none_of(values, each) if each.one_of else np.zeros(batch.n, dtype=bool)
+        return wrong if each.range is None else wrong | each.range.failed(pc.fill_null(values, np.nan).to_numpy())
 
     rules = [
         rule("place.present", "every place of a list has a value", "{field} is missing, or null", missing),
@@ -189,7 +182,7 @@ def _place_rules(fields: Sequence[Field]) -> list[Rule]:
 def _one_of(fields: Sequence[Field]) -> Rule:
     return _per_field(
         fields,
-        _where(fields, lambda batch, each: _none_of(batch.column(each), each)),
+        lambda batch, each: _none_of(batch.column(each), each),
         code="field.one_of",
         title="every value is one of those allowed",
         unit=tuple(_listed(each) for each in fields),
@@ -208,16 +201,19 @@ def _none_of(values: pa.ChunkedArray, each: Field) -> Mask:
 def _range(fields: Sequence[Field]) -> Rule:
     names = ("low", "high", "critical_low", "critical_high")
     bounds: dict[str, Any] = {name: np.array([getattr(each.range, name) for each in fields]) for name in names}
-    limits = Bounds(**bounds)
+    limits = Limits(**bounds)
 
     def check(batch: CheckBatch) -> Finding:
         observed = np.stack([pc.fill_null(batch.column(each), np.nan).to_numpy() for each in fields])
         failed = limits.failed(observed)
         return Finding(failed, failed & limits.critical(observed) & _critical(fields), observed)
 
-    return _per_field(
-        fields,
-        check,
+    slots = tuple(Slot(each.name, 0, ((each.name, 0),)) for each in fields)
+    return Rule(
+        scope=Scope.FIELD,
+        slots=slots,
+        needs=_TYPED,
+        check=check,
         code="field.range",
         title="every number lies in its range",
         unit=tuple(each.unit for each in fields),
@@ -236,7 +232,8 @@ def _pattern(fields: Sequence[Field], places: Mapping[str, int]) -> Rule:
 
     return _per_field(
         fields,
-        _where(fields, lambda batch, each: ~batch.truth(places[each.name])[0], why),
+        lambda batch, each: ~batch.truth(places[each.name])[0],
+        why,
         code="field.pattern",
         title="every text has its form",
         unit=tuple(each.pattern for each in fields),
@@ -247,7 +244,7 @@ def _pattern(fields: Sequence[Field], places: Mapping[str, int]) -> Rule:
 
 def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
     text = rule.text
-    limits = _bounds(text.severity, signed=text.signed) if isinstance(text.severity, Limits) else None
+    limits = text.severity if isinstance(text.severity, Limits) else None
 
     def known(batch: CheckBatch) -> Mask:
         """Where every part of the rule has a value, or could not be evaluated."""
@@ -300,14 +297,6 @@ def _user_rule(rule: CompiledRule, compiled: Compiled) -> Rule:
         conditions=(*conditions, Condition(known, NO_VALUE)),
         nominal=limits,
     )
-
-
-def _bounds(limits: Limits, *, signed: bool) -> Bounds:
-    """Limits on what a rule observes as bounds: on both sides of zero, unless its sign counts."""
-    first, critical = limits.first, limits.critical
-    if signed:
-        return Bounds(high=first, critical_high=critical)
-    return Bounds(-first, first, None if critical is None else -critical, critical)
 
 
 def _given(name: tuple[str, ...]) -> Callable[[CheckBatch], Mask]:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.protocols.check.batch import CheckBatch
-from adjudge.protocols.check.compiled import WHOLE, Compiled, column_type
+from adjudge.protocols.check.compiled import WHOLE, Compiled
 from adjudge.protocols.check.names import Name
-from adjudge.protocols.check.rows import BLOCK_TYPES, NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
+from adjudge.protocols.check.rows import NAMES, STATUSES, TEXT_LIMIT, UNPARSED, OutputReader
 from adjudge.protocols.check.sandbox import Sandbox
 from adjudge.protocols.common.columns import coded, codes
 from adjudge.readers.extract import METHODS
@@ -50,13 +50,12 @@ def raw_outputs(outputs: pa.Table, files: tuple[str, ...]) -> pa.Table:
 
 def stored(compiled: Compiled, *, gold: bool) -> list[Name]:
     """The names whose values are stored: all fields, all gold values where there is a reference, what else is read."""
-    read = {name.written for name in compiled.read}
+    blocks = {*compiled.file.blocks, *(["gold"] if gold else [])}
     return [
         name
-        for written, name in compiled.names.known.items()
-        if (len(written) == 1 and written[0] in compiled.file.fields)
-        or (len(written) == 2 and (written[0] in {"meta", "input"} or (written[0] == "gold" and gold)))
-        or (len(written) == 2 and written[0] == "previous" and written in read)
+        for (block, *key), name in compiled.names.known.items()
+        if (not key and block in compiled.file.fields)
+        or (key and (block in blocks or (block == "previous" and name in compiled.read)))
     ]
 
 
@@ -67,10 +66,8 @@ def stored_columns(samples: pa.Table, compiled: Compiled) -> dict[str, pa.Chunke
         column = samples.column(name.stored) if name.stored in samples.column_names else None
         if column is not None and pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
-        each = compiled.file.fields.get(written[-1]) if written[0] not in {"meta", "input"} else None
-        kind = BLOCK_TYPES.get(name.kind, pa.string()) if each is None else column_type(each).arrow
-        fits = column is not None and (each is None or column.type == kind)
-        columns[name.column] = column if fits else pa.chunked_array([pa.nulls(samples.num_rows, kind)])
+        fits = column is not None and (written[0] in compiled.file.blocks or column.type == name.arrow)
+        columns[name.column] = column if fits else pa.chunked_array([pa.nulls(samples.num_rows, name.arrow)])
     return columns
 
 

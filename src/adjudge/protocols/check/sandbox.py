@@ -80,13 +80,9 @@ class Sandbox:
 
     def parse(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """The syntax tree of every text, or its error."""
-
-        def ask(places: Sequence[int]) -> list[dict[str, Any]]:
-            reply, _ = self._ask({"do": "parse", "texts": [texts[place] for place in places]})
-            return [_tree(tree) for tree in reply["trees"]]
-
         too_much = {"error": True, "error_message": "it is more than the parser can take"}
-        return [tree or too_much for tree in self._each(range(len(texts)), ask).values()]
+        trees = self._replies({"do": "parse"}, "texts", texts, "trees")
+        return [too_much if tree is None else _tree(tree) for tree in trees]
 
     def render(self, trees: Sequence[dict[str, Any]]) -> list[str]:
         """The SQL of syntax trees, as select lists."""
@@ -95,15 +91,9 @@ class Sandbox:
 
     def bind(self, columns: Sequence[tuple[str, str]], expressions: Sequence[str]) -> list[dict[str, str]]:
         """The type of every expression, or its error."""
-
-        def ask(places: Sequence[int]) -> list[dict[str, str]]:
-            asked = [expressions[place] for place in places]
-            reply, _ = self._ask({"do": "bind", "columns": list(columns), "expressions": asked})
-            results: list[dict[str, str]] = reply["results"]
-            return results
-
         heavy = {"error": f"Over limit: its constants alone need more than {self.memory_mb} MB or {self.seconds} s"}
-        return [result or heavy for result in self._each(range(len(expressions)), ask).values()]
+        results = self._replies({"do": "bind", "columns": list(columns)}, "expressions", expressions, "results")
+        return [result or heavy for result in results]
 
     def evaluate(
         self, batch: pa.Table, columns: Sequence[tuple[str, str]], expressions: Sequence[tuple[str, str]]
@@ -168,6 +158,15 @@ class Sandbox:
                 validated.why |= {(place, first + row): words[row].as_py() for row in failed}
             first = rows.stop
         return validated
+
+    def _replies(self, header: dict[str, Any], key: str, values: Sequence[str], reply_key: str) -> list[Any]:
+        """What is replied about each value; None where it alone is over the limits."""
+
+        def ask(places: Sequence[int]) -> list[Any]:
+            replies: list[Any] = self._ask({**header, key: [values[place] for place in places]})[0][reply_key]
+            return replies
+
+        return list(self._each(range(len(values)), ask).values())
 
     def _each(
         self, places: Iterable[int], ask: Callable[[Sequence[int]], Sequence[Answer]]

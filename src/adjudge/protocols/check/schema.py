@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjudge.protocols.check.declarations import MOST_STEPS, Path
 from adjudge.protocols.check.document import Document, Part, Way, near, shown
-from adjudge.protocols.check.paths import MOST_STEPS, Path
 
 Step = str | int | None
 MOST_ASSERTIONS, MOST_PARTS = 500, 5_000
@@ -110,13 +110,8 @@ class Assertion:
 
     def request(self) -> dict[str, Any]:
         """What the process that validates needs of it."""
-        return {
-            "keyword": self.keyword,
-            "steps": list(self.steps),
-            "about": ABOUT.get(self.keyword, ""),
-            "schema": self.schema,
-            "names": list(self.names),
-        }
+        looked_at = {"steps": list(self.steps), "about": ABOUT.get(self.keyword, "")}
+        return {"keyword": self.keyword, "schema": self.schema, "names": list(self.names), **looked_at}
 
 
 def assertions(document: Document) -> tuple[Assertion, ...]:

@@ -1,4 +1,4 @@
-"""The tables that every report of a check run shows: models, rules, fields against gold, slices."""
+"""What every report of a check run shows: tables of models, rules, fields against gold and slices, and a chart of the rules."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adjudge.evidence.rule import Layout
+from adjudge.evidence.rule import Layout, Limits
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.check.rulefile import Limits
+from adjudge.protocols.common.plan import chart
 from adjudge.runs.section import Column, Section
 from adjudge.stats.estimate import Estimate
 
+_OUTCOMES = ("pass", "fail", "not applicable", "error")
+_CHECKS = {
+    "present": "missing",
+    "type": "mistyped",
+    "one_of": "not allowed",
+    "range": "out of range",
+    "pattern": "wrong form",
+}
+"""The checks of fields, and what is said of one that fails."""
 Estimates = Mapping[tuple[str, str], Estimate]
 
 
@@ -33,12 +42,9 @@ def sections(
 
 def _models(estimates: Estimates, compiled: Compiled, models: Sequence[str]) -> Section:
     """Models in the order of their pass rate."""
+    names = ["pass_rate", *(f"score.{name}" for name in compiled.file.scores)]
     rows: list[list[Any]] = [
-        [
-            model,
-            estimates[f"model={model}", "pass_rate"],
-            *(estimates[f"model={model}", f"score.{name}"] for name in compiled.file.scores),
-        ]
+        [model, *(estimates[f"model={model}", name] for name in names)]
         for model in models
         if (f"model={model}", "pass_rate") in estimates
     ]
@@ -55,19 +61,18 @@ def _models(estimates: Estimates, compiled: Compiled, models: Sequence[str]) -> 
 
 def _rules(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, compiled: Compiled) -> Section:
     """Every rule of the file with its outcomes, the lowest pass rate first."""
-    position = {str(place.rule["code"]): index for index, place in enumerate(layout.positions)}
     rows: list[list[Any]] = []
     for rule in compiled.rules:
         code, severity = rule.text.code, rule.text.severity
-        rate = estimates["", f"{code}.pass_rate"]
+        (position,) = layout.positions_of(code)
         words = "by limits" if isinstance(severity, Limits) else severity
-        title = layout.positions[position[code]].rule["title"]
-        rows.append([code, title, words, rate, *outcomes[position[code]].tolist()])
+        title, rate = layout.positions[position].rule["title"], estimates["", f"{code}.pass_rate"]
+        rows.append([code, title, words, rate, *outcomes[position].tolist()])
     rows.sort(key=lambda row: (row[3].value is None, row[3].value or 0.0, row[0]))
     return Section(
         "rules",
         "Rules",
-        ["rule", "title", "severity", Column("pass rate", "%"), "pass", "fail", "not applicable", "error"],
+        ["rule", "title", "severity", Column("pass rate", "%"), *_OUTCOMES],
         rows,
         note="The pass rate is over the samples on which a rule could be applied.",
     )
@@ -84,7 +89,7 @@ def _schema(outcomes: NDArray[np.int64], layout: Layout) -> Section:
     return Section(
         "schema",
         "Schema",
-        ["rule", "path", "asks", "pass", "fail", "not applicable", "error"],
+        ["rule", "path", "asks", *_OUTCOMES],
         rows,
         note="An answer is counted once a keyword and path; it fails where one place of the path does.",
     )
@@ -92,27 +97,16 @@ def _schema(outcomes: NDArray[np.int64], layout: Layout) -> Section:
 
 def _fields(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, compiled: Compiled) -> Section:
     """Every declared field: how often it failed a check of its own, and how often it is the gold value."""
-    failed: dict[tuple[str, str], int] = {}
-    for index, place in enumerate(layout.positions):
-        if place.slot["field"] is not None:
-            failed[str(place.rule["code"]), str(place.slot["field"])] = int(outcomes[index][1])
+    at = {(place.rule["code"], place.slot["field"]): index for index, place in enumerate(layout.positions)}
+    failed = {place: int(outcomes[index][1]) for place, index in at.items()}
     rows: list[list[Any]] = []
     for each in compiled.fields:
-        kinds = [failed.get((f"field.{kind}", each.name)) for kind in ("present", "type", "one_of", "range", "pattern")]
-        rows.append([each.name, str(each.type), *kinds, estimates.get(("", f"{each.name}.accuracy"))])
+        checks = [failed.get((f"field.{kind}", each.name)) for kind in _CHECKS]
+        rows.append([each.name, str(each.type), *checks, estimates.get(("", f"{each.name}.accuracy"))])
     return Section(
         "fields",
         "Fields",
-        [
-            "field",
-            "type",
-            "missing",
-            "mistyped",
-            "not allowed",
-            "out of range",
-            "wrong form",
-            Column("equals gold", "%"),
-        ],
+        ["field", "type", *_CHECKS.values(), Column("equals gold", "%")],
         rows,
         note="Samples on which a field fails a check of its own; a dash is a check that is not declared.",
     )
@@ -120,8 +114,23 @@ def _fields(estimates: Estimates, outcomes: NDArray[np.int64], layout: Layout, c
 
 def _slices(estimates: Estimates, compiled: Compiled) -> Section:
     rows: list[list[Any]] = [
-        [label.partition("=")[0], label.partition("=")[2], estimate, estimate.n]
+        [*label.split("=", 1), estimate, estimate.n]
         for (label, name), estimate in estimates.items()
         if name == "pass_rate" and any(label.startswith(f"{source}=") for source in compiled.file.slices)
     ]
     return Section("slices", "Pass rate by slice", ["slice", "value", Column("pass rate", "%"), "n"], rows)
+
+
+def charts(estimates: Estimates, compiled: Compiled, models: Sequence[str]) -> list[dict[str, Any]]:
+    """Pass rates of all samples and of every rule with their intervals, by model."""
+    names = ["pass_rate", *(f"{code}.pass_rate" for code in compiled.file.rated)]
+    cuts = [("", "all")] if len(models) < 2 else [(f"model={model}", model) for model in models]
+    rows = [
+        {"rule": "all rules" if name == "pass_rate" else name.removesuffix(".pass_rate"), "model": model, "n": e.n,
+         "value": e.value, "low": e.low, "high": e.high}
+        for name in names
+        for cut, model in cuts
+        if (e := estimates.get((cut, name))) is not None and e.value is not None
+    ]  # fmt: skip
+    order = list(dict.fromkeys(row["rule"] for row in rows))
+    return [chart(__package__, "rules", rows=rows, order=order)]

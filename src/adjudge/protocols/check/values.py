@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from adjudge.protocols.check.compiled import column_type
-from adjudge.protocols.check.paths import ABSENT
+from adjudge.protocols.check.declarations import ABSENT
 from adjudge.protocols.check.rulefile import Field
 from adjudge.readers.settings import in_words
 
@@ -19,18 +19,12 @@ _any = msgspec.json.Decoder()
 _TRUTHS = {"true": True, "false": False}
 
 
-class Mistyped(NamedTuple):
-    """A value that is not of its field's type: the field (with its place in a list), and why."""
-
-    field: str
-    why: str
-
-
 class Converted(NamedTuple):
     """The values of one answer in the order of the fields, None for what is missing, and what is mistyped."""
 
     values: tuple[Any, ...]
-    mistyped: tuple[Mistyped, ...]
+    mistyped: tuple[tuple[str, str], ...]
+    """The field (with its place in a list), and why its value is not of its type."""
 
 
 Decode = Callable[[str], tuple[Converted, Sequence[Any]]]
@@ -52,7 +46,7 @@ class Answers:
         self.struct: Any = None
         if plain and not whole:
             members = [(f"f{place}", each.type.decoded | None, None) for place, each in enumerate(fields)]
-            keys = {f"f{place}": str(each.path.first) for place, each in enumerate(fields)}
+            keys = {f"f{place}": str(each.path.steps[0]) for place, each in enumerate(fields)}
             self.struct = msgspec.defstruct("Answer", members, rename=keys, gc=False)
         self._decoder = None if self.struct is None else msgspec.json.Decoder(self.struct)
         self.decoders: list[Decode] = [] if self._decoder is None else [self._decoded]
@@ -74,7 +68,7 @@ class Answers:
     def convert(self, answer: dict[str, Any]) -> Converted:
         """The values of any object."""
         values: list[Any] = []
-        mistyped: list[Mistyped] = []
+        mistyped: list[tuple[str, str]] = []
         for each, converter in zip(self.fields, self._converters, strict=True):
             if each.path.many:
                 values.append(_places(each, answer, converter, mistyped))
@@ -82,7 +76,7 @@ class Answers:
             typed, why = _one(each.path.value(answer), converter)
             values.append(typed)
             if why:
-                mistyped.append(Mistyped(each.name, why))
+                mistyped.append((each.name, why))
         if self.whole:
             values.append(as_json({key: value for key, value in answer.items() if key not in self.left_out}))
         return Converted(tuple(values), tuple(mistyped))
@@ -90,20 +84,21 @@ class Answers:
     def columns(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
         """Tuples of values as a column a field."""
         kinds = [column_type(each).arrow for each in self.fields] + [pa.string()] * self.whole
-        if not rows:
-            return [pa.array([], kind) for kind in kinds]
-        return [column(values, kind) for kind, values in zip(kinds, zip(*rows, strict=True), strict=True)]
+        by_kind = zip(*rows, strict=True) if rows else [()] * len(kinds)
+        return [column(values, kind) for kind, values in zip(kinds, by_kind, strict=True)]
 
 
-def _places(each: Field, answer: Any, converter: Callable[[Any], Any], mistyped: list[Mistyped]) -> list[Any] | None:
+def _places(
+    each: Field, answer: Any, converter: Callable[[Any], Any], mistyped: list[tuple[str, str]]
+) -> list[Any] | None:
     """The values at all places of a path into a list, None where there is no list; what is mistyped is added."""
     values = each.path.values(answer)
     if values is ABSENT:
         if each.path.holder(answer) not in (ABSENT, None, answer):
-            mistyped.append(Mistyped(each.name, "what holds it is no list"))
+            mistyped.append((each.name, "what holds it is no list"))
         return None
     places = [_one(item, converter) for item in values]
-    mistyped += [Mistyped(place_name(each, place), why) for place, (_, why) in enumerate(places) if why]
+    mistyped += [(place_name(each, place), why) for place, (_, why) in enumerate(places) if why]
     return [typed for typed, _ in places]
 
 
@@ -138,7 +133,7 @@ def _mended(value: Any) -> Any:
 
 def _plain(each: Field) -> bool:
     """Whether a field is a key of the answer, one that a struct can have, whose values msgspec alone can judge."""
-    key = each.path.first
+    key = each.path.steps[0]
     if len(each.path.steps) != 1 or not isinstance(key, str) or each.lenient or each.type.kind == "json":
         return False
     return key.isprintable() and not {'"', "\\"} & set(key)

@@ -1,4 +1,7 @@
-"""The types of fields: `number`, `text`, `boolean`, `date`, `json`, `list(…)`, `object(…)`, and what each is elsewhere."""
+"""What a field is declared as: where it stands in an answer (`$.customer.name`, `$["a key"]`, `$.lines[*].qty`), and its type.
+
+The types are `number`, `text`, `boolean`, `date`, `json`, `list(…)` and `object(…)`; each says what it is elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,92 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 import pyarrow as pa
+
+EVERY: Final = None
+"""The step of a path that goes into every item of a list."""
+ABSENT: Final = object()
+MOST_STEPS = 20
+_STEP = re.compile(r"""\.([^.\[\]"'\s]+)|\[\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|(\d+)|(\*))\s*\]""")
+
+
+@dataclass(frozen=True)
+class Path:
+    """Steps from the answer to a value: keys, numbers of items, and at most one EVERY."""
+
+    steps: tuple[str | int | None, ...]
+
+    @property
+    def many(self) -> bool:
+        """Whether it leads to many places."""
+        return EVERY in self.steps
+
+    def __str__(self) -> str:
+        return "$" + "".join(_written(step) for step in self.steps)
+
+    def value(self, answer: Any) -> Any:
+        """The value at the end of a path to one place, or ABSENT."""
+        return _walk(answer, self.steps)
+
+    def holder(self, answer: Any) -> Any:
+        """What should be the list that a path goes into, or ABSENT."""
+        return _walk(answer, self.steps[: self.steps.index(EVERY)])
+
+    def values(self, answer: Any) -> Any:
+        """The values at every place of a path into a list, in order; ABSENT where there is no list."""
+        items, after = self.holder(answer), self.steps[self.steps.index(EVERY) + 1 :]
+        return [_walk(item, after) for item in items] if isinstance(items, list) else ABSENT
+
+
+def parse_path(text: str) -> Path:
+    """A path from its text; a ValueError says what is wrong."""
+    if not text.startswith("$"):
+        raise ValueError(f"is {text!r}; a path begins with $, such as $.{text.strip('./') or 'total'}")
+    steps: list[str | int | None] = []
+    position = 1
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None:
+            raise ValueError(
+                f'cannot be read from {text[position:]!r} on; write $.key, $["a key"], $.list[0] or $.list[*]'
+            )
+        name, double, single, number, _ = match.groups()
+        quoted = double if double is not None else single
+        if name is not None:
+            steps.append(name)
+        elif quoted is not None:
+            steps.append(re.sub(r"\\(.)", r"\1", quoted))
+        else:
+            steps.append(int(number) if number is not None else EVERY)
+        position = match.end()
+    if not steps:
+        raise ValueError("is the whole answer; a field is one part of it, such as $.total")
+    if steps.count(EVERY) > 1:
+        raise ValueError("goes into lists twice; a path has one [*], and a field of type list(…) holds the rest")
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"has more than {MOST_STEPS} steps")
+    return Path(tuple(steps))
+
+
+def _walk(value: Any, steps: tuple[str | int | None, ...]) -> Any:
+    for step in steps:
+        if isinstance(step, str):
+            value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
+        else:
+            value = value[step] if isinstance(value, list) and step is not None and step < len(value) else ABSENT
+    return value
+
+
+def _written(step: str | int | None) -> str:
+    if step is EVERY:
+        return "[*]"
+    if isinstance(step, int):
+        return f"[{step}]"
+    plain = re.fullmatch(r"[^.\[\]\"'\s]+", step)
+    return f".{step}" if plain else '["' + re.sub(r'(["\\])', r"\\\1", step) + '"]'
+
 
 MOST_PARTS = 200
 _TOKEN = re.compile(r'\s*(?:([(),])|"((?:[^"]|"")+)"|([^\s(),"]+)|(?P<open>"))')
@@ -90,7 +176,6 @@ _SCALARS: dict[str, tuple[Any, pa.DataType, str]] = {
     "date": (dt.date, pa.date32(), "DATE"),
     "json": (Any, pa.string(), "JSON"),
 }
-WORDS = (*_SCALARS, "list(…)", "object(…)")
 
 
 def parse_type(text: str) -> FieldType:
@@ -157,7 +242,7 @@ def _inner(kind: FieldType) -> FieldType:
 def _unknown(word: str) -> str:
     ours = word.lower() if word.lower() in _SCALARS else _OTHERS.get(word.lower())
     hint = f"; write {ours}" if ours else ""
-    return f"{word!r} is no type{hint}. The types are {', '.join(WORDS)}"
+    return f"{word!r} is no type{hint}. The types are {', '.join(_SCALARS)}, list(…), object(…)"
 
 
 def _always_quoted(name: str) -> str:
