@@ -14,15 +14,11 @@ MOST_MODELS = 40
 def build(measured: Measured, models: Sequence[str]) -> list[Spec]:
     """Two charts; with very many models of the first ones."""
     shown = list(models)[:MOST_MODELS]
+    slices = {f"model={model}": model for model in shown}
     means = [
-        {
-            "model": named.slice.partition("=")[2],
-            "mean": named.estimate.value,
-            "low": named.estimate.low,
-            "high": named.estimate.high,
-        }
-        for named in measured.estimates
-        if named.name == "mean_score" and named.slice.startswith("model=") and named.estimate.value is not None
+        {"model": slices[where], "mean": estimate.value, "low": estimate.low, "high": estimate.high}
+        for name, where, estimate in measured.estimates
+        if name == "mean_score" and where in slices and estimate.value is not None
     ]
     ends = [
         {"model": model, "bucket": bucket, "attempts": measured.buckets[model][bucket], "order": order}
@@ -31,6 +27,6 @@ def build(measured: Measured, models: Sequence[str]) -> list[Spec]:
         if measured.buckets[model][bucket]
     ]
     return [
-        chart(__package__, "mean_score", rows=[row for row in means if row["model"] in set(shown)]),
+        chart(__package__, "mean_score", rows=means),
         chart(__package__, "buckets", rows=ends, buckets=list(BUCKETS)),
     ]

@@ -17,6 +17,7 @@ from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARS
 
 LONGEST_TARGET = 200
 DATASET_COLUMNS = ("input_hash", "target")
+_OBJECTS = msgspec.json.Decoder(dict[str, Any])
 _OUTPUTS = ("response", "target", "explanation", "error", "meta", "file", "line")
 """What a run must have kept of an attempt beside its sample."""
 
@@ -158,7 +159,7 @@ def _slices(meta: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
 
 def _decoded(text: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        return _OBJECTS.decode(text)
     except msgspec.DecodeError:
         return {}
 

@@ -50,11 +50,15 @@ def lines_of(path: str) -> Iterator[tuple[int, bytes]]:
 
 def decoded_lines(path: str, kind: type[T]) -> Iterator[tuple[int, T]]:
     """(number, value) of every line."""
+    decoder = msgspec.json.Decoder(kind)
     for number, text in lines_of(path):
         try:
-            yield number, decoded(text, kind, path)
-        except InputError as error:
-            raise InputError(error.what, file=path, line=number) from None
+            yield number, decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            try:
+                yield number, decoded(text, kind, path)
+            except InputError as error:
+                raise InputError(error.what, file=path, line=number) from None
 
 
 def beside(path: str, name: str, kind: type[T]) -> T | None:

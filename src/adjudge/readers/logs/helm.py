@@ -102,7 +102,8 @@ def header(path: str) -> Log:
     spec = beside(path, _SPEC, _Spec) or _Spec(name=Path(path).parent.name)
     model = str(spec.adapter_spec.get("model") or "unnamed")
     names = _names(instances, spec)
-    tasks = sorted({_task(spec, stat.name.split) for instance in instances for stat in instance.stats})
+    splits = {stat.name.split for instance in instances for stat in instance.stats}
+    tasks = sorted({_task(spec, split) for split in splits})
     folder = Path(path).parent
     files = [path, *(str(folder / name) for name in (_SPEC, _STATE, _STATS) if (folder / name).is_file())]
     return Log(
