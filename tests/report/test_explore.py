@@ -308,11 +308,10 @@ def test_verify_holds_of_a_page_that_shows_a_part(monkeypatch, tmp_path):
     assert html.check(adjudge.load_run(run.path))[0]
 
 
-def test_samples_that_make_the_page_too_large_are_fewer(pages, monkeypatch):
+def test_samples_that_make_the_page_too_large_are_fewer(pages):
     run = pages("flight")
     whole = explore.explorer(run)
-    monkeypatch.setattr(explore, "_PACKED_BYTES", len(whole.packed) // 2)
-    samples = explore.explorer(run)
+    samples = explore.explorer(run, room=len(whole.packed) // 2)
     assert len(samples.packed) <= len(whole.packed) // 2
     assert 0.3 * run.samples_count < samples.summary["n"] < 0.7 * run.samples_count
 

@@ -12,7 +12,7 @@ from adjudge.errors import ConfigError
 from adjudge.report import latex, numbers
 from adjudge.report.charts import draw
 from adjudge.report.markdown import escape, markdown
-from adjudge.report.tables import estimates_csv
+from adjudge.report.render import estimates_csv
 
 
 def unescaped(text):

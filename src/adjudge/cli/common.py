@@ -327,10 +327,7 @@ def progress(*, quiet: bool, what: str) -> Iterator[Callable[..., None] | None]:
 
 
 def evaluate_and_show(
-    name: str,
-    settings: dict[str, Any],
-    run_flags: Mapping[str, Any],
-    on_run: Callable[[Path], None] | None = None,
+    name: str, settings: dict[str, Any], run_flags: Mapping[str, Any], on_run: Callable[[Path], None] | None = None
 ) -> int:
     """Run a protocol, hand its folder to `on_run`, show what came out, and return the exit code.
 

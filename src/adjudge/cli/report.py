@@ -60,7 +60,8 @@ def report(  # noqa: PLR0913 -- click hands every flag over by its name
     if target is not None and target.exists() and not force:
         raise OutputError(f"{target} exists already; --force replaces it")
     refuse_altered_runs(runs, unverified=unverified)
-    if (len(runs) > 1 or _names_a_model(runs[0])) and chosen != "tex" and not list_charts:
+    several = len(runs) > 1 or ("::" in runs[0] and not Path(runs[0]).is_dir())
+    if several and chosen != "tex" and not list_charts:
         if chosen not in COMPARISONS:
             raise ConfigError(
                 f"several runs become one file as {', '.join(COMPARISONS)} (compared) or tex (tables), not {chosen}"
@@ -84,10 +85,6 @@ def _compared(runs: tuple[str, ...], kind: str, target: Path | None) -> int:
     if not document["pairs"]:
         raise NotComparable(document["reasons"])
     return 0
-
-
-def _names_a_model(run: str) -> bool:
-    return "::" in run and not Path(run).is_dir()
 
 
 def _put(target: Path | None, data: bytes) -> None:

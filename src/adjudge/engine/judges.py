@@ -151,13 +151,7 @@ class JudgeTally:
         ]
         (both, stricter), (laxer, neither) = self.matrix.tolist()
         return [
-            Section(
-                "judge",
-                f"The judge: {document['agent']}",
-                ["", Column("share", "%"), "number"],
-                rows,
-                note=_NOTE,
-            ),
+            Section("judge", f"The judge: {document['agent']}", ["", Column("share", "%"), "number"], rows, note=_NOTE),
             Section(
                 "judge_confusion",
                 "Verdicts of rules and judge",

@@ -22,6 +22,10 @@ from adjudge.runs.run import Run
 
 FORMATS = ("png", "svg", "pdf")
 _INK = "currentColor"
+_WORDS = {"labelColor": _INK, "titleColor": _INK}
+_LINES = {"domainColor": _INK, "tickColor": _INK, "gridColor": _INK, "gridOpacity": 0.12, "domainOpacity": 0.4}
+_TITLE = {"color": _INK, "subtitleColor": _INK}
+_COLOURS = {"axis": _WORDS | _LINES, "legend": _WORDS, "header": _WORDS, "title": _TITLE}
 _FONT = "Arial, Helvetica, Liberation Sans, sans-serif"  # the widths that charts are laid out with
 _LONGEST = 300  # characters of a text in a chart; none of our own is longer
 _SECONDS, _MEMORY = 60, 3 << 30  # for one chart; the renderer takes 0.6 GB before it draws anything
@@ -62,22 +66,12 @@ def draw(run: Run, name: str | None, kind: str) -> bytes:
 
 
 def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
-    drawn = copy.deepcopy(spec)
-    config = drawn.setdefault("config", {})
-    drawn["background"] = None
+    drawn = copy.deepcopy(spec) | {"background": None}
     drawn.pop("title", None)
+    config = drawn.setdefault("config", {})
     config.setdefault("font", _FONT)
-    for part in ("axis", "legend", "header"):
-        colours = config.setdefault(part, {})
-        colours |= {"labelColor": _INK, "titleColor": _INK}
-    config["axis"] |= {
-        "domainColor": _INK,
-        "tickColor": _INK,
-        "gridColor": _INK,
-        "gridOpacity": 0.12,
-        "domainOpacity": 0.4,
-    }
-    config.setdefault("title", {}).update({"color": _INK, "subtitleColor": _INK})
+    for part, colours in _COLOURS.items():
+        config.setdefault(part, {}).update(colours)
     config.setdefault("view", {}).setdefault("stroke", None)
     for mark in ("text", "rule", "tick"):
         config.setdefault(mark, {}).setdefault("color", _INK)

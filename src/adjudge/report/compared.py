@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.report import view
-from adjudge.report.explore import SAMPLES, Chosen, Explorer, block, fitted, mixed, place_of
+from adjudge.report.explore import PACKED_BYTES, SAMPLES, Chosen, Explorer, block, fitted, mixed, place_of
 from adjudge.runs.run import Run
 
 _FLIPPED = 0.75  # of what is shown, where not all flips can be
@@ -32,7 +32,7 @@ class Side(NamedTuple):
     run: Run
 
 
-def compared(comparison: Mapping[str, Any], sides: Sequence[Side], room: int | None = None) -> Explorer:
+def compared(comparison: Mapping[str, Any], sides: Sequence[Side], room: int = PACKED_BYTES) -> Explorer:
     """What the page of a comparison explores."""
     shared = _Shared.of(sides)
     flips = [_flips(pair, shared, [side.name for side in sides]) for pair in comparison["pairs"]]

@@ -11,7 +11,7 @@ from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
 from adjudge.report.numbers import WIDTH, line, table, terminal
-from adjudge.report.samples import output_of, shown_facts, worst_first
+from adjudge.report.samples import output_of, scores, shown_facts, worst_first
 from adjudge.runs.run import Run
 
 _OPEN, _CLOSE = "⟦", "⟧"
@@ -151,18 +151,10 @@ def _judge(record: Mapping[str, Any]) -> str:
 
 
 def _scores(record: Mapping[str, Any]) -> str:
-    scores = record.get("optional_scores")
-    lines = []
-    if isinstance(scores, dict):
-        rows = [
-            [view.words(name), numbers.number(value)]
-            for name, value in scores.items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
-        ]
-        if rows:
-            lines.append(_pairs(rows))
-        if scores.get("reason"):
-            lines.append(_wrap(f"no score: {scores['reason']}"))
+    rows, optional = [[score["label"], score["text"]] for score in scores(record)], record.get("optional_scores")
+    lines = [_pairs(rows)] if rows else []
+    if isinstance(optional, dict) and optional.get("reason"):
+        lines.append(_wrap(f"no score: {optional['reason']}"))
     rubric = record.get("rubric")
     if isinstance(rubric, dict):
         lines.append(_pairs([[view.words(name), _plain(value)] for name, value in rubric.items()]))

@@ -180,7 +180,7 @@ def _ranked(
 
 SAMPLES = 20_000
 PAGE_BYTES = 20_000_000
-_PACKED_BYTES = 16_000_000  # what fits into a page of PAGE_BYTES as base64, beside everything else
+PACKED_BYTES = 16_000_000  # what fits into a page of PAGE_BYTES as base64, beside everything else
 _FEWEST, _TRIED = 500, 1000
 _LEVEL = 4  # a third of the time of level 6, and a tenth more bytes
 _SLICES, _WORD = 40, 40
@@ -202,18 +202,16 @@ class Explorer(NamedTuple):
     """Names of the pictures that panels show, in the order of the samples."""
 
 
-def explorer(run: Run, also: Sequence[tuple[int, int]] = (), room: int | None = None) -> Explorer:
+def explorer(run: Run, also: Sequence[tuple[int, int]] = (), room: int = PACKED_BYTES) -> Explorer:
     """All samples up to a number and to the `room` in bytes; otherwise the worst, and others drawn at random.
 
     The rows `also`, by partition and number, are among them, and stay with the run, so that nobody reads them again.
     """
-    room = _PACKED_BYTES if room is None else room
     return fitted(lambda most: block(run, chosen(run, most, also), also), min(SAMPLES, _fitting(run, room)), room)
 
 
-def fitted(make: Callable[[int], dict[str, Any]], most: int, room: int | None = None) -> Explorer:
+def fitted(make: Callable[[int], dict[str, Any]], most: int, room: int) -> Explorer:
     """What `make` gives of at most so many samples; of fewer, until it fits into the room."""
-    room = _PACKED_BYTES if room is None else room
     while True:
         page = make(most)
         data = msgspec.json.encode(page)

@@ -258,7 +258,11 @@ def _templates() -> jinja2.Environment:
     )
     environment.globals.update(bar=bar, delta=delta, legend=legend, whisker=whisker)
     environment.filters.update(
-        count=numbers.count, size=numbers.size, pretty=_pretty, weightiest_first=_weightiest_first, coded=_coded
+        count=numbers.count,
+        size=numbers.size,
+        pretty=lambda value: msgspec.json.format(msgspec.json.encode(value), indent=2).decode(),
+        weightiest_first=_weightiest_first,
+        coded=_coded,
     )
     return environment
 
@@ -271,7 +275,3 @@ def _weightiest_first(notes: Sequence[str]) -> list[str]:
 def _coded(text: str) -> Markup:
     """A note in which what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 -- escaped
-
-
-def _pretty(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

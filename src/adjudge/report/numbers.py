@@ -101,8 +101,7 @@ def _places(value: Estimate, unit: str) -> int | None:
     low, high = value.low, value.high
     if value.value is None or (low is None and high is None):
         return None
-    ends = [value.value - low if low is not None else None, high - value.value if high is not None else None]
-    known = [abs(end) for end in ends if end is not None]
+    known = [abs(end - value.value) for end in (low, high) if end is not None]
     scale = 100 if unit == SHARE else 1
     half = sum(known) / len(known) * scale
     largest = max(abs(number) for number in (low, high, value.value) if number is not None) * scale

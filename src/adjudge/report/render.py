@@ -1,10 +1,13 @@
-"""One door to all formats: a run in, the bytes of a file out."""
+"""One door to all formats: a run in, the bytes of a file out. Its estimates as CSV are made here."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from adjudge.report import numbers
 from adjudge.report.charts import FORMATS, draw
 from adjudge.runs.run import Run
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 COMPARISONS = ("html", "md", "txt")
 ENDINGS = ("html", "md", "tex", "csv", *FORMATS, "txt")
 """What a report can be, by the ending of its file."""
+_ESTIMATE = ("name", "slice", "value", "low", "high", "level", "n", "method", "seed", "why", "warnings", "text")
 
 
 def render(runs: Sequence[Run], kind: str, chart: str | None = None, *, explore: bool = True) -> bytes:
@@ -33,8 +37,6 @@ def render(runs: Sequence[Run], kind: str, chart: str | None = None, *, explore:
 
         return latex(runs).encode()
     if kind == "csv":
-        from adjudge.report.tables import estimates_csv
-
         return estimates_csv(runs[0]).encode()
     from adjudge.report.text import summary
 
@@ -54,3 +56,15 @@ def render_comparison(comparison: Mapping[str, Any], sides: Sequence[Side], kind
     from adjudge.report.comparison import text
 
     return (text(comparison) + "\n").encode()
+
+
+def estimates_csv(run: Run) -> str:
+    """One line an estimate; a value that does not exist is an empty cell, and `why` says so."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_ESTIMATE)
+    for (name, where), item in run.estimates.items():
+        text = numbers.estimate(item, unit=run.metric(name).unit)
+        plain = item.to_dict() | {"warnings": "; ".join(item.warnings), "name": name, "slice": where, "text": text}
+        writer.writerow([numbers.spreadsheet(plain[column]) for column in _ESTIMATE])
+    return out.getvalue()

@@ -57,7 +57,7 @@ def rendered(run: Run, row: dict[str, Any]) -> dict[str, Any]:
         "atoms": [{name: getattr(atom, name) for name in _SHOWN} for atom in failed[:ATOMS]],
         "more_atoms": max(0, len(failed) - ATOMS),
         "unchecked": [{"why": why, "count": count} for why, count in unchecked.items()],
-        "scores": _scores(record),
+        "scores": scores(record),
         "tables": _tables(record),
         "answer": _answer(row, output),
         "facts": shown_facts(record) or ([] if "response" in output else _facts(output)),
@@ -105,13 +105,14 @@ def _record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[s
         return {}
 
 
-def _scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    scores = record.get("optional_scores")
-    if not isinstance(scores, dict):
+def scores(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The scores of a sample that are numbers."""
+    optional = record.get("optional_scores")
+    if not isinstance(optional, dict):
         return []
     return [
         {"label": view.words(name), "value": value, "text": numbers.number(value)}
-        for name, value in scores.items()
+        for name, value in optional.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
 

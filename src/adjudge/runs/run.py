@@ -261,14 +261,10 @@ class Run:
             close = difflib.get_close_matches(sample, known, n=3)
             hint = f" Did you mean {', '.join(close)}?" if close else f" The first is {known[0]}." if known else ""
             raise RunError(f"{self.path} has no sample {sample!r}.{hint}")
-        if model is not None:
-            chosen = [row for row in rows if row["model"] == model]
-            if not chosen:
-                raise RunError(
-                    f"sample {sample!r} has no model {model!r}; it has {', '.join(r['model'] for r in rows)}"
-                )
-            return chosen
-        return rows
+        chosen = [row for row in rows if model in {None, row["model"]}]
+        if not chosen:
+            raise RunError(f"sample {sample!r} has no model {model!r}; it has {', '.join(r['model'] for r in rows)}")
+        return chosen
 
     def _in_its_partition(self, sample: str) -> list[dict[str, Any]]:
         """The rows of a sample in the partition that the hash of its id names; nothing where the run is cut otherwise."""
