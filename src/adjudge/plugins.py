@@ -17,8 +17,12 @@ def plugin(group: str, name: str) -> EntryPoint | None:
     from importlib.metadata import entry_points
 
     registered = list(entry_points(group=group, name=name))  # in the order of the path
-    folders = [_folder(entry) for entry in registered]
-    return min(registered, key=lambda entry: (folders.index(_folder(entry)), _package(entry).name), default=None)
+    packages: list[Any] = [
+        entry.dist for entry in registered
+    ]  # never None where the entry point was found in a package
+    folders = [str(package.locate_file("")) for package in packages]
+    ranks = [(folders.index(folder), package.name) for folder, package in zip(folders, packages, strict=True)]
+    return registered[ranks.index(min(ranks))] if registered else None
 
 
 def plugin_names(group: str) -> list[str]:
@@ -26,11 +30,3 @@ def plugin_names(group: str) -> list[str]:
     from importlib.metadata import entry_points
 
     return sorted(entry_points(group=group).names)
-
-
-def _package(entry: EntryPoint) -> Any:
-    return entry.dist  # never None where the entry point was found in a package
-
-
-def _folder(entry: EntryPoint) -> str:
-    return str(_package(entry).locate_file(""))

@@ -99,7 +99,7 @@ def test_a_run_is_in_its_place_before_it_is_drawn(config, tmp_path, monkeypatch)
         seen.append(folder)
         raise MemoryError
 
-    monkeypatch.setattr("adjudge.api._page", fails)
+    monkeypatch.setattr("adjudge.cli.common.report_writer", fails)
     with pytest.raises(MemoryError) as caught:
         adjudge.evaluate("flight", config, out=tmp_path / "run", limit=5)
     assert seen == [tmp_path / "run"]

@@ -62,11 +62,10 @@ def _table(pair: Mapping[str, Any], *, few: bool) -> str:
     """A row a metric; of few metrics with everything that is known of them."""
     rows = []
     for metric in pair["metrics"]:
-        detectable = metric["detectable"]["value"]
         values = (numbers.number(metric[side], unit=unit_of(metric)) for side in ("a", "b"))
         row = [_name(metric), metric["verdict"], *values, gap(metric), numbers.p_value(metric["p_holm"])]
         if few:
-            could_find = numbers.NOTHING if detectable is None else amount(detectable, metric)
+            could_find = amount(metric["detectable"]["value"], metric)
             row += [_p(metric), numbers.p_value(metric["p_bh"]), numbers.count(metric["n"]), could_find]
         rows.append(row)
     names = short_names([line(pair[side]) for side in ("a", "b")], _NAME)

@@ -208,7 +208,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, 
     lines = [
         [
             cell.ljust(room) if index < left else cell.rjust(room)
-            for index, (cell, room) in enumerate(zip(row, widths, strict=True))
+            for index, (cell, room) in enumerate(zip(row, widths, strict=False))
         ]
         for row in (head, ["─" * room for room in widths], *rows)
     ]

@@ -54,27 +54,18 @@ def sarif(run: Run, *, limit: int = RESULTS) -> bytes:
         notifications.append(
             {"level": "note", "message": {"text": f"{left_out} more failed checks are in the run: adjudge query"}}
         )
-    log = {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "adjudge",
-                        "version": run.manifest.environment.get("adjudge", "unknown"),
-                        "rules": [
-                            {"id": code, "name": code.replace(".", "_"), "shortDescription": {"text": title}}
-                            for code, title in titles.items()
-                        ],
-                    }
-                },
-                "invocations": [{"executionSuccessful": not broken, "toolExecutionNotifications": notifications}],
-                "columnKind": "unicodeCodePoints",
-                "results": results,
-            }
-        ],
+    rules = [
+        {"id": code, "name": code.replace(".", "_"), "shortDescription": {"text": title}}
+        for code, title in titles.items()
+    ]
+    version = run.manifest.environment.get("adjudge", "unknown")
+    log_of_run = {
+        "tool": {"driver": {"name": "adjudge", "version": version, "rules": rules}},
+        "invocations": [{"executionSuccessful": not broken, "toolExecutionNotifications": notifications}],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
     }
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [log_of_run]}
     return msgspec.json.format(msgspec.json.encode(log), indent=1) + b"\n"
 
 

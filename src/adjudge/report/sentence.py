@@ -138,9 +138,9 @@ def p_text(p: float | None, log10_p: float | None = None) -> str:
     return f"p = {numbers.p_value(p, log10_p)}"
 
 
-def amount(value: float, metric: Mapping[str, Any]) -> str:
+def amount(value: float | None, metric: Mapping[str, Any]) -> str:
     """A margin or a detectable difference: `2 points`, `0.3 s`."""
-    if is_share(metric):
+    if is_share(metric) and value is not None:
         return numbers.number(value * 100.0, unit="points")
     return numbers.number(value, unit=metric["unit"])
 

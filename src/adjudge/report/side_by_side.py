@@ -214,9 +214,7 @@ def _metric(metric: Mapping[str, Any], pair: Mapping[str, Any], shared: float) -
         "p_holm_text": numbers.p_value(metric["p_holm"]),
         "tests": tests,
         "detectable": metric["detectable"]["value"],
-        "detectable_text": numbers.NOTHING
-        if metric["detectable"]["value"] is None
-        else amount(metric["detectable"]["value"], metric),
+        "detectable_text": amount(metric["detectable"]["value"], metric),
         "scale": {"end": end, "low_text": f"−{amount(end, metric)}", "high_text": f"+{amount(end, metric)}"},
     }
 
