@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from adjudge.engine import spool as module
-from adjudge.engine.spool import Spool
+from adjudge.engine import split as module
+from adjudge.engine.split import Spool
 from adjudge.provenance.canonical import SLOTS
 
 

@@ -13,8 +13,8 @@ from adjudge.protocols.base import protocol
 from adjudge.readers.sources import file_name, is_url
 
 SMALL = (
-    "from adjudge.engine import split\n"
-    "if __name__ == '__main__':\n    split.RANGE_BYTES, split.ROWS_A_PARTITION = 1 << 18, 512\n"
+    "from adjudge.engine import ranges, split\n"
+    "if __name__ == '__main__':\n    ranges.RANGE_BYTES, split.ROWS_A_PARTITION = 1 << 18, 512\n"
 )
 
 

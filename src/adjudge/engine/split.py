@@ -7,33 +7,38 @@ records and the size of the files alone, so the order of the input and the numbe
 
 from __future__ import annotations
 
-import io
+import functools
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from adjudge.engine.matching import Noticed
-from adjudge.engine.runner import Recipe, Runner, plan_of
-from adjudge.engine.spool import MEMORY_BYTES, Piece, Spool, slot_range, together
+from adjudge.engine.runner import Recipe, Runner
 from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.base import Input
 from adjudge.provenance.canonical import SLOTS, file_digest, slots_of
 from adjudge.provenance.manifest import InputFile
 from adjudge.provenance.redact import redacted
 from adjudge.readers import sources
-from adjudge.readers.blocks import Block, Keys, blocks, blocks_of_lines
-from adjudge.readers.records import Shape, is_json_lines, shape_of
+from adjudge.readers.blocks import Block, Keys, blocks
+from adjudge.readers.records import Shape, shape_of
 from adjudge.readers.sources import beyond, bound, open_source
 
 ROWS_A_PARTITION, BYTES_A_PARTITION = 1 << 16, 1 << 27
-RANGE_BYTES = 1 << 26
+TOGETHER = 4  # slots in a batch of a file: few batches, and a partition reads little that is not its own
+PIECE = 32_000_000  # bytes: many blocks, so that a partition is put together from few tables and batches
+_BUFFER = 1 << 20  # a file is written in few calls, not in one for each buffer of each column
+MEMORY_BYTES = 150_000_000
+"""Of one role, in memory; what comes then goes to files."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class Split:
     def check_unchanged(self) -> None:
         """Refuse a result whose input changed while it was read."""
         for path, stamp in self.stamps.items():
-            if _stamp(path) != stamp:
+            if stamp_of(path) != stamp:
                 raise InputError("changed while it was being read; run again", file=path)
 
 
@@ -127,31 +132,15 @@ def split(
         for item in inputs
     }
     paths = [(readings[item.role], path) for item in inputs for path in item.paths]
-    cut = Split(files=tuple(redacted(path) for _, path in paths), stamps={path: _stamp(path) for _, path in paths})
-    ranges_of_files = [
-        _ranges(path)
-        if runner.shared
-        and recipe is not None
-        and reading.shape.as_it_is
-        and not reading.item.in_order
-        and reading.item.tables is None
-        and not (reading.item.limited and asked.limit)
-        else []
-        for reading, path in paths
-    ]
-    jobs = [
-        Range(recipe, reading.item.role, path, number, *edges, folder)
-        for number, ((reading, path), ranges) in enumerate(zip(paths, ranges_of_files, strict=True))
-        for edges in ranges
-        if recipe is not None
-    ]
-    # The ranges of all files in one queue, so that no worker waits for the end of a file.
-    results = runner.map(read_range, jobs)
-    for number, ((reading, path), ranges) in enumerate(zip(paths, ranges_of_files, strict=True)):
-        if ranges:
-            digest, size = _in_ranges(itertools.islice(results, len(ranges)), path, reading)
-        else:
-            digest, size = _at_once(reading, path, number, asked.limit if reading.item.limited else None)
+    cut = Split(files=tuple(redacted(path) for _, path in paths), stamps={path: stamp_of(path) for _, path in paths})
+    ranged = None
+    if runner.shared and recipe is not None:
+        from adjudge.engine.ranges import RangedFiles
+
+        ranged = RangedFiles(paths, runner, recipe, folder, limit=asked.limit)
+    for number, (reading, path) in enumerate(paths):
+        read = None if ranged is None else ranged.read(number)
+        digest, size = read or _at_once(reading, path, number, asked.limit if reading.item.limited else None)
         cut.inputs.append(InputFile(role=reading.item.role, name=sources.file_name(path), bytes=size, sha256=digest))
     _close(cut, readings, asked)
     return cut
@@ -194,7 +183,7 @@ def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tup
     if reading.item.tables is not None:
         for table in reading.item.tables(path, number, limit):
             reading.add(table)
-        return file_digest(Path(path)), _stamp(path)[0]
+        return file_digest(Path(path)), stamp_of(path)[0]
     with open_source(path) as source:
         for block in blocks(source, number, reading.shape, limit=limit):
             try:
@@ -207,124 +196,6 @@ def _at_once(reading: Reading, path: str, number: int, limit: int | None) -> tup
         while source.stream.read(1 << 20):
             pass  # the digest is that of the whole file, also under a limit
         return source.sha256, source.bytes
-
-
-@dataclass(frozen=True)
-class Range:
-    """Some lines of a large file, for another process."""
-
-    recipe: Recipe
-    role: str
-    path: str
-    file: int
-    start: int
-    end: int
-    folder: Path
-
-
-@dataclass(frozen=True)
-class ReadRange:
-    """What became of a range; its lines still count from 1."""
-
-    pieces: list[Piece]
-    rows: int
-    lines: int
-    groups: set[str]
-    noticed: Noticed
-
-
-def read_range(job: Range) -> ReadRange:
-    """Read the lines of a range into a file of the scratch folder."""
-    item = next(item for item in plan_of(job.recipe).inputs() if item.role == job.role)
-    spool = Spool(job.folder, f"{job.role}-{job.file}-{job.start}", piece=RANGE_BYTES)
-    reading = Reading(item, Shape(), spool)
-    lines = before = 0
-    with _opened(job.path, job.start, job.end) as stream:
-        for block, count in blocks_of_lines(stream, job.path, job.file, first=job.start == 0):
-            reading.take(block, before)
-            before += len(block)
-            lines += count
-    spool.close()
-    return ReadRange(spool.pieces, spool.rows, lines, reading.groups, reading.noticed)
-
-
-def _opened(path: str, start: int, end: int) -> io.BufferedIOBase:
-    """Some bytes of a file as a stream."""
-    if sources.is_url(path):
-        data = sources.fetch(path, start, end)
-        if len(data) != end - start:
-            raise InputError("changed while it was being read; run again", file=path)
-        return io.BytesIO(data)
-    return io.BufferedReader(_Section(path, start, end), 1 << 20)
-
-
-class _Section(io.RawIOBase):
-    """The bytes start..end of a file."""
-
-    def __init__(self, path: str, start: int, end: int) -> None:
-        self._stream = Path(path).open("rb", buffering=0)  # noqa: SIM115 -- closed with this stream
-        self._stream.seek(start)
-        self._left = end - start
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        count = self._stream.readinto(memoryview(buffer)[: self._left])
-        self._left -= count
-        return count
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-def _in_ranges(ranges: Iterable[ReadRange], path: str, reading: Reading) -> tuple[str, int]:
-    """One file, read by other processes; its digest, taken here meanwhile, and its size."""
-    from concurrent.futures import ThreadPoolExecutor  # not at every start
-
-    lines = 0
-    with ThreadPoolExecutor(1) as beside:
-        digest = beside.submit(_digest, path)
-        try:
-            for one in ranges:
-                reading.spool.pieces += [replace(piece, first_line=lines) for piece in one.pieces]
-                reading.spool.rows += one.rows
-                reading.groups |= one.groups
-                one.noticed.mended = [(file, line + lines, what) for file, line, what in one.noticed.mended]
-                reading.noticed.add(one.noticed)
-                lines += one.lines
-        except InputError as error:
-            if error.line is None:
-                raise
-            raise InputError(error.what, file=error.file, line=error.line + lines, hint=error.hint) from None
-        return digest.result(), _stamp(path)[0]
-
-
-def _digest(path: str) -> str:
-    if not sources.is_url(path):
-        return file_digest(Path(path))
-    with open_source(path) as source:
-        while source.stream.read(1 << 20):
-            pass
-        return source.sha256
-
-
-def _ranges(path: str) -> list[tuple[int, int]]:
-    """Where a large plain file of JSON Lines can be cut; none where it cannot, or is small."""
-    size = _stamp(path)[0]
-    if path == "-" or size < 2 * RANGE_BYTES:
-        return []
-    with open_source(path) as source:
-        if source.compressed or not is_json_lines(source):
-            return []
-    edges = [0]
-    with sources.open_url(path, block=1 << 16) if sources.is_url(path) else Path(path).open("rb") as stream:
-        while edges[-1] + RANGE_BYTES < size:
-            stream.seek(edges[-1] + RANGE_BYTES)
-            stream.readline()
-            edges.append(stream.tell())
-    return list(zip(edges, [*edges[1:], size], strict=True))
 
 
 def _kept(item: Input, block: Block) -> pa.Table:
@@ -350,7 +221,8 @@ def _kept(item: Input, block: Block) -> pa.Table:
     )
 
 
-def _stamp(path: str) -> tuple[int, int | str]:
+def stamp_of(path: str) -> tuple[int, int | str]:
+    """Size and time of change of a file, by which one that changes while it is read is noticed."""
     if sources.is_url(path):
         return sources.stamp(path)
     try:
@@ -366,3 +238,102 @@ def partition_count(rows: int, size: int = 0) -> int:
     while count < min(SLOTS, rows) and (rows > count * ROWS_A_PARTITION or size > count * BYTES_A_PARTITION):
         count *= 2
     return count
+
+
+def slot_range(part: int, parts: int) -> tuple[int, int]:
+    """The slots low..high of one partition."""
+    return part * SLOTS // parts, (part + 1) * SLOTS // parts
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Records in the order of their slot, slot s from edges[s] to edges[s + 1]: a table, or the batches of a file.
+
+    In a file some slots are a batch, unless they are empty. Lines count from `first_line`.
+    """
+
+    edges: NDArray[np.int64]
+    table: pa.Table | None = None
+    path: str = ""
+    first_line: int = 0
+
+    def rows(self, low: int, high: int) -> pa.Table:
+        """The records of the slots low..high."""
+        if self.table is not None:
+            rows = self.table.slice(self.edges[low], self.edges[high] - self.edges[low])
+        else:
+            groups = self.edges[::TOGETHER]
+            batch_of_group = np.cumsum(np.concatenate([[0], np.diff(groups) > 0]))
+            reader = _reader(self.path)
+            first, last = low // TOGETHER, -(-high // TOGETHER)
+            batches = [reader.get_batch(k) for k in range(int(batch_of_group[first]), int(batch_of_group[last]))]
+            rows = pa.Table.from_batches(batches, schema=reader.schema)
+            rows = rows.slice(self.edges[low] - groups[first], self.edges[high] - self.edges[low])
+        if self.first_line and "line" in rows.column_names:
+            at = rows.column_names.index("line")
+            moved = rows.column(at).combine_chunks().to_numpy() + self.first_line
+            rows = rows.set_column(at, "line", pa.array(moved))
+        return rows
+
+
+@functools.lru_cache(maxsize=256)
+def _reader(path: str) -> pa.ipc.RecordBatchFileReader:
+    return pa.ipc.open_file(pa.OSFile(path), options=pa.ipc.IpcReadOptions(use_threads=False))
+
+
+@dataclass
+class Spool:
+    """Takes the records of one role and gives them back by slot, with it as a column; `name` makes its files unique in the folder.
+
+    Up to `memory` bytes stay in memory; where other processes work that is 0, and everything goes through files.
+    """
+
+    folder: Path
+    name: str
+    memory: int = 0
+    piece: int = field(default_factory=lambda: PIECE)
+    pieces: list[Piece] = field(default_factory=list)
+    rows: int = 0
+    _tables: list[pa.Table] = field(default_factory=list)
+    _slots: list[NDArray[np.uint8]] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, table: pa.Table, slots: NDArray[np.uint8]) -> None:
+        """Append records."""
+        self._tables.append(table)
+        self._slots.append(slots)
+        self._bytes += table.nbytes
+        self.rows += table.num_rows
+        if self._bytes > self.piece:
+            self.close()
+
+    def close(self) -> None:
+        """What is left becomes a piece, in memory where there is room."""
+        if not self._tables:
+            return
+        slots = np.concatenate(self._slots)
+        order = np.argsort(slots, kind="stable")
+        edges = np.searchsorted(slots[order], np.arange(SLOTS + 1)).astype(np.int64)
+        table = together(self._tables).append_column("slot", pa.array(slots)).take(pa.array(order))
+        if self.memory > 0:
+            self.memory -= self._bytes
+            self.pieces.append(Piece(edges, table))
+        else:
+            self._spill(table, edges)
+        self._tables, self._slots, self._bytes = [], [], 0
+
+    def _spill(self, table: pa.Table, edges: NDArray[np.int64]) -> None:
+        path = self.folder / f"{self.name}-{len(self.pieces)}.arrow"
+        with (
+            pa.BufferedOutputStream(pa.OSFile(str(path), "wb"), _BUFFER) as stream,
+            pa.ipc.new_file(stream, table.schema, options=pa.ipc.IpcWriteOptions(use_threads=False)) as writer,
+        ):
+            for low, high in itertools.pairwise(edges[::TOGETHER].tolist()):
+                if high > low:
+                    writer.write_table(table.slice(low, high - low).combine_chunks())
+        self.pieces.append(Piece(edges, path=str(path)))
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Records one after another; a column may be of nulls alone in some tables, and take no room there."""
+    return pa.concat_tables(tables, promote_options="default")

@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.readers.characters import mended
-from adjudge.readers.records import Shape, is_json_lines, records
+from adjudge.readers.records import AS_IT_IS, Shape, records
 from adjudge.readers.settings import in_words
-from adjudge.readers.sources import Source, beyond, bound
+from adjudge.readers.sources import BOM, JSON_LINES, Source, beyond, bound, format_of
 
 T = TypeVar("T")
 
 BLOCK_BYTES = 1 << 21
 _BLOCK_ROWS = 2048
-_BOM = b"\xef\xbb\xbf"
 _NEWLINE, _OPENS, _CLOSES = b"\n{}"
 
 
@@ -158,7 +157,7 @@ def what_is_wrong(error: Exception, expected: str) -> str:
 
 def blocks(source: Source, file: int, shape: Shape, *, limit: int | None = None) -> Iterator[Block]:
     """The records of a source in order, at most `limit`; blank lines are none. A source without any is refused."""
-    if shape.as_it_is and is_json_lines(source):
+    if shape is AS_IT_IS and format_of(source) == JSON_LINES:
         pieces: Iterator[Block] = (block for block, _ in blocks_of_lines(source.stream, source.name, file, first=True))
     else:
         pieces = _rewritten(source, file, shape)
@@ -186,7 +185,7 @@ def blocks_of_lines(stream: BufferedIOBase, path: str, file: int, *, first: bool
         else:  # up to the end of its last line, however long
             data = b"".join([buffer[:size], _rest_of_line(stream, path, line)])
         if first and line == 1:
-            data = data.removeprefix(_BOM)
+            data = data.removeprefix(BOM)
         block, count = _of_lines(path, file, data, line)
         blank = 0 if len(block) else blank + count
         if blank > bound("blank_lines"):

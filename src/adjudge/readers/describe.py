@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from adjudge.readers.blocks import blocks
-from adjudge.readers.records import Shape, format_name
-from adjudge.readers.sources import open_source
+from adjudge.readers.records import Shape
+from adjudge.readers.sources import format_of, open_source
 
 FIRST, EVERY = 10_000, 100
 """Keys are looked at in the first records, and in every so many after them."""
@@ -53,7 +53,7 @@ def describe(path: str, shape: Shape) -> Description:
     """Read a file from front to back and say what is in it."""
     with open_source(path) as source:
         packed = " (compressed)" if source.compressed else ""
-        description = Description(path, format_name(source) + packed)
+        description = Description(path, format_of(source) + packed)
         for block in blocks(source, 0, shape):
             for place, record in enumerate(block.records(), description.records):
                 if place < FIRST or place % EVERY == 0:

@@ -20,7 +20,7 @@ import msgspec
 
 from adjudge.errors import ConfigError, InputError
 from adjudge.readers.settings import in_words
-from adjudge.readers.sources import Source, refuse_expansion, whole
+from adjudge.readers.sources import BOM, JSON_LINES, Source, delimiter_of, format_of, refuse_expansion, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,11 +38,6 @@ class Shape:
     path: tuple[str, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
     seen: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def as_it_is(self) -> bool:
-        """Whether records are read as they are."""
-        return not self.path and not self.columns
 
     def applied(self, record: bytes, file: str, line: int) -> Iterator[bytes]:
         """The records that one record of the file holds, with our keys."""
@@ -78,6 +73,7 @@ class Shape:
 
 
 AS_IT_IS: Final = Shape()
+"""That of most files: a record stands alone, with keys that are ours."""
 
 
 def shape_of(role: str, json_path: str | None, columns: dict[str, str]) -> Shape:
@@ -88,7 +84,7 @@ def shape_of(role: str, json_path: str | None, columns: dict[str, str]) -> Shape
         its_role, colon, name = ours.partition(":")
         if not colon or its_role == role:
             chosen.append((name if colon else ours, theirs))
-    return Shape(path, tuple(chosen))
+    return Shape(path, tuple(chosen)) if path or chosen else AS_IT_IS
 
 
 def columns_of(words: list[str]) -> dict[str, str]:
@@ -134,30 +130,20 @@ def _put(record: dict[str, Any], key: str, value: Any) -> None:
     record[last] = value
 
 
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_BOM = b"\xef\xbb\xbf"
 _CSV_FIELD_LIMIT = 1 << 27
 _CSV_ROWS = 2048
 _PARQUET_ROWS = 4096
 _PARQUET_TEXTS = 1 << 26  # bytes of one column that become text at once
-_DELIMITERS = ",;\t"
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)", re.ASCII)
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-_NAMES = {
-    "_json_lines": "JSON Lines",
-    "_json_list": "a JSON list",
-    "_json_document": "one JSON document",
-    "_csv": "CSV",
-    "_parquet": "Parquet",
-}
 
 
 def records(source: Source, shape: Shape = AS_IT_IS) -> Iterator[tuple[int, bytes]]:
     """(line, JSON) of every record; lines count from 1, and blank lines are not records. An empty file is refused."""
     empty = True
-    for number, line in _format(source)(source):
+    for number, line in _READERS[format_of(source)](source):
         empty = False
-        if shape.as_it_is:
+        if shape is AS_IT_IS:
             yield number, line
         else:
             for record in shape.applied(line, source.name, number):
@@ -166,61 +152,15 @@ def records(source: Source, shape: Shape = AS_IT_IS) -> Iterator[tuple[int, byte
         raise InputError("is empty; expected one record a line", file=source.name)
 
 
-def is_json_lines(source: Source) -> bool:
-    """Whether the input is one JSON record a line (or nothing that is known, which is then refused line by line)."""
-    return _format(source) is _json_lines
-
-
-def format_name(source: Source) -> str:
-    """What kind of file a source is, in words."""
-    return _NAMES[_format(source).__name__]
-
-
-def _format(source: Source) -> Callable[[Source], Iterator[tuple[int, bytes]]]:
-    """Told by content where the name does not say."""
-    head = source.stream.peek(1 << 16)
-    if head[:4] == b"PAR1":
-        return _parquet
-    if head[:2] in _UTF_16:
-        hint = f"iconv -f UTF-16 -t UTF-8 {source.name} > again"
-        raise InputError(f"is UTF-16 text, expected UTF-8 ({hint})", file=source.name)
-    first = head.removeprefix(_BOM).lstrip()[:1]
-    if first == b"[":
-        return _json_list
-    if first == b"{":
-        return _json_lines if b"\n" not in head or _complete(head) else _json_document
-    named = source.name.lower().removesuffix(".gz").removesuffix(".zst").endswith((".csv", ".tsv"))
-    return _csv if first and (named or _looks_like_csv(head)) else _json_lines
-
-
-def _complete(head: bytes) -> bool:
-    """Whether the first line is a whole JSON value, so that the file is JSON Lines and not one indented document."""
-    line = head.removeprefix(_BOM).lstrip().partition(b"\n")[0].strip()
-    return not (line == b"{" or (line.startswith(b"{") and not line.endswith(b"}") and len(line) < 200))
-
-
-def _looks_like_csv(head: bytes) -> bool:
-    header = head.removeprefix(_BOM).partition(b"\n")[0].decode("utf-8", "replace").strip()
-    names = [name.strip().strip('"') for name in header.split(_delimiter(header))]
-    return len(names) > 1 and all(
-        name and name.replace("_", "").replace(".", "").replace(" ", "").isalnum() for name in names
-    )
-
-
-def _delimiter(header: str) -> str:
-    """What separates the names of a header: the sign that most often does."""
-    return max(_DELIMITERS, key=header.count)
-
-
 def _json_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(source.stream, 1):
-        text = line.removeprefix(_BOM) if number == 1 else line
+        text = line.removeprefix(BOM) if number == 1 else line
         if not text.isspace():
             yield number, text.rstrip(b"\r\n")
 
 
 def _json_list(source: Source) -> Iterator[tuple[int, bytes]]:
-    text = whole(source).removeprefix(_BOM)
+    text = whole(source).removeprefix(BOM)
     try:
         items = msgspec.json.decode(text, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
@@ -230,7 +170,7 @@ def _json_list(source: Source) -> Iterator[tuple[int, bytes]]:
 
 
 def _json_document(source: Source) -> Iterator[tuple[int, bytes]]:
-    text = whole(source).removeprefix(_BOM)
+    text = whole(source).removeprefix(BOM)
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -250,7 +190,7 @@ def _line_of(text: bytes, message: str) -> int:
 def _csv(source: Source) -> Iterator[tuple[int, bytes]]:
     text = io.TextIOWrapper(source.stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     header = source.stream.peek(1 << 16).partition(b"\n")[0].decode("utf-8", "replace")
-    reader = csv.DictReader(text, delimiter=_delimiter(header), strict=True)
+    reader = csv.DictReader(text, delimiter=delimiter_of(header), strict=True)
     rows = _numbered(reader, source)
     try:
         while True:
@@ -375,3 +315,12 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and value != value else value for key, value in row.items()}  # noqa: PLR0124 -- NaN
+
+
+_READERS: dict[str, Callable[[Source], Iterator[tuple[int, bytes]]]] = {
+    JSON_LINES: _json_lines,
+    "a JSON list": _json_list,
+    "one JSON document": _json_document,
+    "CSV": _csv,
+    "Parquet": _parquet,
+}

@@ -324,3 +324,43 @@ def _nearby(path: str) -> str | None:
     names = [entry.name for entry in folder.iterdir()]
     close = difflib.get_close_matches(Path(path).name, names, n=1)
     return f"Did you mean {folder / close[0]}?" if close else None
+
+
+BOM, JSON_LINES = b"\xef\xbb\xbf", "JSON Lines"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_DELIMITERS = ",;\t"
+
+
+def format_of(source: Source) -> str:
+    """What kind of file a source is, in words, told by content where the name does not say.
+
+    What is nothing that is known is JSON Lines, and then refused line by line.
+    """
+    head = source.stream.peek(1 << 16)
+    if head[:4] == b"PAR1":
+        return "Parquet"
+    if head[:2] in _UTF_16:
+        hint = f"iconv -f UTF-16 -t UTF-8 {source.name} > again"
+        raise InputError(f"is UTF-16 text, expected UTF-8 ({hint})", file=source.name)
+    text = head.removeprefix(BOM).lstrip()
+    line = text.partition(b"\n")[0].strip()
+    if text[:1] == b"[":
+        return "a JSON list"
+    if text[:1] == b"{":  # a first line that is no whole value is the beginning of an indented document
+        begun = line == b"{" or (not line.endswith(b"}") and len(line) < 200)
+        return "one JSON document" if b"\n" in head and begun else JSON_LINES
+    named = source.name.lower().removesuffix(".gz").removesuffix(".zst").endswith((".csv", ".tsv"))
+    return "CSV" if text and (named or _looks_like_csv(head)) else JSON_LINES
+
+
+def _looks_like_csv(head: bytes) -> bool:
+    header = head.removeprefix(BOM).partition(b"\n")[0].decode("utf-8", "replace").strip()
+    names = [name.strip().strip('"') for name in header.split(delimiter_of(header))]
+    return len(names) > 1 and all(
+        name and name.replace("_", "").replace(".", "").replace(" ", "").isalnum() for name in names
+    )
+
+
+def delimiter_of(header: str) -> str:
+    """What separates the names of a header: the sign that most often does."""
+    return max(_DELIMITERS, key=header.count)

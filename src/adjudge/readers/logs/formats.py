@@ -13,8 +13,8 @@ import msgspec
 from adjudge.errors import InputError
 from adjudge.readers.blocks import blocks
 from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
-from adjudge.readers.records import AS_IT_IS, format_name
-from adjudge.readers.sources import is_url, open_source, whole
+from adjudge.readers.records import AS_IT_IS
+from adjudge.readers.sources import format_of, is_url, open_source, whole
 
 RECORDS = "records"
 """The format of files that no tool of the table left: records of the user's own."""
@@ -177,7 +177,7 @@ def _head(path: str) -> Head:
             return Head(is_zip=True)
         if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
             return Head()
-        data = source.stream.readline() if format_name(source) == "JSON Lines" else b""
+        data = source.stream.readline() if format_of(source) == "JSON Lines" else b""
         first = _object(data)
         if first is None:
             first = _object(data + whole(source))
