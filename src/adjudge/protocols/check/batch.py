@@ -51,8 +51,7 @@ class CheckBatch:
 
     def labels(self, source: str) -> list[str | None]:
         """The labels of a slice or cluster as text."""
-        texts: list[str | None] = self.columns[self.compiled.label(source).column].cast(pa.string()).to_pylist()
-        return texts
+        return list(self.columns[self.compiled.label(source).column].cast(pa.string()).to_pylist())
 
     def present(self, each: Field) -> Mask:
         """Where a field has a value, of whatever type."""
@@ -86,8 +85,7 @@ class CheckBatch:
     @property
     def answered(self) -> Mask:
         """Where there is an answer at all."""
-        mask: Mask = self.status == ANSWERED
-        return mask
+        return np.equal(self.status, ANSWERED)
 
     @cached_property
     def results(self) -> list[Column]:

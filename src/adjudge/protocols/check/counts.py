@@ -122,8 +122,7 @@ def same_values(answers: pa.ChunkedArray, gold: pa.ChunkedArray, each: Field) ->
         close: NDArray[np.bool_] = np.abs(a - b) <= SAME * np.maximum(np.abs(a), np.abs(b))
         return close
     if each.type.kind in {"text", "boolean", "date"} and not each.path.many:
-        equal: NDArray[np.bool_] = pc.fill_null(pc.equal(answers, gold), False).to_numpy()
-        return equal
+        return np.asarray(pc.fill_null(pc.equal(answers, gold), False))
     pairs = zip(answers.to_pylist(), gold.to_pylist(), strict=True)
     return np.array([a is not None and a == b for a, b in pairs], dtype=bool)
 
@@ -163,16 +162,14 @@ class _Rows:
         return pa.table({**cells, "won": np.concatenate(won), "tried": np.concatenate(tried)})
 
     def _of_samples(self, slices: int, place: Ints, width: int) -> pa.Table:
-        cells = []
+        counts = []
         for measure, (values, counted) in enumerate(self.measures):
+            cells = []
             for code in range(slices) if width > 1 else (place,):  # a row alone is in one slice
                 mask = counted & (place == code)
                 won, tried = (rows.reshape(-1, width).sum(axis=1) for rows in (np.where(mask, values, 0), mask))
                 columns = {"slice": np.full(len(won), code), "won": won.astype(np.float64), "tried": tried}
                 cells.append(pa.table({"measure": np.full(len(won), measure), **columns}).filter(tried > 0))
-        rows = pa.concat_tables(cells)
-        return (
-            rows.group_by(rows.column_names, use_threads=False)
-            .aggregate([([], "count_all")])
-            .rename_columns({"count_all": "times"})
-        )
+            rows = pa.concat_tables(cells)
+            counts.append(rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")]))
+        return pa.concat_tables(counts).rename_columns({"count_all": "times"})

@@ -12,11 +12,12 @@ import numpy as np
 from adjudge.evidence.rule import Floats, Layout
 from adjudge.evidence.vocabulary import BUCKETS, OUTCOMES
 from adjudge.protocols.base import Measured, Named
+from adjudge.protocols.check import charts
 from adjudge.protocols.check.comparable import comparable
 from adjudge.protocols.check.compiled import Compiled
 from adjudge.protocols.check.config import CheckConfig
 from adjudge.protocols.check.counts import Ints, Partial, Sums, measures, merged
-from adjudge.protocols.check.sections import charts, sections
+from adjudge.protocols.check.sections import sections
 from adjudge.protocols.common.many import MANY_MODELS, MOST_DETAILED, note
 from adjudge.stats import bootstrap
 from adjudge.stats.estimate import Estimate, Metric, share
@@ -88,7 +89,7 @@ def finish(partials: Sequence[Partial], compiled: Compiled, layout: Layout, conf
             "dataset_columns": [f"gold.{name}" for name in compiled.file.fields] if config.reference else [],
             "rules": _rule_counts(outcomes, layout),
         },
-        charts=charts(by_key, compiled, shown),
+        charts=charts.build(by_key, compiled, shown),
         notes=notes,
         sections=sections(by_key, outcomes, layout, compiled, shown),
         digests={"dataset": hashlib.sha256(b"".join(each.digest for each in partials)).hexdigest()},

@@ -90,8 +90,7 @@ class CheckPlan(BatchPlan):
 
     def asked(self, samples: pa.Table) -> NDArray[np.bool_]:
         """An agent is asked about answers."""
-        mask: NDArray[np.bool_] = codes(samples, "status", rows.STATUSES) == rows.ANSWERED
-        return mask
+        return np.equal(codes(samples, "status", rows.STATUSES), rows.ANSWERED)
 
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Take every answer out of its text again; a text that was cut at the bound is left."""

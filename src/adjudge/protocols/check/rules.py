@@ -194,8 +194,7 @@ def _one_of(fields: Sequence[Field]) -> Rule:
 def _none_of(values: pa.ChunkedArray, each: Field) -> Mask:
     """Where a value is there and is none of those allowed."""
     allowed = pc.is_in(values, value_set=pa.array(list(each.one_of), values.type))
-    wrong: Mask = pc.and_(pc.is_valid(values), pc.invert(allowed)).to_numpy()
-    return wrong
+    return np.asarray(pc.and_(pc.is_valid(values), pc.invert(allowed)))
 
 
 def _range(fields: Sequence[Field]) -> Rule:

@@ -129,8 +129,7 @@ class Sandbox:
             reply, _ = self._ask({"do": "build", "schemas": list(schemas)})
         except OverLimit:
             return [self.over] * len(schemas)
-        why: list[str] = reply["why"]
-        return why
+        return list(reply["why"])
 
     def validate(self, answers: pa.ChunkedArray, assertions: Sequence[dict[str, Any]]) -> Validated:
         """Every assertion over the JSON texts of answers."""
@@ -163,8 +162,7 @@ class Sandbox:
         """What is replied about each value; None where it alone is over the limits."""
 
         def ask(places: Sequence[int]) -> list[Any]:
-            replies: list[Any] = self._ask({**header, key: [values[place] for place in places]})[0][reply_key]
-            return replies
+            return list(self._ask({**header, key: [values[place] for place in places]})[0][reply_key])
 
         return list(self._each(range(len(values)), ask).values())
 

@@ -1,4 +1,4 @@
-"""What every report of a check run shows: tables of models, rules, fields against gold and slices, and a chart of the rules."""
+"""The tables that every report of a check run shows: models, rules, fields against gold, slices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from adjudge.evidence.rule import Layout, Limits
 from adjudge.protocols.check.compiled import Compiled
-from adjudge.protocols.common.plan import chart
 from adjudge.runs.section import Column, Section
 from adjudge.stats.estimate import Estimate
 
@@ -119,18 +118,3 @@ def _slices(estimates: Estimates, compiled: Compiled) -> Section:
         if name == "pass_rate" and any(label.startswith(f"{source}=") for source in compiled.file.slices)
     ]
     return Section("slices", "Pass rate by slice", ["slice", "value", Column("pass rate", "%"), "n"], rows)
-
-
-def charts(estimates: Estimates, compiled: Compiled, models: Sequence[str]) -> list[dict[str, Any]]:
-    """Pass rates of all samples and of every rule with their intervals, by model."""
-    names = ["pass_rate", *(f"{code}.pass_rate" for code in compiled.file.rated)]
-    cuts = [("", "all")] if len(models) < 2 else [(f"model={model}", model) for model in models]
-    rows = [
-        {"rule": "all rules" if name == "pass_rate" else name.removesuffix(".pass_rate"), "model": model, "n": e.n,
-         "value": e.value, "low": e.low, "high": e.high}
-        for name in names
-        for cut, model in cuts
-        if (e := estimates.get((cut, name))) is not None and e.value is not None
-    ]  # fmt: skip
-    order = list(dict.fromkeys(row["rule"] for row in rows))
-    return [chart(__package__, "rules", rows=rows, order=order)]
