@@ -139,11 +139,11 @@ def test_files_that_are_not_those_of_the_manifest_do_not_hold_whatever_version_i
 
 def triage_metric(monkeypatch):
     """Triage with one more share; `configurations`, means over trials and a section repeat it."""
-    from adjudge.protocols.triage import metrics
+    from adjudge.protocols.triage import measure, metrics
 
     rates = metrics.rates
     more = metrics.Rate((metrics.TP,), (metrics.TP, metrics.TN), "nothing was right")
-    monkeypatch.setattr(metrics, "rates", lambda classes: {"positive_share": more, **rates(classes)})
+    monkeypatch.setattr(measure, "rates", lambda classes: {"positive_share": more, **rates(classes)})
     monkeypatch.setattr(metrics, "METRICS", (share("positive_share", headline=True), *metrics.METRICS))
 
 
