@@ -231,8 +231,7 @@ def finish(
     if len(names) == 2:
         value = {name: estimate.value for name, where, estimate in named if not where}
         top |= {
-            "percent_agreement": value["percent_agreement"],
-            "kappa": value["kappa"],
+            **{name: value[name] for name in ("percent_agreement", "kappa")},
             "disagreements": int(pairs[0, 1].sum() - np.trace(pairs[0, 1])),
             "confusion": confusion_table(pairs[0, 1], labels),
         }

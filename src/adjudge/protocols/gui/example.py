@@ -115,10 +115,9 @@ def generate(folder: Path, *, seed: int = 0, force: bool = False) -> list[Path]:
     episodes = [_episode(scenario, index, random) for scenario in _SCENARIOS for index in range(EPISODES_A_SCENARIO)]
     files: dict[str, list[Any]] = {"episodes.jsonl": episodes}
     for place, agent in enumerate(AGENTS):
-        for mode in ("coord", "som"):
-            agent_random = np.random.default_rng(np.random.SeedSequence([seed, 7, place, mode == "som"]))
-            suffix = "" if mode == "coord" else "_som"
-            files[f"predictions_{agent}{suffix}.jsonl"] = _predictions(episodes, agent, agent_random, som=mode == "som")
+        for suffix, som in (("", False), ("_som", True)):
+            agent_random = np.random.default_rng(np.random.SeedSequence([seed, 7, place, som]))
+            files[f"predictions_{agent}{suffix}.jsonl"] = _predictions(episodes, agent, agent_random, som=som)
         files[f"outcomes_{agent}.jsonl"] = _outcomes(episodes, agent, random)
     files["grounding.jsonl"] = _grounding(episodes, random)
     otherwise = "choose another folder, or --force to replace it"

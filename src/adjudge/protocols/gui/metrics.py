@@ -316,8 +316,7 @@ class Numbers:
         flat: dict[str, Any] = {
             "num_episodes": self.m,
             "num_steps": self.count("n"),
-            "action_type_accuracy": value["action_type_accuracy"],
-            "mean_coord_error": value["mean_coord_error"],
+            **{name: value[name] for name in ("action_type_accuracy", "mean_coord_error")},
             "coord_error_count": self.count("pairs", click),
             **{name: value[name] for name in ("episode_success_rate", "click_hit_rate", *OPTIONAL)},
             "missing_steps": self.count("missing"),
