@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from adjudge.cli.start import JUDGED_LOGS, with_logs
+from adjudge.cli.start import with_logs
 from adjudge.errors import ConfigError
 from adjudge.provenance.redact import redacted
 from adjudge.report.numbers import terminal
@@ -50,29 +50,6 @@ def made_at(out: str | Path | None, *, force: bool) -> AbstractContextManager[Pa
 
         return Upload(out, force=force)
     return nullcontext(Path(out) if out else None)
-
-
-def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """For an argument that names runs: logs of other tools are judged first, for as long as the command runs.
-
-    A command with an eager option `keep` leaves the runs in that folder.
-    """
-    from adjudge.engine.from_logs import as_runs, log_of
-
-    del parameter
-    if value is None:
-        return None
-    words = [str(word) for word in (value if isinstance(value, tuple) else (value,))]
-    if not any(log_of(word)[0] for word in words):
-        return value
-    keep = ctx.params.get("keep")
-    runs = ctx.with_resource(as_runs(words, keep))
-    if keep is None:
-        for run, word in zip(runs, words, strict=True):
-            log, model = log_of(word)
-            if log:
-                JUDGED_LOGS[run.removesuffix(f"::{model}")] = log
-    return tuple(runs) if isinstance(value, tuple) else runs[0]
 
 
 def pairs(flag: str, texts: Iterable[str], form: str, *, last: bool = False) -> dict[str, str]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, logs_as_runs, numbers, print_bytes, say, write_file
+from adjudge.cli.common import PATH, numbers, print_bytes, say, write_file
 from adjudge.cli.intact import refuse_altered_runs, unverified_option
+from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError, NotComparable
 
 if TYPE_CHECKING:

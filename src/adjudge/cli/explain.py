@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import logs_as_runs, place, say
+from adjudge.cli.common import place, say
+from adjudge.cli.logs import logs_as_runs
 
 
 @click.command()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 import msgspec
 
-from adjudge.cli.common import PATH, logs_as_runs, pairs, say
+from adjudge.cli.common import PATH, pairs, say
 from adjudge.cli.intact import open_intact, unverified_option
+from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError
 from adjudge.report.numbers import json_line
 from adjudge.runs.tables import whole_file

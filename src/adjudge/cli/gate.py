@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adjudge.cli.common import PATH, logs_as_runs, numbers, place, say, write_file
+from adjudge.cli.common import PATH, numbers, place, say, write_file
 from adjudge.cli.intact import open_intact, unverified_option
+from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.report.junit import Case, junit
 from adjudge.report.numbers import estimate, number, point

@@ -8,7 +8,7 @@ import sys
 import click
 import msgspec
 
-from adjudge.cli.common import logs_as_runs
+from adjudge.cli.logs import logs_as_runs
 from adjudge.report.numbers import json_line, line, spreadsheet, terminal
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from adjudge.cli.common import logs_as_runs, print_bytes, say, write_file
+from adjudge.cli.common import print_bytes, say, write_file
 from adjudge.cli.intact import refuse_altered_runs, unverified_option
+from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError, NotComparable, OutputError
 
 _FORMATS = ("html", "md", "tex", "csv", "png", "svg", "pdf", "txt")  # as in report.render, which is heavy to import

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adjudge.cli.common import PATH, Spread, logs_as_runs, progress, say
+from adjudge.cli.common import PATH, Spread, progress, say
+from adjudge.cli.logs import logs_as_runs
 
 if TYPE_CHECKING:
     from pathlib import Path

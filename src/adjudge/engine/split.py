@@ -30,7 +30,7 @@ from adjudge.provenance.manifest import InputFile
 from adjudge.provenance.redact import redacted
 from adjudge.readers import sources
 from adjudge.readers.blocks import Block, Keys, blocks
-from adjudge.readers.records import Shape, shape_of
+from adjudge.readers.records import AS_IT_IS, Shape, shape_of
 from adjudge.readers.sources import beyond, bound, open_source
 
 ROWS_A_PARTITION, BYTES_A_PARTITION = 1 << 16, 1 << 27
@@ -69,6 +69,10 @@ class Wanted:
     limit: int | None = None
     json_path: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
+
+    def shape(self, role: str) -> Shape:
+        """What that says of the files of a role."""
+        return shape_of(role, self.json_path, self.columns) if self.json_path or self.columns else AS_IT_IS
 
 
 @dataclass
@@ -127,10 +131,7 @@ def split(
     """
     asked = wanted or Wanted()
     memory = 0 if runner.shared else MEMORY_BYTES
-    readings = {
-        item.role: Reading(item, shape_of(item.role, asked.json_path, asked.columns), Spool(folder, item.role, memory))
-        for item in inputs
-    }
+    readings = {item.role: Reading(item, asked.shape(item.role), Spool(folder, item.role, memory)) for item in inputs}
     paths = [(readings[item.role], path) for item in inputs for path in item.paths]
     cut = Split(files=tuple(redacted(path) for _, path in paths), stamps={path: stamp_of(path) for _, path in paths})
     ranged = None
