@@ -14,6 +14,7 @@ import pytest
 from adjudge.engine import split
 from adjudge.engine.verify import verify
 from adjudge.protocols.consistency.example import generate
+from adjudge.protocols.consistency.record import panels
 from adjudge.provenance.canonical import file_digest
 from adjudge.runs.run import Run
 
@@ -186,3 +187,10 @@ def test_a_long_query_prints_no_progress_on_standard_output(example, run):
     )
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_declared_flag_stands_on_the_page_of_a_sample(run, write, pair):
+    folder, _ = run({"pairs": [write("p.jsonl", [pair("a", flags={"toxic": True})])], "flag": ["toxic"]})
+    _, facts = panels(Run(folder))
+    assert facts.columns["flag toxic"] == "toxic"
+    assert Run(folder).columns(["toxic"]).column(0).to_pylist() == [True]

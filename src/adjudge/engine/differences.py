@@ -48,7 +48,8 @@ def _walk(path: str, a: Any, b: Any, places: list[Difference]) -> None:
         for index, (x, y) in enumerate(zip(a, b, strict=True)):
             _walk(f"{path}[{index}]", x, y, places)
     elif isinstance(a, list) and _within(a, b):
-        places.append(Difference(path.removeprefix("."), "", added=True))
+        name = path.removeprefix(".")
+        places.append(Difference(name, f"{name} has {len(a)} entries, recomputed {len(b)}", added=True))
     else:
         places.append(_difference(path, a, b))
 

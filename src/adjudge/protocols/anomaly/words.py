@@ -56,7 +56,7 @@ def banned(name: str) -> str | None:
 
     `EKFstate` is known like `ekf_state`, and `BaroAltitude` like `alt_baro`.
     """
-    for parts in {words(name), words(_CAPITALS.sub(r"\1_\2", name))}:
+    for parts in (words(name), words(_CAPITALS.sub(r"\1_\2", name))):
         single = [_SINGLE.get(part) for part in parts]
         pairs = [_PAIRS.get((one, other)) or _PAIRS.get((other, one)) for one, other in pairwise(parts)]
         reason = next(filter(None, [*single, *pairs, *map(_FUSED.get, parts)]), None)

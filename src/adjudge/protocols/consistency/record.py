@@ -36,7 +36,7 @@ def panels(run: Run) -> list[Panel]:
     if "scholar" not in run.column_names:
         ratings = {name.removeprefix(PREFIX): name for name in run.column_names if name.startswith(PREFIX)}
         return [Panel("pairs", "What each rater said", columns=ratings)]
-    flags = [*RED_FLAGS, *(run.manifest.config.get("flags") or ())]
+    flags = [*RED_FLAGS, *(run.manifest.config.get("flag") or ())]
     return [
         Panel(
             "texts",
