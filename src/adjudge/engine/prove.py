@@ -60,7 +60,7 @@ def prove(
 
 
 def _settle(result: Verification, what: str, checked: str | None = None) -> None:
-    """Something that was not checked is so now."""
+    """Take a statement off the list of what was not checked, and list what was checked instead."""
     result.not_checked = [text for text in result.not_checked if not text.startswith(what)]
     if checked is not None:
         result.checked.append(checked)

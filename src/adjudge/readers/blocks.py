@@ -66,6 +66,11 @@ class Block:
         """Where a line ends and another begins."""
         return np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == _NEWLINE)
 
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest record."""
+        return int(np.diff(self.breaks, prepend=-1, append=len(self.data)).max()) - 1
+
     @cached_property
     def is_objects(self) -> bool:
         """Whether every line is one object, and none goes over two lines, as far as their first and last bytes tell."""

@@ -334,7 +334,7 @@ _DELIMITERS = ",;\t"
 def format_of(source: Source) -> str:
     """What kind of file a source is, in words, told by content where the name does not say.
 
-    What is nothing that is known is JSON Lines, and then refused line by line.
+    A file of no known kind counts as JSON Lines, whose reader then names the line that it cannot read.
     """
     head = source.stream.peek(1 << 16)
     if head[:4] == b"PAR1":

@@ -60,40 +60,43 @@ class Block:
         self, flags: NDArray[np.bool_], base: NDArray[np.bool_] | None = None, why: str = "no attempts"
     ) -> Estimate:
         """A share of the attempts, by Wilson; with the design effect of the clusters where there are such."""
-        rows, counted = (self.rows, flags) if base is None else (self.rows[base], flags[base])
-        if not rows.size:
+        counted = flags if base is None else flags[base]
+        if not counted.size:
             return Estimate.null(why, method="wilson")
-        clusters = self.attempts.clusters(rows)
+        clusters = self.clusters(base)
         if clusters is None:
-            return wilson(int(np.count_nonzero(counted)), int(rows.size))
+            return wilson(int(np.count_nonzero(counted)), int(counted.size))
         _, place = np.unique(clusters, return_inverse=True)
         sizes = np.bincount(place)
         return cluster_wilson(np.bincount(place, weights=counted, minlength=sizes.size).astype(np.int64), sizes)
 
-    def mean(self, values: Floats, base: NDArray[np.bool_], name: str, why: str) -> Estimate:
+    def mean(self, values: Floats, base: NDArray[np.bool_] | None, name: str, why: str) -> Estimate:
         """The mean of a score: a rate where it is 0 and 1 alone, otherwise resampled."""
-        chosen = values[base]
+        chosen = values if base is None else values[base]
         if not chosen.size:
             return Estimate.null(why, method="bootstrap")
         if only_zeros_and_ones(chosen):
             return self.rate(values == 1.0, base)
         return bootstrap.mean(
             chosen,
-            clusters=self.attempts.clusters(self.rows[base]),
+            clusters=self.clusters(base),
             seed=self.config.seed,
             stream=f"{self.stream}/{name}",
             resamples=self.config.resamples,
         )
+
+    def clusters(self, base: NDArray[np.bool_] | None) -> Ints | None:
+        """The clusters of some of the attempts, None where they are independent."""
+        return self.attempts.clusters(self.rows if base is None else self.rows[base])
 
 
 def measure(block: Block) -> dict[str, Estimate]:
     """All estimates of a block by name."""
     attempts = block.attempts
     scored, value = block.of_rows(attempts.scored), block.of_rows(attempts.value)
-    everything = np.ones(block.n, dtype=bool)
     passed, why = block.of_rows(attempts.passed), no_threshold(block)
     estimates = {
-        "mean_score": block.mean(value, everything, "mean_score", "no attempts"),
+        "mean_score": block.mean(value, None, "mean_score", "no attempts"),
         "mean_score_scored": block.mean(value, scored, "mean_score_scored", "no attempt has a score"),
         **_bounds(block, value, scored),
         "pass_rate": block.rate(passed) if why is None else Estimate.null(why, n=block.n, method="wilson"),
@@ -186,7 +189,7 @@ def _calibration(block: Block) -> dict[str, Estimate]:
     if not use.any():
         return {name: Estimate.null("no verdict has a confidence", method="bootstrap") for name in names}
     chosen, right = confidence[use], block.of_rows(block.attempts.passed)[use]
-    clusters = block.attempts.clusters(block.rows[use])
+    clusters = block.clusters(use)
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]
         if int(clusters.max()) >= _MOST_CLUSTERS:

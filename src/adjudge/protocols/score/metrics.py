@@ -117,12 +117,13 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
     fixed = conditions(facts, thresholds)
     measured = Measured(
         estimates=[],
-        buckets={"all": _buckets(attempts, np.arange(attempts.n))},
+        buckets={"all": {}},
         digests={"dataset": attempts.dataset, "conditions": digest(_without_models(fixed))},
     )
     for model, rows in attempts.by_model.items():
-        measured.buckets[model] = _buckets(attempts, rows)
+        measured.buckets[model] = _buckets(Block(attempts, rows, config, model))
         _measure_model(model, rows, attempts, config, measured)
+    measured.buckets["all"] = _buckets(Block(attempts, np.arange(attempts.n), config, "all"))
     measured.put_first("model")
     binary = bool(np.isin(attempts.columns["score"][attempts.scored], (0.0, 1.0)).all()) if attempts.n else False
     measured.top = {
@@ -184,13 +185,12 @@ def _blocks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> 
 def _checks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> Iterator[Named]:
     """Mean and pass rate of every check that the log reports; what has no such score counts 0."""
     block = Block(attempts, rows, config, model)
-    everything = np.ones(rows.size, dtype=bool)
     for name in config.checks:
         value, passed = block.column(f"check.{name}"), block.column(f"check.{name}.passed")
         if np.isnan(value).all() and (passed < 0).all():
             continue
         where = f"slice={model},check={name}"
-        yield Named("mean_score", where, block.mean(np.nan_to_num(value), everything, f"check={name}", "no attempts"))
+        yield Named("mean_score", where, block.mean(np.nan_to_num(value), None, f"check={name}", "no attempts"))
         yield Named("coverage", where, block.rate(~np.isnan(value)))
         if (passed[~np.isnan(value)] >= 0).all():
             yield Named("pass_rate", where, block.rate(passed == 1))
@@ -206,18 +206,15 @@ def _thresholds(attempts: Attempts) -> dict[str, float | None]:
     return {task: None if np.isnan(bound) else float(bound) for task, bound in bounds.items()}
 
 
-def _buckets(attempts: Attempts, rows: Ints) -> dict[str, int]:
+def _buckets(block: Block) -> dict[str, int]:
     counts = dict.fromkeys(BUCKETS, 0)
-    if rows.size:
-        for word, count in zip(
-            VERDICTS, np.bincount(attempts.columns["verdict"][rows], minlength=len(VERDICTS)), strict=True
-        ):
-            counts["passed" if word == "scored" else word] += int(count)
-    return {**counts, "n": int(rows.size)}
+    for word, count in zip(VERDICTS, np.bincount(block.column("verdict"), minlength=len(VERDICTS)), strict=True):
+        counts["passed" if word == "scored" else word] += int(count)
+    return {**counts, "n": block.n}
 
 
 def _without_models(fixed: Facts) -> dict[str, list[Any]]:
-    """The conditions by task alone: a baseline holds whichever model was under them."""
+    """The conditions of every task without the models judged under them: a baseline of one model may be held against another."""
     by_task: dict[str, list[Any]] = {}
     for tasks in fixed.values():
         for task, stated in tasks.items():

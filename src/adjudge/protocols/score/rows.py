@@ -135,7 +135,7 @@ class ScoreRows:
                 "score": pa.array(score),
                 "kind": pa.array(kind),
                 "reported": pa.array(reported),
-                **{name: _texts(columns[name]) for name in _TEXTS if name in columns},
+                **{name: _texts(columns[name], block.longest) for name in _TEXTS if name in columns},
                 **({"meta": _json_texts(columns["meta"])} if "meta" in columns else {}),
                 **self._confidences(columns.get("confidence", ()), block),
                 "line": pa.array(block.lines),
@@ -345,11 +345,11 @@ def _names(values: Sequence[Any]) -> pa.Array:
         return pa.array([id_name(value) for value in values], pa.string())
 
 
-def _texts(values: Sequence[Any]) -> pa.Array:
-    """A column of texts of bounded length."""
+def _texts(values: Sequence[Any], longest: int) -> pa.Array:
+    """A column of texts of bounded length, from records of which the longest has so many bytes."""
     with suppress(pa.ArrowTypeError, pa.ArrowInvalid):
         texts = pa.array(values, pa.string())
-        if bytes_of(texts)[0].max() <= TEXT_LIMIT:
+        if longest <= TEXT_LIMIT or bytes_of(texts)[0].max() <= TEXT_LIMIT:
             return texts
     return pa.array([text_of(value) for value in values], pa.string())
 

@@ -38,7 +38,7 @@ INVALID = "[invalid]"
 _SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(?:\.gz|\.zst)?")
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 _LOOKED_AT = 2001
-"""Records whose metrics are those of the file."""
+"""Records that are looked at to learn which metrics a file has."""
 
 
 class _Sample(msgspec.Struct, gc=False):
