@@ -52,11 +52,15 @@ def test_a_signal_at_any_moment_ends_without_a_word_too_many(flags, tmp_path, nu
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert one_sentence(errors).startswith("interrupted; ")
     run = tmp_path / "run"
+    assert not list(tmp_path.rglob("*.part"))
+    if "\nDigest " in errors:  # the machine is quick, and all was done and told
+        assert (run / "report.html").is_file()
+        assert "Traceback" not in errors
+        return
+    assert one_sentence(errors).startswith("interrupted; ")
     whole = f"the run is whole at {run}, without its page" in errors  # where the machine is quick
     assert list(tmp_path.iterdir()) == ([run] if whole else [])
-    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_two_signals_leave_nothing_either(flags, tmp_path):
