@@ -39,7 +39,8 @@ def test_list_says_what_was_recognised(logs):
 
 
 def test_logs_are_judged_compared_explained_verified_and_gated_directly(logs, tmp_path):
-    assert call("score", *logs, "--out", "run", "--no-report", "--quiet").return_value == 0
+    judged = call("score", *logs, "--out", "run", "--no-report", "-q")
+    assert (judged.return_value, judged.output) == (0, "")
     result = call("compare", *logs, "--json", "--out", "kept")
     compared = json.loads(result.stdout)
     assert compared["status"] == "COMPARABLE"

@@ -198,7 +198,7 @@ seed: {seed}
 @click.option("--tolerance", type=float, default=0.02, show_default=True, help="Largest relative difference.")
 @click.option("--root", type=PATH, help="The folder in which the run's data (and detector) lie now.")
 @click.option("--trust-code", is_flag=True, help="Import and run a detector of somebody's own that the run names.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def reproduce(run: Path, tolerance: float, root: Path | None, trust_code: bool, quiet: bool) -> int:
     """Run a RUN again from its recorded configuration and hold every headline metric to it; a difference exits 1.
 

@@ -68,7 +68,7 @@ _TOLD = ("vision_model", "structuring_model", "max_iterations", "reasoning_effor
 @click.option("--out", type=click.Path(), help="Run directory of --metrics-output [runs/triage-<UTC time>-<random>].")
 @click.option("--config", "config_file", type=click.Path(), help="YAML file with any of these flags; flags win.")
 @click.option("--force", is_flag=True, default=None, help="Replace what is there.")
-@click.option("--quiet", is_flag=True, default=None, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, default=None, help="Print nothing but errors.")
 def collect(config_file: str | None, **flags: Any) -> int:
     """Run systems under test over a data set and write what they said.
 

@@ -160,7 +160,7 @@ run_options = options(
         help="Read more before a file is refused: line_mb, expansion, models … (docs/formats.md); repeat.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print metrics.json on stdout and nothing else."),
-    click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
 )
 """The flags that every protocol has."""
 

@@ -22,7 +22,7 @@ _JUDGED = 40
 )
 @click.option("--protocol", "only", multiple=True, help="Only this protocol, or `judge`; repeat.")
 @click.option("--force", is_flag=True, help="Replace an earlier demo.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def demo(out: Path, seed: int, only: tuple[str, ...], force: bool, quiet: bool) -> int:
     """Run every protocol on generated examples and print where the reports are."""
     import adjudge

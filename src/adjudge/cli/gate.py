@@ -52,7 +52,7 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--validation", type=PATH, help="Of the language model that judged, where the run has none.")
 @click.option("--min-kappa", type=float, default=0.6, show_default=True, help="The least κ.low of a validation.")
 @unverified_option
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def gate(  # noqa: PLR0913 -- click hands every flag over by its name
     run: str | Path,
     file: Path | None,

@@ -51,7 +51,7 @@ reading_options = options(
 @click.option("--imu-only", is_flag=True, help="Declare roll, pitch and yaw as made from the IMU alone.")
 @click.option("--declare", multiple=True, metavar="COLUMN=SOURCE", help="The source of another feature; repeat.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def leakage(**flags: Any) -> int:
     """Look for leaks in splits, in columns and in code; any of the three. A leak exits with 3.
 

@@ -23,7 +23,7 @@ _SHOWN = 12
 @click.option("--expect", metavar="SHA256", help="The digest that was printed with the run, or published.")
 @click.option("--key", type=PATH, help="The SSH public key (or allowed signers) that must have signed the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def verify(run: str, inputs: tuple[Path, ...], expect: str | None, key: Path | None, as_json: bool, quiet: bool) -> int:
     """Recompute every digest, atom, verdict and number of a RUN from its own tables.
 
