@@ -209,10 +209,10 @@ def evaluate(  # noqa: PLR0913 -- what the flags of every protocol are on the co
     chosen = installed_protocol(protocol)
     bounds = [gates] if isinstance(gates, str) else gates
     home = None if out is not None else _Temporary()
-    made = made_at(home.path / f"{protocol}-{next(_NUMBERS)}" if home is not None else out, force=force)
+    destination = made_at(home.path / f"{protocol}-{next(_NUMBERS)}" if home is not None else out, force=force)
     has_data = any(map(_has_data, options.values()))
     data = tempfile.TemporaryDirectory(prefix="adjudge-input-") if has_data else nullcontext("")
-    with made as folder, data as inputs:
+    with destination as folder, data as inputs:
         settings = {**(config or {}), **_settings(protocol, options, Path(inputs))}
         path = engine.evaluate(
             chosen,
@@ -228,7 +228,7 @@ def evaluate(  # noqa: PLR0913 -- what the flags of every protocol are on the co
             ),
         )
     run = load_run(path)
-    run.home = home or made
+    run.home = home or destination
     return run
 
 

@@ -300,8 +300,8 @@ def _measure(chosen: dict[str, Any], output: Path, *, quiet: bool, force: bool) 
     if chosen.get("limit") is None and chosen["dataset"] != "-":
         config["manifest"] = [chosen["dataset"]]
         command += ["--manifest", chosen["dataset"]]
-    made = common.made_at(chosen.get("out"), force=force)
-    with made as folder:
+    destination = common.made_at(chosen.get("out"), force=force)
+    with destination as folder:
         options = Options(out=folder, force=force, command=tuple(command), report=common.report_writer)
         run = evaluate(protocol("triage"), config, options)
     target = Path(chosen["metrics_output"])

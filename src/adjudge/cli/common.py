@@ -322,7 +322,7 @@ def evaluate_and_show(
     if not isinstance(gates, list | tuple) or not all(isinstance(text, str) for text in gates):
         raise ConfigError(f"gates is {gates!r}, expected a list such as ['accuracy >= 0.9']")
     wanted = tuple(Gate.parse(text) for text in (*gates, *run_flags["gates"]))
-    made = made_at(out, force=force)
+    destination = made_at(out, force=force)
     if cluster == "local":
         from adjudge.engine.cluster import encrypted
 
@@ -331,7 +331,7 @@ def evaluate_and_show(
                 "--cluster local listens on this machine without credentials: every user of it could run code as you. "
                 "With the package `cryptography` it talks TLS; --workers needs neither"
             )
-    with made as folder, progress(quiet=quiet or as_json, what=name) as update:
+    with destination as folder, progress(quiet=quiet or as_json, what=name) as update:
         path = evaluate(
             protocol(name),
             settings,

@@ -195,12 +195,12 @@ def _cases(run: Run, outcomes: dict[str, Any], regressions: Sequence[Regression]
     for name, item in outcomes.items():
         message = "" if item["outcome"] == "pass" else view.gate_observed(run, item)
         yield Case("gates", name, kinds[item["outcome"]], message)
-    for held in regressions:
-        unit = run.metric(held.name).unit
-        now, before = (point(each, unit=unit) for each in (held.now, held.before))
-        difference, margin = estimate(held.difference, unit=unit), number(held.margin, unit=unit)
-        sentence = f"{held.why}: {now}, was {before}, difference {difference}, margin {margin}"
-        yield Case("baseline", f"{view.label(held.slice)}/{held.name}", kinds[held.outcome], sentence)
+    for regression in regressions:
+        unit = run.metric(regression.name).unit
+        now, before = (point(each, unit=unit) for each in (regression.now, regression.before))
+        difference, margin = estimate(regression.difference, unit=unit), number(regression.margin, unit=unit)
+        sentence = f"{regression.why}: {now}, was {before}, difference {difference}, margin {margin}"
+        yield Case("baseline", f"{view.label(regression.slice)}/{regression.name}", kinds[regression.outcome], sentence)
 
 
 def _instrument(run: Run) -> list[Case]:
@@ -223,11 +223,15 @@ def _table(regressions: Sequence[Regression], run: Run) -> str:
     if not regressions:
         return ""
     body = []
-    for held in regressions:
-        metric = run.metric(held.name)
-        words = [f"{MARK[held.outcome]} {escape(held.why)}", escape(view.label(held.slice)), escape(metric.title)]
-        shown = [point(held.before, unit=metric.unit)]
-        shown += [estimate(each, unit=metric.unit) for each in (held.now, held.difference)]
-        body.append([*words, *shown, number(held.margin, unit=metric.unit)])
+    for regression in regressions:
+        metric = run.metric(regression.name)
+        words = [
+            f"{MARK[regression.outcome]} {escape(regression.why)}",
+            escape(view.label(regression.slice)),
+            escape(metric.title),
+        ]
+        shown = [point(regression.before, unit=metric.unit)]
+        shown += [estimate(each, unit=metric.unit) for each in (regression.now, regression.difference)]
+        body.append([*words, *shown, number(regression.margin, unit=metric.unit)])
     head = ["against the baseline", "", "estimate", "was", "is", "difference", "margin"]
     return f"\n{rows(head, body, left=3)}\n"
