@@ -7,7 +7,7 @@ held against it only where protocol, data, configuration and rules are the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,6 +20,7 @@ from adjudge.stats.estimate import Estimate
 
 SCHEMA = "adjudge-baseline/1"
 T = TypeVar("T", bound=Any)
+_NAMED_SLICES = 5
 _COMPARED = ("dataset", "config", "constraint_library", "rules", "schema", "conditions")
 
 
@@ -157,10 +158,24 @@ def _reasons(run: Run, baseline: Baseline) -> Iterable[str]:
         digest = manifest.digests.get(name)
         if digest != before:
             yield f"the {words.get(name, name)} is another one ({(digest or 'none')[:16]}, in the baseline {before[:16]})"
-    estimates = run.estimates
+    absent: dict[str, list[str]] = {}
     for entry in baseline.estimates:
-        if (entry.name, entry.slice) not in estimates:
-            yield f"the run has no {entry.name} for {entry.slice or 'the whole'}"
+        if (entry.name, entry.slice) not in run.estimates:
+            absent.setdefault(entry.slice, []).append(entry.name)
+    slices = {where for _, where in run.estimates}
+    unknown = [where for where in absent if where not in slices]
+    if unknown:
+        yield f"the baseline is of {_models_of(unknown)}, the run of {_models_of(slices)}"
+    for where, names in absent.items():
+        if where in slices:
+            yield f"the run has no {', '.join(names)} for {where or 'the whole'}"
+
+
+def _models_of(slices: Collection[str]) -> str:
+    """The models among some slices, or the slices where none is one; a few of many."""
+    models = sorted(where.removeprefix("model=") for where in slices if where.startswith("model="))
+    names = models or sorted(filter(None, slices)) or ["no model"]
+    return ", ".join(names[:_NAMED_SLICES]) + (f" and {len(names) - _NAMED_SLICES} more" * (len(names) > _NAMED_SLICES))
 
 
 def _held(entry: Entry, now: Estimate, margin: float) -> Regression:
