@@ -10,6 +10,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
+from adjudge.cli import start
 from adjudge.cli.main import main
 from adjudge.protocols.score import generate as g
 
@@ -71,6 +72,11 @@ def test_who_names_a_log_is_told_of_the_log(logs, tmp_path):
     assert call("compare", *logs, "--out", "kept").return_value == 0
     again = call("compare", *logs, "--out", "kept")
     assert "acme_large exists already; choose another --out" in str(again.exception)
+
+
+def test_a_log_whose_name_begins_as_another_is_told_by_its_own(monkeypatch):
+    monkeypatch.setattr(start, "JUDGED_LOGS", {"/t/a": "a.eval", "/t/a-2": "a-2.eval"})
+    assert start.with_logs("/t/a-2 holds, /t/a does not") == "a-2.eval holds, a.eval does not"
 
 
 def test_a_log_is_asked_and_exported_as_a_run_is(logs):

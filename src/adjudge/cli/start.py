@@ -187,8 +187,8 @@ def _say(text: str) -> None:
 
 def with_logs(text: str) -> str:
     """A text that names logs where it named their temporary runs."""
-    for run, log in JUDGED_LOGS.items():
-        text = text.replace(run, log)
+    for run in sorted(JUDGED_LOGS, key=len, reverse=True):  # the name of one may be how another begins
+        text = text.replace(run, JUDGED_LOGS[run])
     return text
 
 
