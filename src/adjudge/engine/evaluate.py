@@ -193,7 +193,6 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
         cut.check_unchanged()
         cut.partitions.clear()
         writer.clear_scratch()
-        pa.default_memory_pool().release_unused()  # of the partitions; measuring needs memory of its own
         clock.lap("judge")
         measured = plan.finish(partials)
         partials.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -17,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adjudge.errors import ConfigError
@@ -132,6 +134,35 @@ def slots_of(keys: pa.ChunkedArray) -> NDArray[np.uint8]:
     texts = keys.cast(pa.string()).cast(pa.binary()).to_numpy()
     checksums = np.fromiter(map(zlib.crc32, texts), np.uint32, len(texts))
     return (checksums >> 24).astype(np.uint8)
+
+
+_HEAD = 8
+_OF_HEAD = np.array([(1 << 64) - (1 << 8 * (_HEAD - kept)) for kept in range(_HEAD + 1)], dtype=np.uint64)
+"""By how many bytes a text has: those bits of a number that they fill."""
+
+
+def order_of(texts: pa.StringArray) -> NDArray[np.int64]:
+    """The order of texts by their bytes; equal ones stand as they came.
+
+    The eight bytes after the beginning that all have in common are a number, and numbers sort in a tenth of the time; only
+    texts that are alike in these are held against each other.
+    """
+    if not len(texts):
+        return np.zeros(0, dtype=np.int64)
+    lengths, data = bytes_of(texts)
+    ends = pc.min_max(texts)
+    shared = len(os.path.commonprefix([ends["min"].as_py().encode(), ends["max"].as_py().encode()]))
+    padded = np.append(np.frombuffer(data, dtype=np.uint8), np.zeros(_HEAD, dtype=np.uint8))
+    starts = np.cumsum(lengths, dtype=np.int64) - lengths + shared
+    heads = np.lib.stride_tricks.sliding_window_view(padded, _HEAD)[starts].view(">u8").ravel()
+    heads = heads.astype(np.uint64) & _OF_HEAD[np.minimum(lengths - shared, _HEAD)]
+    order = np.argsort(heads)
+    alike = np.diff(heads[order]) == 0
+    tied = np.append(alike, False) | np.append(False, alike)
+    if tied.any():
+        rows = np.sort(order[tied])
+        order[tied] = rows[pc.array_sort_indices(texts.take(pa.array(rows)))]
+    return order
 
 
 def bytes_of(column: pa.StringArray) -> tuple[NDArray[np.int32], memoryview]:

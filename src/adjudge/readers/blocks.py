@@ -66,7 +66,7 @@ class Block:
         """Where a line ends and another begins."""
         return np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == _NEWLINE)
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """The bytes of the longest record."""
         return int(np.diff(self.breaks, prepend=-1, append=len(self.data)).max()) - 1
@@ -85,7 +85,8 @@ class Block:
     def _replace(self, records: list[bytes]) -> None:
         """Put other bytes in the place of the records."""
         self.data = b"\n".join(records)
-        vars(self).pop("breaks", None)
+        for name in ("breaks", "longest"):
+            vars(self).pop(name, None)
 
     def decode(
         self,

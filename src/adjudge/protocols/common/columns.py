@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from adjudge.errors import InputError
+from adjudge.provenance.canonical import order_of
 
 Fields = dict[str, tuple[Any, ...]]
 WORD = pa.dictionary(pa.int32(), pa.string())
@@ -111,10 +112,11 @@ Index = NDArray[np.int64]
 def numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.StringArray, Index]:
     """The keys of some columns, sorted, each once; and the place of every row's key among them, column after column."""
     keys = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string()).combine_chunks()
-    places = pc.rank(keys, tiebreaker="dense").to_numpy().astype(np.int64) - 1
-    first = np.empty(places.max(initial=-1) + 1, dtype=np.int64)
-    first[places] = np.arange(len(places))
-    return keys.take(pa.array(first)), places
+    coded = keys.dictionary_encode()
+    order = order_of(coded.dictionary)
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return coded.dictionary.take(pa.array(order)), places[coded.indices.to_numpy()]
 
 
 def rows_at(places: Index, count: int, table: pa.Table, files: Sequence[str]) -> Index:

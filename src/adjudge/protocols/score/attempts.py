@@ -55,11 +55,17 @@ def partial_of(
         columns[f"check.{check}.passed"] = passed.cast(pa.int8()).fill_null(-1).to_numpy()
     return Partial(
         words,
-        columns,
+        {name: _slim(column) for name, column in columns.items()},
         int(first.sum()),
         _dataset(samples, first, slots),
         int(samples.num_rows - (pc.sum(samples.column("named")).as_py() or 0)),
     )
+
+
+def _slim(column: NDArray[Any]) -> NDArray[Any]:
+    """A column; one of a single value takes no room, as most have where there is one model, task and trial."""
+    single = column.size > 0 and ((column == column[0]).all() or (column != column).all())
+    return np.broadcast_to(column[:1], column.shape) if single else column
 
 
 def _dataset(samples: pa.Table, first: NDArray[np.bool_], slots: NDArray[np.uint8] | None) -> dict[int, bytes]:
@@ -165,11 +171,11 @@ def merged(partials: Sequence[Partial]) -> Attempts:
             column = partial.columns[name]
             if name in words:
                 translate = np.array([*(where[word] for word in partial.words[name]), -1], dtype=np.int32)
-                column = translate[column]
+                column = _slim(translate[column])
             elif name == "item":
                 column = column + offsets[place]
             parts.append(column)
-        columns[name] = np.concatenate(parts)
+        columns[name] = _together(parts)
     return Attempts(
         words,
         columns,
@@ -177,6 +183,13 @@ def merged(partials: Sequence[Partial]) -> Attempts:
         _digest_of({slot: digest for partial in partials for slot, digest in partial.dataset.items()}),
         sum(partial.unnamed for partial in partials),
     )
+
+
+def _together(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The parts of a column one after another; one of a single value takes no room here either."""
+    values = np.concatenate([part[:1] for part in parts])
+    slim = all(part.strides == (0,) for part in parts) and _slim(values).strides == (0,)
+    return np.broadcast_to(values[:1], sum(map(len, parts))) if slim else np.concatenate(parts)
 
 
 def _digest_of(slots: Mapping[int, bytes]) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
-from adjudge.protocols.common.columns import one_array
+from adjudge.protocols.common.columns import numbered, one_array
 from adjudge.protocols.score.config import ScoreConfig
 from adjudge.protocols.score.groups import Group, ungrouped
 from adjudge.provenance.canonical import bytes_of
@@ -126,14 +126,12 @@ def _missing(keys: pa.Array, group: str) -> pa.Table:
 
 def _ordered(table: pa.Table, files: tuple[str, ...]) -> pa.Table:
     """By (item, model, trial); an attempt that stands twice is an InputError."""
+    _, items = numbered([table.column("key")])
     rank, trials = one_array(table.column("model")).indices.to_numpy(), table.column("trial").to_numpy()
-    order = pc.sort_indices(
-        pa.table({"key": one_array(table.column("key")), "rank": rank, "trial": trials}),
-        sort_keys=[("key", "ascending"), ("rank", "ascending"), ("trial", "ascending")],
-    )
-    table = table.take(order)
-    place = order.to_numpy()
-    same = ~_changes(table.column("key")) & (np.diff(rank[place]) == 0) & (np.diff(trials[place]) == 0)
+    attempts = (items * (int(rank.max()) + 1) + rank) * (int(trials.max()) + 1) + trials
+    order = np.argsort(attempts)
+    table = table.take(pa.array(order))
+    same = np.diff(attempts[order]) == 0
     if same.any():
         row = int(np.argmax(same))
         first, second = table.slice(row, 2).select(["key", "model", "trial", "file", "line"]).to_pylist()
@@ -175,13 +173,6 @@ def _labelled(table: pa.Table, truth: pa.Table, files: tuple[str, ...]) -> pa.Ta
         )
     ]
     return table.append_column("truth", pa.array(np.array(truths), from_pandas=True))
-
-
-def _changes(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which rows differ from the one before, from the second row on."""
-    array = one_array(column)
-    flags = pc.not_equal(array.slice(1), array.slice(0, max(len(array) - 1, 0)))
-    return np.asarray(flags.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def column_of(table: pa.Table, name: str) -> pa.Array:

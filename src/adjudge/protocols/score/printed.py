@@ -6,10 +6,10 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adjudge.protocols.score.attempts import Attempts, Ints
 from adjudge.readers.logs.record import Printed
@@ -64,11 +64,9 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None
     column = f"check.{printed.check}"
     values = attempts.columns[column if column in attempts.columns else "reported"][rows]
     known = ~np.isnan(values)
-    items: NDArray[Any] = attempts.columns["item"][rows][known]
-    by_item: dict[int, Values] = {}
-    for item, value in zip(items.tolist(), values[known].tolist(), strict=True):
-        by_item.setdefault(item, []).append(value)
-    patterns = [tuple(of_item) for of_item in by_item.values()]  # few, which recur
+    items, numbers = attempts.columns["item"][rows][known], values[known].tolist()
+    edges = [0, *(np.flatnonzero(np.diff(items)) + 1).tolist(), len(numbers)]  # attempts stand in the order of items
+    patterns = [tuple(numbers[low:high]) for low, high in pairwise(edges) if high]  # few, which recur
     reduced_patterns = {pattern: reduced(list(pattern), printed.reducer) for pattern in set(patterns)}
     one_each = [reduced_patterns[pattern] for pattern in patterns]
     chosen = [value for value in one_each if value is not None]

@@ -121,15 +121,14 @@ class ScoreRows:
         named = np.array([model is not None for model in models]) if None in models else np.ones(n, dtype=bool)
         stem = self.config.model or Path(block.path).name.partition(".")[0] or "stdin"
         trials = np.ones(n, dtype=np.int32)
-        if not {1, None}.issuperset(columns.get("trial", ())):
+        if "trial" in columns and columns["trial"].count(1) < n:
             numbered = zip(columns["trial"], block.lines.tolist(), strict=True)
             trials = np.array([trial_of(trial, block, line, 1) for trial, line in numbered], dtype=np.int32)
-        tasks = [word or None for word in columns["task"]] if "" in columns.get("task", ()) else columns.get("task")
         return pa.table(
             {
                 "id": _names(columns["id"]),
-                "model": _words(models, stem),
-                "task": _words(tasks or (None,) * n, self.config.task or ""),
+                "model": _words(models, stem, (None,)),
+                "task": _words(columns.get("task", (None,) * n), self.config.task or "", (None, "")),
                 "trial": pa.array(trials),
                 "status": pa.array(status),
                 "score": pa.array(score),
@@ -160,6 +159,10 @@ class ScoreRows:
                 value if scores is None or (value is not None and wanted is None) else scores.get(main)
                 for value, scores in zip(values, several, strict=True)
             ]
+        if type(values[0]) is str:
+            with suppress(pa.ArrowTypeError, pa.ArrowInvalid):  # not all of them are texts
+                coded = pa.array(values, pa.string()).dictionary_encode("encode")
+                return _scores_of(coded.dictionary.to_pylist(), coded.indices.to_numpy(), block)
         kinds = set(map(type, values))
         if kinds <= {int, float}:
             numbers = np.array(values, dtype=np.float64)
@@ -169,19 +172,9 @@ class ScoreRows:
         if kinds == {bool}:
             n = len(values)
             return np.array(values, dtype=np.float64), np.full(n, BOOLEAN, np.int8), np.full(n, SCORED, np.int8)
-        # Letters and words are few: each is read once. 1 and True are equal, and differ.
-        keys = values if kinds == {str} else [(value.__class__, value) for value in values]
-        distinct, place = _coded(keys)
-        first = np.zeros(len(distinct), dtype=np.intp)
-        first[place[::-1]] = np.arange(len(keys))[::-1]
-        words = distinct if kinds == {str} else [key[1] for key in distinct]
-        lines = block.lines[first].tolist()
-        scores = [number_of(word, block, line, "score") for word, line in zip(words, lines, strict=True)]
-        return (
-            np.array([score.value for score in scores])[place],
-            np.array([score.kind for score in scores], dtype=np.int8)[place],
-            np.array([score.status for score in scores], dtype=np.int8)[place],
-        )
+        # 1 and True are equal, and differ.
+        distinct, place = _coded([(value.__class__, value) for value in values])
+        return _scores_of([value for _, value in distinct], place, block)
 
     def _statuses(self, columns: Mapping[str, Sequence[Any]], status: NDArray[np.int8], block: Block) -> None:
         """What `status` and `error` of the records say goes before what follows from the score."""
@@ -312,10 +305,25 @@ def _first_keys(block: Block) -> list[str]:
     return sorted({name for row in block.each(lambda _, text: _OBJECTS.decode(text), EXPECTED) for name in row})
 
 
-def _words(values: Sequence[Any], absent: str) -> pa.DictionaryArray:
-    """A column of few different words, one of them for what is absent."""
+def _scores_of(
+    words: Sequence[Word], place: NDArray[np.int32], block: Block
+) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.int8]]:
+    """Number, kind and status of scores that are few different words, each of which is read once."""
+    first = np.zeros(len(words), dtype=np.intp)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    lines = block.lines[first].tolist()
+    scores = [number_of(word, block, line, "score") for word, line in zip(words, lines, strict=True)]
+    return (
+        np.array([score.value for score in scores])[place],
+        np.array([score.kind for score in scores], dtype=np.int8)[place],
+        np.array([score.status for score in scores], dtype=np.int8)[place],
+    )
+
+
+def _words(values: Sequence[Any], absent: str, nothing: tuple[str | None, ...]) -> pa.DictionaryArray:
+    """A column of few different words, one of them for what is absent, which is written in one of these ways."""
     distinct, place = _coded(values)
-    names = [absent if value is None else str(value) for value in distinct]
+    names = [absent if value in nothing else str(value) for value in distinct]
     words, again = _coded(names)
     return pa.DictionaryArray.from_arrays(pa.array(again[place]), pa.array(words, pa.string()))
 
@@ -334,7 +342,7 @@ def _json_texts(values: Sequence[msgspec.Raw]) -> pa.Array:
     edges = np.zeros(len(values) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(map(len, values), dtype=np.int32, count=len(values)), out=edges[1:])
     texts = pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    return pc.if_else(pc.equal(texts, "null"), None, texts) if b"null" in data else texts
+    return pc.if_else(pc.equal(texts, "null"), None, texts) if (np.diff(edges) == len("null")).any() else texts
 
 
 def _names(values: Sequence[Any]) -> pa.Array:

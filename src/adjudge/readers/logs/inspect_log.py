@@ -185,6 +185,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
         with Archive(path) as archive:
             head, _ = _zip_header(archive)
             summaries = _summaries(archive)
+            _read_summaries.clear()  # nobody wants them again, and they change as their samples are read
             samples = _last_of_each([*summaries, *_without_summary(archive, {_key(one) for one in summaries})])
             yield from _records((_whole(sample, archive) for sample in samples), head, log, scorer)
     else:
@@ -284,14 +285,24 @@ def _whole(sample: _Sample, archive: Archive) -> _Sample:
     return sample
 
 
+_read_summaries: dict[tuple[str, int, int], list[_Sample]] = {}
+"""Of the log that was looked at last, which is the next whose records are read."""
+
+
 def _summaries(archive: Archive) -> list[_Sample]:
     """The summaries from the one member, or from the journal in its order."""
+    if archive.content in _read_summaries:
+        return _read_summaries[archive.content]
     if SUMMARIES in archive:
         names = [SUMMARIES]
     else:
         numbered = [(int(match[1]), name) for name in archive.members if (match := _JOURNAL.fullmatch(name))]
         names = [name for _, name in sorted(numbered)]
-    return [sample for name in names for sample in decoded(archive.read(name), list[_Sample], archive.path, name)]
+    _read_summaries.clear()
+    summaries = _read_summaries[archive.content] = []
+    for name in names:
+        summaries += decoded(archive.read(name), list[_Sample], archive.path, name)
+    return summaries
 
 
 def _without_summary(archive: Archive, known: set[tuple[str, int]]) -> Iterator[_Sample]:

@@ -39,7 +39,9 @@ class Archive:
         self._stream: BinaryIO = Path(path).open("rb")  # noqa: SIM115 -- closed with the archive
         try:
             status = os.fstat(self._stream.fileno())
-            self.members = _directory(path, status.st_size, status.st_mtime_ns)
+            self.content = (path, status.st_size, status.st_mtime_ns)
+            """By which an archive that was opened before is known again."""
+            self.members = _directory(*self.content)
         except BaseException:
             self._stream.close()
             raise
