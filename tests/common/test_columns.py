@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from adjudge.protocols.common.columns import WORD, coded, codes, floats
+from adjudge.protocols.common.columns import WORD, coded, codes, floats, numbered
 
 WORDS = ("yes", "no", "maybe")
 
@@ -30,3 +30,15 @@ def test_null_is_nan():
     values = floats(pa.table({"x": pa.array([1, None], pa.int64())}), "x")
     assert values[0] == 1.0
     assert np.isnan(values[1])
+
+
+def test_keys_of_several_columns_are_numbered_in_their_order():
+    columns = [pa.chunked_array([["b", "a"], ["ä", "b"]]), pa.chunked_array([["", "a"]])]
+    names, places = numbered(columns)
+    assert names.to_pylist() == ["", "a", "b", "ä"]
+    assert places.tolist() == [2, 1, 3, 2, 0, 1]
+
+
+def test_no_keys_have_no_numbers():
+    names, places = numbered([pa.chunked_array([], pa.string())])
+    assert (len(names), places.size) == (0, 0)

@@ -102,18 +102,22 @@ def test_what_counts_has_bounds_and_takes_no_room_and_words_stand_once(tmp_path:
             "row": pa.array(np.arange(70_000, 70_000 + n, dtype=np.uint32)),
             "sample": [f"id-{number}" for number in range(n)],
             "word": pa.array(["real"] * n).dictionary_encode(),
+            "code": pa.array(["yes", "no"] * (n // 2)).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())),
             "number": pa.array(np.arange(n)),
+            "measured": np.round(np.random.default_rng(3).normal(size=n), 2),
         }
     )
     group = written(tmp_path / "x.parquet", one_batch(table)).metadata.row_group(0)
     columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
-    assert {column.compression for column in columns.values()} == {"ZSTD"}
+    assert {name for name, column in columns.items() if column.compression != "ZSTD"} == {"code"}
     bounds = {name: column.statistics for name, column in columns.items() if column.statistics is not None}
     assert {name: (own.min, own.max) for name, own in bounds.items()} == {"part": (3, 3), "row": (70_000, 119_999)}
     encodings = {name: set(column.encodings) - {"RLE"} for name, column in columns.items()}
     assert encodings["part"] == encodings["row"] == {"DELTA_BINARY_PACKED"}
-    assert encodings["word"] == {"PLAIN", "RLE_DICTIONARY"}
+    assert encodings["word"] == encodings["code"] == {"PLAIN", "RLE_DICTIONARY"}
     assert encodings["sample"] == encodings["number"] == {"PLAIN"}
+    assert encodings["measured"] == {"BYTE_STREAM_SPLIT"}
+    assert columns["measured"].total_compressed_size < 0.8 * n * 8
     assert sum(columns[name].total_compressed_size for name in ("part", "row", "word")) < 2500
 
 

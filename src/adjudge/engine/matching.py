@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from adjudge.protocols.base import Named
-from adjudge.provenance.canonical import bytes_of
+from adjudge.provenance.canonical import bytes_of, order_of
 from adjudge.readers.blocks import Block, Keys, unread_keys
 from adjudge.stats.estimate import Estimate, Metric, count, share
 
@@ -87,7 +87,7 @@ def _ascending(ids: pa.ChunkedArray) -> pa.Array:
     if not together.null_count and pc.all(pc.less(before, after)).as_py():
         return together
     different = pc.unique(together)
-    return different.take(pc.array_sort_indices(different))
+    return different.take(pa.array(order_of(different)))
 
 
 @dataclass

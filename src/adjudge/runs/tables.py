@@ -123,8 +123,10 @@ class TableFile:
 
 
 def _settings(schema: pa.Schema) -> dict[str, Any]:
-    """How each column is written: words by dictionary, what counts up as differences, and of measurements, whose last bytes
-    are often 0, all first bytes, then all second ones."""
+    """How each column is written: words by dictionary, what counts up as differences, measurements byte by byte.
+
+    The last bytes of measurements are often 0: all first bytes stand together, then all second ones, and so on.
+    """
     counted = [field.name for field in schema if field.name in COUNTED and pa.types.is_integer(field.type)]
     hashes = [field.name for field in schema if field.name in HASHES and pa.types.is_string(field.type)]
     measured = [field.name for field in schema if pa.types.is_float64(field.type)]
@@ -142,7 +144,8 @@ def _settings(schema: pa.Schema) -> dict[str, Any]:
 
 def _is_dense(kind: pa.DataType) -> bool:
     """Whether values hardly shrink: numbers of a list of fixed size, and the short codes of a small vocabulary."""
-    return pa.types.is_fixed_size_list(kind) or (pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32)
+    codes = kind.index_type.bit_width if pa.types.is_dictionary(kind) else 32
+    return bool(pa.types.is_fixed_size_list(kind) or codes < 32)
 
 
 def _path(field: pa.Field) -> str:

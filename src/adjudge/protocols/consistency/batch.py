@@ -15,6 +15,7 @@ from adjudge.protocols.base import Partition
 from adjudge.protocols.consistency import encoding
 from adjudge.protocols.consistency import rows as r
 from adjudge.protocols.consistency.reasons import look_into
+from adjudge.provenance.canonical import order_of
 
 
 @dataclass
@@ -84,7 +85,7 @@ class PairReader:
         if bad:
             usable = pc.invert(pc.is_in(items.column("key"), value_set=pa.array(list(bad), pa.string())))
             items = encoding.together(items.filter(usable), _bad_items(bad))
-            items = items.take(pc.sort_indices(encoding.column(items, "key")))
+            items = items.take(pa.array(order_of(encoding.column(items, "key"))))
         for start in range(0, items.num_rows, BATCH_ROWS):
             yield columns(items.slice(start, BATCH_ROWS), self.flags)
 
@@ -92,7 +93,7 @@ class PairReader:
         """The items of all roles; the status says who labelled them."""
         sides = {role: self._rows(partition, role, bad) for role in _PARTS if role in partition.tables}
         keys = pc.unique(pa.chunked_array([encoding.column(side, "key") for side in sides.values()]))
-        keys = keys.take(pc.sort_indices(keys))
+        keys = keys.take(pa.array(order_of(keys)))
         codes = encoding.blank(len(keys))
         texts: dict[str, pa.Array] = {}
         present = dict.fromkeys(_PARTS, np.zeros(len(keys), dtype=np.bool_))
@@ -114,22 +115,22 @@ class PairReader:
         """The rows of a role that can be used, in the order of their keys; the others go to `bad`."""
         table = partition.tables[role]
         keys, notes = encoding.column(table, "key"), encoding.column(table, "note")
-        order = pc.sort_indices(keys)
+        order = order_of(keys)
         wrong: dict[int, str] = {}
         if notes.null_count < len(notes):
             wrong = {row: notes[row].as_py() for row in np.flatnonzero(notes.is_valid()).tolist()}
-        again = _equal_neighbours(keys.take(order))
+        again = _equal_neighbours(keys.take(pa.array(order)))
         if again.any():
-            self._twice(partition, role, np.sort(order.to_numpy()[again]), wrong)
+            self._twice(partition, role, np.sort(order[again]), wrong)
         if wrong:
             for row in sorted(wrong):
                 place = r.place_of(partition.files, *self._place(partition, role, row))
                 name = keys[row].as_py()
                 bad.setdefault(place if name == r.BAD_KEY else name, []).append(f"{place}: {wrong[row]}")
-            order = order.filter(pa.array(~np.isin(order.to_numpy(), list(wrong))))
-        return table.drop_columns(["file", "line"]).take(order)
+            order = order[~np.isin(order, list(wrong))]
+        return table.drop_columns(["file", "line"]).take(pa.array(order))
 
-    def _twice(self, partition: Partition, role: str, rows: NDArray[np.uint64], wrong: dict[int, str]) -> None:
+    def _twice(self, partition: Partition, role: str, rows: NDArray[np.int64], wrong: dict[int, str]) -> None:
         """Set aside rows whose qid is not theirs alone."""
         keys, status = partition.tables[role].column("key"), encoding.codes_of(partition.tables[role])["status"]
         first: dict[str, int] = {}

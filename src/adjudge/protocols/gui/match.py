@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError
 from adjudge.protocols.base import Partition
+from adjudge.protocols.common.columns import numbered
 from adjudge.protocols.gui.rows import MILESTONES, OUTCOMES, Ints, unknown_type
 from adjudge.readers.gui.model import Milestone
 
@@ -125,10 +126,8 @@ def _sides(partition: Partition) -> tuple[Side, Side, Side]:
     """Episodes, predictions and outcomes, with the places of their episodes among all names in order."""
     tables = [partition.tables["episodes"], partition.tables["predictions"]]
     tables.append(partition.tables.get("outcomes", OUTCOMES.empty_table()))
-    keys = pa.concat_arrays([chunk for table in tables for chunk in table.column("key").chunks]).dictionary_encode()
-    order = pc.sort_indices(keys.dictionary).to_numpy()
-    names = keys.dictionary.take(pa.array(order))
-    codes = np.split(np.argsort(order)[keys.indices.to_numpy()], np.cumsum([table.num_rows for table in tables[:2]]))
+    names, places = numbered([table.column("key") for table in tables])
+    codes = np.split(places, np.cumsum([table.num_rows for table in tables[:2]]))
     recorded, *others = (Side(*each, names, partition.files) for each in zip(tables, codes, strict=True))
     if partition.limited:
         # Predictions and outcomes of episodes that a limit cut off are no concern of this run.

@@ -64,7 +64,7 @@ def partial_of(
 
 def _slim(column: NDArray[Any]) -> NDArray[Any]:
     """A column; one of a single value takes no room, as most have where there is one model, task and trial."""
-    single = column.size > 0 and ((column == column[0]).all() or (column != column).all())
+    single = column.size > 0 and ((column == column[0]).all() or (column.dtype.kind == "f" and np.isnan(column).all()))
     return np.broadcast_to(column[:1], column.shape) if single else column
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adjudge.errors import InputError, ProtocolViolation
 from adjudge.protocols.base import Partition
+from adjudge.protocols.common.columns import numbered
 from adjudge.protocols.triage.config import TriageConfig
 
 BATCH_ROWS = 32_768
@@ -161,13 +162,14 @@ def _missing(table: pa.Table, ids: pa.ChunkedArray, groups: Sequence[str]) -> pa
 
 def _ordered(rows: Rows) -> tuple[Rows, Ints]:
     """The rows by (id, group), and where each sample starts; a record that stands twice is an InputError."""
-    ids, groups = rows.table.column("key"), rows.table.column("group").combine_chunks()
+    groups = rows.table.column("group").combine_chunks()
     names = groups.dictionary.to_pylist()
-    rank = np.argsort(np.argsort(names)).astype(np.int32)[groups.indices.to_numpy()]
-    order = pc.sort_indices(pa.table({"id": ids, "rank": rank}), sort_keys=[("id", "ascending"), ("rank", "ascending")])
-    ordered = replace(rows, table=rows.table.take(order))
-    same, rank = same_as_before(ordered.table.column("key").combine_chunks()), rank[order.to_numpy()]
-    twice = np.flatnonzero(same & (rank[1:] == rank[:-1]))
+    _, samples = numbered([rows.table.column("key")])
+    answers = samples * len(names) + np.argsort(np.argsort(names))[groups.indices.to_numpy()]
+    order = np.argsort(answers)
+    ordered = replace(rows, table=rows.table.take(pa.array(order)))
+    samples, answers = samples[order], answers[order]
+    twice = np.flatnonzero(np.diff(answers) == 0)
     if twice.size:
         both = np.arange(twice[0], twice[0] + 2)
         first = ordered.first(both)
@@ -179,4 +181,4 @@ def _ordered(rows: Rows) -> tuple[Rows, Ints]:
             f"id {ordered.table.column('key')[second].as_py()!r} of {configuration}, trial {trial}, stands here a "
             f"second time; first at {file}:{line}. Each sample is answered once a trial.",
         )
-    return ordered, np.flatnonzero(np.append(True, ~same))
+    return ordered, np.flatnonzero(np.append(True, np.diff(samples) != 0))

@@ -298,10 +298,9 @@ def _summaries(archive: Archive) -> list[_Sample]:
     else:
         numbered = [(int(match[1]), name) for name in archive.members if (match := _JOURNAL.fullmatch(name))]
         names = [name for _, name in sorted(numbered)]
+    summaries = [sample for name in names for sample in decoded(archive.read(name), list[_Sample], archive.path, name)]
     _read_summaries.clear()
-    summaries = _read_summaries[archive.content] = []
-    for name in names:
-        summaries += decoded(archive.read(name), list[_Sample], archive.path, name)
+    _read_summaries[archive.content] = summaries
     return summaries
 
 
