@@ -107,24 +107,6 @@ def test_a_log_without_its_header_is_read_from_its_journal(tmp_path, judge):
     assert any("not finished" in note for note in run.metrics["notes"])
 
 
-def test_summaries_that_were_looked_at_are_those_of_this_log_alone(tmp_path, monkeypatch):
-    """The header of another log, and a log that was written anew, come between a header and its records."""
-    unpacked = []
-    read = zipped.Archive.read
-    monkeypatch.setattr(zipped.Archive, "read", lambda self, name: unpacked.append(name) or read(self, name))
-    attempts = four_hundred()
-    first = g.write_eval(tmp_path / "a.eval", log_of(attempts))
-    second = g.write_eval(tmp_path / "b.eval", log_of(attempts[:30]))
-    header = header_of(str(first))
-    assert sum(1 for _ in read_log(header, "match")) == 400
-    assert unpacked.count("summaries.json") == 1
-    header_of(str(second))
-    assert sum(1 for _ in read_log(header, "match")) == 400
-    header = header_of(str(first))
-    g.write_eval(tmp_path / "a.eval", log_of(attempts[:20]))
-    assert sum(1 for _ in read_log(header, "match")) == 20
-
-
 def test_a_sample_after_the_last_summary_of_a_crashed_log_is_read_from_its_member(tmp_path, judge):
     log = log_of([g.Attempt(1, 1, "C"), g.Attempt(2, 1, "I")])
     files = g.members(log, finished=False)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -72,19 +72,28 @@ class _Usage(msgspec.Struct, gc=False):
 _NO_USAGE = _Usage()
 
 
-class _Sample(msgspec.Struct, gc=False):
-    """A summary, or as much of a whole sample."""
+class _Named(msgspec.Struct, gc=False):
+    """Of a sample which it is, and what its scores are called: as much as the header needs."""
 
     id: str | int
     epoch: Trial = 1
+    scores: dict[str, _Score] | None = None
+
+
+class _Sample(_Named, gc=False):
+    """A summary, or as much of a whole sample."""
+
     input: Any = None
     choices: list[str] | None = None
     target: Any = None
-    scores: dict[str, _Score] | None = None
     error: Any = None
     metadata: dict[str, Any] | None = None
     attachments: dict[str, str] | None = None
     model_usage: dict[str, _Usage] | None = None
+
+
+_SampleT = TypeVar("_SampleT", bound=_Named)
+_Key = tuple[str, int]
 
 
 class _Dataset(msgspec.Struct):
@@ -153,7 +162,8 @@ def header(path: str) -> Log:
     if _is_zip(path):
         with Archive(path) as archive:
             head, notes = _zip_header(archive)
-            samples = _summaries(archive) or list(islice(_without_summary(archive, set()), _LOOKED_AT))
+            samples: Sequence[_Named] = _summaries(archive, _Named)
+            samples = samples or list(islice(_without_summary(archive, ()), _LOOKED_AT))
     else:
         document = _document(path)
         head, notes, samples = document, _status_notes(document), document.samples or []
@@ -184,22 +194,22 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     if _is_zip(path):
         with Archive(path) as archive:
             head, _ = _zip_header(archive)
-            summaries = _summaries(archive)
-            _read_summaries.clear()  # nobody wants them again, and they change as their samples are read
-            samples = _last_of_each([*summaries, *_without_summary(archive, {_key(one) for one in summaries})])
-            yield from _records((_whole(sample, archive) for sample in samples), head, log, scorer)
+            samples = _last_of_each(_summaries(archive, _Sample))
+            if SUMMARIES not in archive or not samples:
+                samples |= _last_of_each(_without_summary(archive, samples.keys()))
+            yield from _records(samples, archive, head, log, scorer)
     else:
         head = _document(path)
-        yield from _records(_last_of_each(head.samples or []), head, log, scorer)
+        yield from _records(_last_of_each(head.samples or []), None, head, log, scorer)
 
 
-def _records(samples: Iterable[_Sample], head: _Header, log: Log, scorer: str) -> Iterator[Record]:
+def _records(
+    samples: Mapping[_Key, _Sample], archive: Archive | None, head: _Header, log: Log, scorer: str
+) -> Iterator[Record]:
     like: Mapping[str, Any] = {"model": head.eval.model, "task": head.eval.task}
-    seen: set[tuple[str, int]] = set()
-    for place, sample in enumerate(samples, 1):
-        seen.add(_key(sample))
-        yield _record(sample, log, scorer, place, like)
-    yield from missing(log.path, head.eval.dataset.sample_ids or (), head.epochs, seen, like)
+    for place, sample in enumerate(samples.values(), 1):
+        yield _record(_whole(sample, archive), log, scorer, place, like)
+    yield from missing(log.path, head.eval.dataset.sample_ids or (), head.epochs, samples.keys(), like)
 
 
 def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[str, Any]) -> Record:
@@ -264,17 +274,17 @@ def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:
     return flat
 
 
-def _key(sample: _Sample) -> tuple[str, int]:
+def _key(sample: _Named) -> _Key:
     return str(sample.id), sample.epoch
 
 
-def _last_of_each(samples: Iterable[_Sample]) -> list[_Sample]:
-    return list({_key(sample): sample for sample in samples}.values())
+def _last_of_each(samples: Iterable[_Sample]) -> dict[_Key, _Sample]:
+    return {_key(sample): sample for sample in samples}
 
 
-def _whole(sample: _Sample, archive: Archive) -> _Sample:
-    """The sample with its whole input and target where the summary cut them."""
-    if not is_cut(sample.input) and not is_cut(sample.target):
+def _whole(sample: _Sample, archive: Archive | None) -> _Sample:
+    """The sample with its whole input and target where the summary of an archive cut them."""
+    if archive is None or not (is_cut(sample.input) or is_cut(sample.target)):
         return sample
     stem = f"samples/{sample.id}_epoch_{sample.epoch}"
     for name in (f"{stem}.json", f"{stem}/sample.json"):
@@ -285,29 +295,19 @@ def _whole(sample: _Sample, archive: Archive) -> _Sample:
     return sample
 
 
-_read_summaries: dict[tuple[str, int, int], list[_Sample]] = {}
-"""Of the log that was looked at last, which is the next whose records are read."""
-
-
-def _summaries(archive: Archive) -> list[_Sample]:
+def _summaries(archive: Archive, kind: type[_SampleT]) -> list[_SampleT]:
     """The summaries from the one member, or from the journal in its order."""
-    if archive.content in _read_summaries:
-        return _read_summaries[archive.content]
     if SUMMARIES in archive:
         names = [SUMMARIES]
     else:
         numbered = [(int(match[1]), name) for name in archive.members if (match := _JOURNAL.fullmatch(name))]
         names = [name for _, name in sorted(numbered)]
-    summaries = [sample for name in names for sample in decoded(archive.read(name), list[_Sample], archive.path, name)]
-    _read_summaries.clear()
-    _read_summaries[archive.content] = summaries
-    return summaries
+    read: list[list[_SampleT]] = [decoded(archive.read(name), list[kind], archive.path, name) for name in names]  # type: ignore[valid-type]
+    return list(chain.from_iterable(read))
 
 
-def _without_summary(archive: Archive, known: set[tuple[str, int]]) -> Iterator[_Sample]:
+def _without_summary(archive: Archive, known: Container[_Key]) -> Iterator[_Sample]:
     """Samples that were written before the log ended, and after its last summary."""
-    if SUMMARIES in archive and known:
-        return
     for name in archive.members:
         match = _SAMPLE.fullmatch(name)
         if match and (match[1], int(match[2])) not in known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
@@ -240,7 +240,7 @@ def _array(name: str, column: Sequence[Any]) -> pa.Array:
 
 
 def missing(
-    path: str, ids: Sequence[str | int], trials: int, seen: set[tuple[str, int]], like: Mapping[str, Any]
+    path: str, ids: Sequence[str | int], trials: int, seen: Collection[tuple[str, int]], like: Mapping[str, Any]
 ) -> Iterator[Record]:
     """A record for every attempt that was planned and has none."""
     planned = len(ids) * trials

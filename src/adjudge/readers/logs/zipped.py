@@ -39,9 +39,7 @@ class Archive:
         self._stream: BinaryIO = Path(path).open("rb")  # noqa: SIM115 -- closed with the archive
         try:
             status = os.fstat(self._stream.fileno())
-            self.content = (path, status.st_size, status.st_mtime_ns)
-            """By which an archive that was opened before is known again."""
-            self.members = _directory(*self.content)
+            self.members = _directory(path, status.st_size, status.st_mtime_ns)
         except BaseException:
             self._stream.close()
             raise
