@@ -144,7 +144,7 @@ def test_unparsed_text_is_a_bucket_with_the_span(judge):
         ({"click_radius": 0}, "click_radius is 0"),
         ({"resamples": 5}, "resamples is 5"),
         ({"about": {"colour": "red"}}, "about has 'colour'"),
-        ({"radius": 1}, "unknown field"),
+        ({"radius": 1}, "gui has no setting 'radius'. Did you mean 'click_radius'"),
     ],
 )
 def test_configuration(judge, config, words):

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
+import adjudge
 from adjudge.errors import RunError
 from adjudge.report.explain import explain
-from adjudge.report.numbers import line, table, terminal
+from adjudge.report.numbers import line, short_lines, table, terminal
 from adjudge.report.text import summary
 
 
@@ -112,6 +113,22 @@ def test_control_characters_are_written_out(given, shown):
 def test_a_line_is_one_line_and_cut():
     assert line("a\n b\x1b") == "a b\\x1b"
     assert line("abcdef", 4) == "abc…"
+
+
+def test_names_that_begin_alike_stay_apart_when_they_are_cut():
+    assert short_lines(["abcdef", "b\n c"], 4) == ["abc…", "b c"]
+    names = [f"meta-llama/Llama-3.1-8B-Instruct-tuned-checkpoint-{step}" for step in (1000, 2000, 1000)]
+    first, second, again = short_lines(names, 32)
+    assert max(len(first), len(second)) <= 32
+    assert (first[-4:], second[-4:], again) == ("1000", "2000", first)
+
+
+def test_models_of_long_names_are_told_apart_in_every_table(tmp_path):
+    models = [f"meta-llama/Llama-3.1-8B-Instruct-tuned-checkpoint-{step}" for step in (1000, 2000)]
+    rows = [{"id": n, "model": model, "score": n % 2} for n in range(10) for model in models]
+    text = summary(adjudge.evaluate("score", logs=rows, out=tmp_path / "run", report=False))
+    tables = text.partition("Read these")[0]
+    assert tables.count("-checkpoint-1000") == tables.count("-checkpoint-2000") == 4
 
 
 def test_a_wide_table_is_split_into_blocks_with_the_first_column_again():

@@ -10,7 +10,7 @@ from typing import Any
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
-from adjudge.report.numbers import WIDTH, line, table, terminal
+from adjudge.report.numbers import WIDTH, line, short_lines, table, terminal
 from adjudge.report.samples import output_of, scores, shown_facts, worst_first
 from adjudge.runs.run import Run
 
@@ -69,12 +69,12 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
 
 
 def _overview(run: Run, rows: Sequence[dict[str, Any]]) -> str:
-    lines = []
-    for row in rows:
+    body = []
+    for row, model in zip(rows, short_lines([row["model"] for row in rows], 32), strict=True):
         reasons = _reasons(_record(run, row))
         first = reasons[0]["reason"] if reasons else ""
-        lines.append([line(row["model"], 32), str(row["verdict"]), str(row["bucket"]), line(str(first), 50)])
-    shown = table(["model", "verdict", "bucket", "first reason"], lines, left=4)
+        body.append([model, str(row["verdict"]), str(row["bucket"]), line(str(first), 50)])
+    shown = table(["model", "verdict", "bucket", "first reason"], body, left=4)
     return (
         f"Sample {line(rows[0]['sample'])} · {view.title(run)}\n\n{shown}\n\n"
         f"The whole evidence of one: adjudge explain {run.path} {line(rows[0]['sample'])} --model {line(rows[0]['model'])}"

@@ -18,6 +18,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
+from adjudge.runs.names import short_names
 from adjudge.stats.estimate import SHARE, Estimate
 
 NOTHING = "n/a"
@@ -187,6 +188,16 @@ def line(text: str, limit: int | None = None) -> str:
     """The same on one line, cut with an ellipsis at `limit` characters."""
     flat = " ".join(terminal(text).split())
     return flat if limit is None or len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def short_lines(texts: Sequence[str], limit: int) -> list[str]:
+    """Texts on one line each, cut at `limit` characters; in the middle where different ones would look alike otherwise."""
+    flat = [line(text) for text in texts]
+    cut = [line(text, limit) for text in flat]
+    if len(set(cut)) == len(set(flat)):
+        return cut
+    short = short_names(flat, limit)
+    return [short[text] for text in flat]
 
 
 WIDTH = 100

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
 from adjudge.report.contracts import contracts
-from adjudge.report.numbers import WIDTH, line, table
+from adjudge.report.numbers import WIDTH, line, short_lines, table
 from adjudge.runs.run import Run
 from adjudge.runs.writer import REPORT, SAMPLES
 
@@ -71,7 +71,8 @@ def _sections(run: Run, place: str) -> list[str]:
     for section in view.sections(run, place):
         if not section.terminal:
             continue
-        body = [[line(text, 48) for text in row] for row in section.rows[: section.terminal]]
+        rows = section.rows[: section.terminal]
+        body = list(zip(*(short_lines(column, 48) for column in zip(*rows, strict=True)), strict=True))
         hidden = len(section.rows) - len(body)
         parts = [
             line(section.title),
@@ -90,13 +91,14 @@ def _buckets(run: Run) -> str:
     names = view.used_buckets(rows)
     models = [name for name in rows if name != "all"]
     shown = models[:_ROWS]
+    labels = short_lines(shown, 32)
     if "all" in rows and len(models) != 1:
-        shown = [*shown, "all"]
-    lines = [
-        [line(name, 32), *(numbers.count(rows[name][bucket]) for bucket in names), numbers.count(rows[name]["n"])]
-        for name in shown
+        shown, labels = [*shown, "all"], [*labels, "all"]
+    body = [
+        [label, *(numbers.count(rows[name][bucket]) for bucket in names), numbers.count(rows[name]["n"])]
+        for name, label in zip(shown, labels, strict=True)
     ]
-    return "Where every sample ended\n" + table(["", *names, "n"], lines) + _more(len(models), "adjudge query")
+    return "Where every sample ended\n" + table(["", *names, "n"], body) + _more(len(models), "adjudge query")
 
 
 def _headline(run: Run) -> str:
@@ -105,7 +107,8 @@ def _headline(run: Run) -> str:
         return ""
     level = next(iter(headline.cells.values())).level
     head, body = headline.table()
-    rows = [[line(label, 32), *texts] for label, *texts in body[:_ROWS]]
+    labels = short_lines([label for label, *_ in body[:_ROWS]], 32)
+    rows = [[label, *texts] for label, (_, *texts) in zip(labels, body, strict=False)]
     if len(headline.slices) == 1:
         head[0] = ""
     text = f"Estimates with {numbers.number(level, unit='%')} intervals\n{table(head, rows)}"
@@ -122,14 +125,10 @@ def _ranking(run: Run) -> str:
     if comparison is None:
         return ""
     metric = run.metric(str(comparison.get("metric", "score")))
+    ranked = comparison["ranking"][:_ROWS]
     rows = [
-        [
-            str(item["rank"]),
-            line(str(item["model"]), 32),
-            numbers.number(item["value"], unit=metric.unit),
-            view.letters(item),
-        ]
-        for item in comparison["ranking"][:_ROWS]
+        [str(item["rank"]), name, numbers.number(item["value"], unit=metric.unit), view.letters(item)]
+        for item, name in zip(ranked, short_lines([str(item["model"]) for item in ranked], 32), strict=True)
     ]
     head = ["rank", "", metric.title, "tie group"]
     return (

@@ -9,6 +9,7 @@ nobody is asked again. A run of a version that kept nothing is organised anew fr
 
 from __future__ import annotations
 
+import difflib
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -48,6 +49,12 @@ Config = TypeVar("Config", bound=msgspec.Struct)
 
 def configured(protocol: str, options: Mapping[str, Any], kind: type[Config]) -> Config:
     """The options as a protocol's typed configuration; what does not fit is a ConfigError."""
+    known = kind.__struct_fields__
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(known)}."
+            raise ConfigError(f"{protocol} has no setting {name!r}. {hint}")
     try:
         return msgspec.convert(dict(options), kind)
     except msgspec.ValidationError as error:
